@@ -1,23 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB). */
+/*
+ * Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB).
+ *
+ * Nothing is read outside of the object's own segments.  What no compiler, assembler or linker writes is a lie (`bad`): packers
+ * leave such tables.  What is right and not simple gives no rule, and libunwind, which believes tables, is asked.
+ *
+ * Longer than other files: one reader of one format.
+ */
 #include "agent/stacks/cfi.h"
 
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "agent/symbols/objects.h"
 
-#define REMEMBERED 8
+#define REMEMBERED   8
+#define SAMPLES	     16	     /* entries of a table that are looked at before it is used */
+#define SEEN	     256     /* objects whose tables were looked at are remembered */
+#define REGISTER_MAX 130     /* of x86-64 */
+#define CALLERS_OWN  0xf048u /* rbx, rbp, r12 to r15: what a call leaves as it was; rsp too */
 
-enum { BP = 6, SP = 7, RETURN = 16 };				    /* registers as DWARF numbers them */
-enum { PCREL_SDATA4 = 0x1b, DATAREL_SDATA4 = 0x3b, UDATA4 = 0x03 }; /* encodings of pointers */
+enum { BP = 6, SP = 7, RETURN = 16 }; /* registers as DWARF numbers them */
+enum { PCREL_SDATA4 = 0x1b, DATAREL_SDATA4 = 0x3b, UDATA4 = 0x03, INDIRECT = 0x80, OMITTED = 0xff }; /* encodings of pointers */
+
+_Atomic bool sl_cfi_lies;
 
 struct reader {
 	const uint8_t *at, *end;
 	bool bad;
+	bool odd; /* right, for all we know, and not simple */
 };
+
+/* From `at` to the end of the object's segment that it lies in. */
+static struct reader segment_from(const struct dl_phdr_info *object, uintptr_t at)
+{
+	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type == PT_LOAD && part->p_flags & PF_R && at - begin < part->p_filesz)
+			return (struct reader){(const uint8_t *)at, (const uint8_t *)begin + part->p_filesz, false, false};
+	}
+	return (struct reader){.bad = true};
+}
 
 static uint64_t fixed(struct reader *r, unsigned bytes)
 {
@@ -74,16 +102,21 @@ static void skip(struct reader *r, uint64_t bytes)
 	r->at = r->bad ? r->end : r->at + bytes;
 }
 
-/* Past a pointer in this encoding. */
-static void skip_pointer(struct reader *r, unsigned encoding)
+/* Past a pointer to a function in this encoding.  libunwind follows one that is indirect. */
+static void skip_pointer(const struct dl_phdr_info *object, struct reader *r, unsigned encoding)
 {
 	static const uint8_t bytes[16] = {[0] = 8, [2] = 2, [3] = 4, [4] = 8, [10] = 2, [11] = 4, [12] = 8};
+	uintptr_t here = (uintptr_t)r->at;
 
-	if (encoding == 0xff)
+	if (encoding == OMITTED)
 		return;
 	if (!bytes[encoding & 15] || (encoding & 0x70) > 0x30)
 		r->bad = true;
-	skip(r, bytes[encoding & 15]);
+	if (encoding == (PCREL_SDATA4 | INDIRECT))
+		r->bad |= segment_from(object, here + (uintptr_t)(intptr_t)signed4(r)).bad;
+	else
+		skip(r, bytes[encoding & 15]);
+	r->bad |= encoding & INDIRECT && encoding != (PCREL_SDATA4 | INDIRECT);
 }
 
 /* A row of the table that the instructions make. */
@@ -143,6 +176,23 @@ static void define_cfa(struct row *row, uint64_t reg, int64_t offset)
 	row->cfa_expression = false;
 }
 
+/* Each that is written for a frame begins with a register and an offset. */
+static void skip_expression(struct reader *r, bool of_frame)
+{
+	uint64_t bytes = uleb(r);
+
+	r->bad |= !bytes || (of_frame && r->at < r->end && *r->at >> 4 != 7);
+	skip(r, bytes);
+}
+
+static uint64_t register_of(struct reader *r)
+{
+	uint64_t reg = uleb(r);
+
+	r->bad |= reg > REGISTER_MAX;
+	return reg;
+}
+
 /* Operations without an operand in the first byte. */
 static void operate(struct table *t, struct reader *r, unsigned op)
 {
@@ -157,59 +207,60 @@ static void operate(struct table *t, struct reader *r, unsigned op)
 		t->location += fixed(r, 1u << (op - 2)) * t->code_align;
 		break;
 	case 0x05: /* offset_extended */
-		reg = uleb(r);
+		reg = register_of(r);
 		change(&t->row, reg, false, false, (int64_t)uleb(r) * t->data_align);
 		break;
 	case 0x06: /* restore_extended */
-		restore(t, uleb(r));
+		restore(t, register_of(r));
 		break;
 	case 0x07: /* undefined */
-		change(&t->row, uleb(r), true, false, 0);
+		change(&t->row, register_of(r), true, false, 0);
 		break;
 	case 0x08: /* same_value */
-		unchanged(&t->row, uleb(r));
+		unchanged(&t->row, register_of(r));
 		break;
 	case 0x09: /* register */
-		change(&t->row, uleb(r), false, true, 0);
-		uleb(r);
+		change(&t->row, register_of(r), false, true, 0);
+		register_of(r);
 		break;
 	case 0x0a: /* remember_state */
-		if (t->depth == REMEMBERED)
-			r->bad = true;
-		else
-			t->remembered[t->depth++] = t->row;
+		if (t->depth < REMEMBERED)
+			t->remembered[t->depth] = t->row;
+		t->depth++;
 		break;
 	case 0x0b: /* restore_state */
 		if (!t->depth)
 			r->bad = true;
+		else if (--t->depth < REMEMBERED)
+			t->row = t->remembered[t->depth];
 		else
-			t->row = t->remembered[--t->depth];
+			r->odd = true;
 		break;
 	case 0x0c: /* def_cfa */
-		reg = uleb(r);
+		reg = register_of(r);
 		define_cfa(&t->row, reg, (int64_t)uleb(r));
 		break;
 	case 0x0d: /* def_cfa_register */
-		t->row.cfa_register = uleb(r);
+		t->row.cfa_register = register_of(r);
 		break;
 	case 0x0e: /* def_cfa_offset */
 		t->row.cfa_offset = (int64_t)uleb(r);
 		break;
 	case 0x0f: /* def_cfa_expression */
 		t->row.cfa_expression = true;
-		skip(r, uleb(r));
+		skip_expression(r, true);
 		break;
 	case 0x10: /* expression, val_expression */
 	case 0x16:
-		change(&t->row, uleb(r), false, true, 0);
-		skip(r, uleb(r));
+		change(&t->row, register_of(r), false, true, 0);
+		skip_expression(r, false);
 		break;
 	case 0x11: /* offset_extended_sf */
-		reg = uleb(r);
+		reg = register_of(r);
 		change(&t->row, reg, false, false, sleb(r) * t->data_align);
 		break;
 	case 0x12: /* def_cfa_sf */
-		reg = uleb(r);
+		reg = register_of(r);
 		define_cfa(&t->row, reg, sleb(r) * t->data_align);
 		break;
 	case 0x13: /* def_cfa_offset_sf */
@@ -217,22 +268,27 @@ static void operate(struct table *t, struct reader *r, unsigned op)
 		break;
 	case 0x14: /* val_offset, val_offset_sf */
 	case 0x15:
-		change(&t->row, uleb(r), false, true, 0);
+		change(&t->row, register_of(r), false, true, 0);
 		uleb(r);
 		break;
 	case 0x2e: /* GNU_args_size */
 		uleb(r);
+		break;
+	case 0x01: /* set_loc, and a name for offset_extended_sf that is no longer used */
+	case 0x2f:
+		r->odd = true;
+		r->at = r->end;
 		break;
 	default:
 		r->bad = true;
 	}
 }
 
-/* Up to the row that holds at `pc`. */
-static bool execute(struct table *t, struct reader r, uintptr_t pc)
+/* Up to the row that holds at `pc`; what is left in `r` says whether it is one. */
+static void execute(struct table *t, struct reader *r, uintptr_t pc)
 {
-	while (r.at < r.end && !r.bad) {
-		unsigned byte = (unsigned)fixed(&r, 1), low = byte & 0x3f;
+	while (r->at < r->end && !r->bad) {
+		unsigned byte = (unsigned)fixed(r, 1), low = byte & 0x3f;
 		uintptr_t before = t->location;
 		struct row row = t->row;
 
@@ -241,65 +297,82 @@ static bool execute(struct table *t, struct reader r, uintptr_t pc)
 			t->location += low * t->code_align;
 			break;
 		case 2: /* offset */
-			change(&t->row, low, false, false, (int64_t)uleb(&r) * t->data_align);
+			change(&t->row, low, false, false, (int64_t)uleb(r) * t->data_align);
 			break;
 		case 3: /* restore */
 			restore(t, low);
 			break;
 		default:
-			operate(t, &r, low);
+			operate(t, r, low);
 		}
 		if (t->location != before && t->location > pc) {
 			t->row = row;
-			return !r.bad;
+			return;
 		}
 	}
-	return !r.bad;
 }
 
 /* CIE or FDE at `at`: what follows its length. */
-static struct reader entry_at(const uint8_t *at)
+static struct reader entry_at(const struct dl_phdr_info *object, uintptr_t at)
 {
-	uint32_t length;
+	struct reader r = segment_from(object, at);
+	uint64_t length = fixed(&r, 4);
 
-	memcpy(&length, at, sizeof(length));
-	return (struct reader){at + 4, at + 4 + length, !length || length == UINT32_MAX};
+	if (!length || length > (uint64_t)(r.end - r.at))
+		r.bad = true; /* of 64 bits, too: nobody writes them */
+	else
+		r.end = r.at + length;
+	return r;
 }
 
-/* The reader is left at the instructions.  False: not what compilers write. */
-static bool read_cie(struct reader *r, struct table *t)
+/* What the letters of a CIE say: how an FDE has its addresses. */
+static uint64_t read_augmentation(const struct dl_phdr_info *object, struct reader *r, const char *letters)
 {
-	const char *augmentation;
-	uint64_t bytes, version, encoding = 0;
-	const uint8_t *instructions;
+	uint64_t encoding = 0;
 
-	if (fixed(r, 4) || ((version = fixed(r, 1)) != 1 && version != 3))
-		return false;
-	augmentation = (const char *)r->at;
+	for (; *letters && !r->bad; letters++) {
+		if (*letters == 'R')
+			encoding = fixed(r, 1);
+		else if (*letters == 'L')
+			r->bad |= fixed(r, 1) - INDIRECT < OMITTED - INDIRECT;
+		else if (*letters == 'P')
+			skip_pointer(object, r, (unsigned)fixed(r, 1));
+		else if (*letters == 'S') /* a signal frame */
+			r->odd = true;
+		else
+			r->bad = true;
+	}
+	return encoding;
+}
+
+/* The reader is left at the instructions. */
+static void read_cie(const struct dl_phdr_info *object, struct reader *r, struct table *t)
+{
+	uint64_t version, bytes, encoding;
+	const uint8_t *instructions;
+	const char *letters;
+
+	r->bad |= fixed(r, 4) != 0;
+	version = fixed(r, 1);
+	r->bad |= version != 1 && version != 3;
+	letters = (const char *)r->at;
 	while (fixed(r, 1))
 		;
-	if (*augmentation++ != 'z')
-		return false;
+	r->odd |= !*letters;
+	if (r->bad || r->odd)
+		return;
 	t->code_align = uleb(r);
 	t->data_align = sleb(r);
-	if ((version == 1 ? fixed(r, 1) : uleb(r)) != RETURN)
-		return false;
+	r->bad |= *letters != 'z' || t->code_align != 1 || t->data_align != -8 || (version == 1 ? fixed(r, 1) : uleb(r)) != RETURN;
 	bytes = uleb(r);
+	r->bad |= bytes > (uint64_t)(r->end - r->at);
+	if (r->bad)
+		return;
 	instructions = r->at + bytes;
-	for (; *augmentation && !r->bad; augmentation++) {
-		if (*augmentation == 'R')
-			encoding = fixed(r, 1);
-		else if (*augmentation == 'L')
-			fixed(r, 1);
-		else if (*augmentation == 'P')
-			skip_pointer(r, (unsigned)fixed(r, 1));
-		else
-			return false; /* S: a signal frame */
-	}
-	if (r->bad || encoding != PCREL_SDATA4 || r->at > instructions || instructions > r->end)
-		return false;
+	encoding = read_augmentation(object, r, letters + 1);
+	r->bad |= r->at > instructions || encoding & INDIRECT;
+	r->odd |= encoding != PCREL_SDATA4;
 	r->at = instructions;
-	return true;
 }
 
 static struct sl_cfi_rule rule_of(const struct row *row)
@@ -314,7 +387,8 @@ static struct sl_cfi_rule rule_of(const struct row *row)
 	    row->cfa_offset > INT32_MAX || !row->pc.changed || row->pc.elsewhere || row->pc.offset != -8 || row->sp.changed)
 		return rule;
 	if (row->bp.changed) {
-		if (row->bp.undefined || row->bp.elsewhere || row->bp.offset >= 0 || row->bp.offset <= INT16_MIN)
+		if (row->bp.undefined || row->bp.elsewhere || row->bp.offset > -16 || row->bp.offset <= INT16_MIN ||
+		    row->bp.offset & 7)
 			return rule;
 		rule.bp = (int16_t)row->bp.offset;
 	}
@@ -323,82 +397,168 @@ static struct sl_cfi_rule rule_of(const struct row *row)
 	return rule;
 }
 
-static struct sl_cfi_rule read_fde(const uint8_t *at, uintptr_t pc)
+/*
+ * The rule at `pc` of the entry at `at`, which is said to be of the function at `function`.  pc 0: the whole entry is looked at.
+ * False: it lies.
+ */
+static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t function, uintptr_t pc, struct sl_cfi_rule *rule)
 {
-	static const struct sl_cfi_rule none;
-	struct reader fde = entry_at(at), cie;
+	struct reader fde = entry_at(object, at), cie;
 	struct table table = {0};
-	const uint8_t *field = fde.at;
-	uint32_t back = (uint32_t)fixed(&fde, 4);
+	uintptr_t field = (uintptr_t)fde.at;
+	uint64_t back = fixed(&fde, 4), range;
 
 	if (fde.bad || !back)
-		return none;
-	cie = entry_at(field - back);
-	if (cie.bad || !read_cie(&cie, &table))
-		return none;
-	field = fde.at;
-	table.location = (uintptr_t)field + (uintptr_t)(intptr_t)signed4(&fde);
-	if (pc < table.location || pc - table.location >= fixed(&fde, 4))
-		return none;
+		return false;
+	cie = entry_at(object, field - back);
+	if (!cie.bad)
+		read_cie(object, &cie, &table);
+	if (cie.bad || cie.odd)
+		return !cie.bad;
+	field = (uintptr_t)fde.at;
+	table.location = field + (uintptr_t)(intptr_t)signed4(&fde);
+	range = fixed(&fde, 4);
+	if (fde.bad || table.location != function)
+		return false;
+	if (pc && pc - function >= range)
+		return true; /* of no function */
 	skip(&fde, uleb(&fde));
-	if (!execute(&table, cie, UINTPTR_MAX))
-		return none;
+	execute(&table, &cie, UINTPTR_MAX);
 	table.initial = table.row;
-	return execute(&table, fde, pc) ? rule_of(&table.row) : none;
+	execute(&table, &fde, pc ? pc : UINTPTR_MAX);
+	if (cie.bad || fde.bad || (!pc && table.location - function > range))
+		return false;
+	if (!pc || cie.odd || fde.odd)
+		return true;
+	*rule = rule_of(&table.row);
+	/* What a call may change says nothing of the frame behind it. */
+	return table.row.cfa_expression ||
+	       (table.row.cfa_register <= RETURN && ((CALLERS_OWN | 1u << SP) >> table.row.cfa_register & 1));
 }
 
 struct search {
 	uintptr_t pc;
 	struct sl_cfi_rule rule;
+	bool begun; /* the program itself, which comes first, has been seen */
 };
 
 /* .eh_frame_hdr: where .eh_frame is, how many entries, and (function, entry) pairs in order, all from its own beginning. */
-static struct sl_cfi_rule look_up(const uint8_t *header, size_t bytes, uintptr_t pc)
+struct index {
+	const struct dl_phdr_info *object;
+	uintptr_t header;
+	const uint8_t *pairs;
+	uint64_t count;
+};
+
+/* False: it lies.  count 0: it has no pairs. */
+static bool open_index(struct index *index, size_t bytes)
 {
-	static const struct sl_cfi_rule none;
-	struct reader r = {header, header + bytes, false};
-	int64_t wanted = (int64_t)(pc - (uintptr_t)header);
-	uint64_t low = 0, high;
+	struct reader r = segment_from(index->object, index->header);
+	uint64_t eh_frame, version, how_many, how;
+
+	index->count = 0;
+	if (r.bad || bytes > (size_t)(r.end - r.at))
+		return false;
+	r.end = r.at + bytes;
+	version = fixed(&r, 1);
+	eh_frame = fixed(&r, 1);
+	how_many = fixed(&r, 1);
+	how = fixed(&r, 1);
+	if (version != 1 || eh_frame != PCREL_SDATA4)
+		return false;
+	if (segment_from(index->object, index->header + 4 + (uintptr_t)(intptr_t)signed4(&r)).bad)
+		return false;
+	if (how_many == OMITTED && how == OMITTED)
+		return true;
+	if (how_many != UDATA4 || how != DATAREL_SDATA4)
+		return false;
+	index->count = fixed(&r, 4);
+	index->pairs = r.at;
+	return !r.bad && index->count <= (size_t)(r.end - r.at) / 8;
+}
+
+/* The function and the entry of pair i, both from the header on. */
+static void read_pair(const struct index *index, uint64_t i, int32_t pair[2])
+{
+	memcpy(pair, index->pairs + i * 8, 8);
+}
+
+static bool read_entry(const struct index *index, uint64_t i, uintptr_t pc, struct sl_cfi_rule *rule)
+{
 	int32_t pair[2];
 
-	if (fixed(&r, 1) != 1 || fixed(&r, 1) != PCREL_SDATA4 || fixed(&r, 1) != UDATA4 || fixed(&r, 1) != DATAREL_SDATA4)
-		return none;
-	fixed(&r, 4);
-	high = fixed(&r, 4);
-	if (r.bad || !high || high > (size_t)(r.end - r.at) / sizeof(pair))
-		return none;
+	read_pair(index, i, pair);
+	return read_fde(index->object, index->header + (uintptr_t)(intptr_t)pair[1], index->header + (uintptr_t)(intptr_t)pair[0],
+			pc, rule);
+}
+
+/* A look at some entries, once for each object: noise is seldom in one alone. */
+static bool looks_right(const struct index *index)
+{
+	static _Atomic uint64_t seen[SEEN];
+	_Atomic uint64_t *kept = &seen[(index->header >> 4) * 0x9e3779b97f4a7c15u >> 56];
+	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire), step = index->count / SAMPLES + 1;
+	int32_t before = INT32_MIN, pair[2];
+	struct sl_cfi_rule unused;
+
+	if (sl_objects_kept(kept, unloads) == (void *)index->header)
+		return true;
+	for (uint64_t i = 0; i < index->count; i += step) {
+		read_pair(index, i, pair);
+		if (pair[0] < before || !read_entry(index, i, 0, &unused))
+			return false;
+		before = pair[0];
+	}
+	sl_objects_keep(kept, (const void *)index->header, unloads);
+	return true;
+}
+
+/* False: the table lies. */
+static bool look_up(const struct index *index, uintptr_t pc, struct sl_cfi_rule *rule)
+{
+	int64_t wanted = (int64_t)(pc - index->header);
+	uint64_t low = 0, high = index->count;
+	int32_t pair[2];
+
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
-		memcpy(pair, r.at + middle * sizeof(pair), sizeof(pair));
+		read_pair(index, middle, pair);
 		if (pair[0] <= wanted)
 			low = middle;
 		else
 			high = middle;
 	}
-	memcpy(pair, r.at + low * sizeof(pair), sizeof(pair));
-	return pair[0] <= wanted ? read_fde(header + pair[1], pc) : none;
+	if (!index->count)
+		return true;
+	read_pair(index, low, pair);
+	return pair[0] > wanted || read_entry(index, low, pc, rule);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *search = data;
-	const uint8_t *header = NULL;
+	struct index index = {.object = info};
 	size_t bytes = 0;
-	bool inside = false;
+	bool inside = false, program = !search->begun;
 
+	search->begun = true;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 
 		if (part->p_type == PT_LOAD && search->pc - (info->dlpi_addr + part->p_vaddr) < part->p_memsz)
 			inside = true;
 		if (part->p_type == PT_GNU_EH_FRAME) {
-			header = (const uint8_t *)(info->dlpi_addr + part->p_vaddr);
+			index.header = info->dlpi_addr + part->p_vaddr;
 			bytes = part->p_memsz;
 		}
 	}
-	if (inside && header)
-		search->rule = look_up(header, bytes, search->pc);
+	/* The program's own too: libunwind may be asked, and come there, before we do. */
+	if ((inside || program) && index.header &&
+	    (!open_index(&index, bytes) || !looks_right(&index) || (inside && !look_up(&index, search->pc, &search->rule)))) {
+		search->rule = (struct sl_cfi_rule){0};
+		atomic_store(&sl_cfi_lies, true);
+	}
 	return inside;
 }
 

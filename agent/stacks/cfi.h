@@ -7,7 +7,11 @@
 #ifndef AGENT_STACKS_CFI_H
 #define AGENT_STACKS_CFI_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "common/base.h"
 
 enum sl_cfi_kind {
 	SL_CFI_NONE,  /* not simple, or not known */
@@ -24,7 +28,16 @@ struct sl_cfi_rule {
 	uint8_t kind;
 };
 
-/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock; believes .eh_frame, as exceptions do. */
+/* To another frame. */
+static inline bool sl_cfi_leads_on(struct sl_cfi_rule rule)
+{
+	return rule.kind == SL_CFI_BY_SP || rule.kind == SL_CFI_BY_BP;
+}
+
+/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock. */
 struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
+
+/* Tables of an object were found to be noise, or led out of the stack: nobody who believes tables may be asked any more. */
+extern _Atomic bool sl_cfi_lies SL_HIDDEN;
 
 #endif

@@ -148,11 +148,17 @@ static void learn_with(const struct sl_libunwind *lib)
 	}
 }
 
+/* Then nobody else unwinds. */
+static bool tables_lie(void)
+{
+	return atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed);
+}
+
 static void learn(void)
 {
 	const struct sl_libunwind *lib = sl_unwinder_libunwind();
 
-	if (!lib || !lib->init_local || !lib->step || !lib->get_reg || !lib->get_proc_info ||
+	if (tables_lie() || !lib || !lib->init_local || !lib->step || !lib->get_reg || !lib->get_proc_info ||
 	    atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
 		return;
 #ifdef __x86_64__
@@ -291,21 +297,24 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 /*
  * A walk is many times faster than libunwind, but only stacks that libunwind has seen too are believed: a new one is
  * unwound by both, and where they differ nothing is walked any more.  Once an object was unloaded, and beside a sanitizer, the
- * walk is believed alone.
+ * walk is believed alone; and where tables lie, since libunwind would follow them anywhere.
  */
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
 	struct stack stack = {.thread = thread}, unwound = {.thread = thread};
 	struct sl_walked walked = {0};
 	struct sl_cache_entry *entry;
-	enum sl_walk_end end = SL_WALK_UNKNOWN;
+	enum sl_walk_end end;
 	uint64_t hash;
 	uint32_t id;
 
 	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
 		return 0;
-	if (SL_LIKELY(!atomic_load_explicit(&walk_differs, memory_order_relaxed)))
-		end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
+	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked); /* where it differs, too: it sees tables that lie */
+	if (SL_UNLIKELY(tables_lie()))
+		sl_objects_hole(SL_HOLE_TABLES);
+	else if (SL_UNLIKELY(atomic_load_explicit(&walk_differs, memory_order_relaxed)))
+		end = SL_WALK_UNKNOWN;
 	if (end == SL_WALK_KNOWN)
 		return walked.name;
 	if (end == SL_WALK_SAME && SL_LIKELY((id = sl_walk_name_of(&thread->walk, &walked))))
@@ -314,13 +323,15 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
 		entry = find(&stack, &hash);
 		id = entry ? entry->id : 0;
-		if (SL_UNLIKELY(!id) && sl_unwinder_walk_alone())
+		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie()))
 			id = define_stack(&stack, entry, hash);
 		if (id) {
 			sl_walk_name(&thread->walk, &walked, id);
 			return id;
 		}
 	}
+	if (tables_lie())
+		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())
 		return id;

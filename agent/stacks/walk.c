@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/walk.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
 #include "common/base.h"
 
+#define PAGE	  4096u
 #define FRAME_MAX 65536 /* a larger frame is seldom one: libunwind looks closer */
 
 #ifdef __x86_64__
@@ -42,12 +46,54 @@ static struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
 	return learn_rule(entry, pc);
 }
 
-static bool step(struct at *at, struct sl_cfi_rule rule)
+static SL_NOINLINE bool tables_lie(void)
+{
+	atomic_store(&sl_cfi_lies, true);
+	return false;
+}
+
+/* As the kernel sees it: it reads the mask before it refuses what is to be done with it. */
+static bool is_readable(uintptr_t page)
+{
+	return !syscall(SYS_rt_sigprocmask, -1, page, NULL, sizeof(uint64_t)) || errno != EFAULT;
+}
+
+/* Can all be read from the stack pointer to the word below `cfa`?  What was found so is kept. */
+static SL_NOINLINE bool can_reach(struct sl_walk *walk, uintptr_t sp, uintptr_t cfa)
+{
+	uintptr_t page = sp & ~(uintptr_t)(PAGE - 1), low = page;
+
+	if (page - walk->readable < walk->readable_bytes) {
+		low = walk->readable;
+		page = low + walk->readable_bytes;
+	}
+	walk->readable_bytes = 0; /* a signal handler's walk may come */
+	atomic_signal_fence(memory_order_seq_cst);
+	for (; page < cfa; page += PAGE)
+		if (!is_readable(page))
+			return tables_lie();
+	walk->readable = low;
+	atomic_signal_fence(memory_order_seq_cst);
+	walk->readable_bytes = page - low;
+	return true;
+}
+
+/* It is for libunwind to look at closer, where what it would look at is there. */
+static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
+{
+	return sl_cfi_leads_on(rule) && !is_readable((cfa - 8) & ~(uintptr_t)7) && tables_lie();
+}
+
+static bool step(struct sl_walk *walk, struct at *at, struct sl_cfi_rule rule)
 {
 	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
 
-	if (SL_UNLIKELY(rule.kind == SL_CFI_NONE || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
+	if (SL_UNLIKELY(!sl_cfi_leads_on(rule) || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
+		return is_not_simple(rule, cfa);
+	if (SL_UNLIKELY(cfa - 8 - walk->readable >= walk->readable_bytes) && !can_reach(walk, at->sp, cfa))
 		return false;
+	if (SL_UNLIKELY(rule.bp != SL_CFI_BP_KEPT && cfa + (uintptr_t)rule.bp < at->sp))
+		return tables_lie(); /* below the frame */
 	at->pc = ((const volatile uintptr_t *)cfa)[-1];
 	at->sp = cfa;
 	at->bp_slot = NULL;
@@ -156,8 +202,12 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 			cut = false;
 			break;
 		}
-		if (!step(&at, rule))
-			return SL_WALK_UNKNOWN;
+		if (!step(walk, &at, rule)) {
+			if (!atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed))
+				return SL_WALK_UNKNOWN;
+			cut = false; /* nobody is left to ask: the stack ends here */
+			break;
+		}
 	}
 	if (!n)
 		return was_entered(walk, turn) ? SL_WALK_UNKNOWN : SL_WALK_SAME;
@@ -195,7 +245,7 @@ static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 	for (unsigned n = 0; n < SL_TRAIL_FRAMES; n++) {
 		start->pc[n] = at.pc;
 		hash = sl_cache_hash(hash, at.pc);
-		if (!step(&at, rule_at(walk, at.pc)))
+		if (!step(walk, &at, rule_at(walk, at.pc)))
 			return 0;
 	}
 	start->sp = at.sp;

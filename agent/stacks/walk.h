@@ -36,13 +36,14 @@ struct sl_walk_rule {
 };
 
 struct sl_walk {
-	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
-	unsigned max;	  /* of the last walk */
-	uint32_t first;	  /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
-	bool cut;	  /* there are more frames outside */
-	uint32_t turn;	  /* walks begun */
-	uint32_t built;	  /* turn that these frames are of */
-	uint64_t named;	  /* the owner's number of a stack, above it the turn that built it */
+	uint64_t unloads;		    /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
+	unsigned max;			    /* of the last walk */
+	uint32_t first;			    /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
+	bool cut;			    /* there are more frames outside */
+	uint32_t turn;			    /* walks begun */
+	uint32_t built;			    /* turn that these frames are of */
+	uintptr_t readable, readable_bytes; /* whole pages of the stack */
+	uint64_t named;			    /* the owner's number of a stack, above it the turn that built it */
 	uintptr_t pc[SL_WALK_FRAMES];
 	struct sl_walk_frame frame[SL_WALK_FRAMES];
 	struct {
@@ -56,7 +57,7 @@ struct sl_walk {
 };
 
 enum sl_walk_end {
-	SL_WALK_UNKNOWN, /* a frame without a simple rule: ask libunwind */
+	SL_WALK_UNKNOWN, /* a frame without a simple rule: ask libunwind, unless sl_cfi_lies; there the stack ends at it instead */
 	SL_WALK_SAME,	 /* every frame is as it was at the last walk */
 	SL_WALK_KNOWN,	 /* a stack that had a name before; its addresses are not given */
 	SL_WALK_DONE,

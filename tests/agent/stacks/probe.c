@@ -61,6 +61,10 @@ bool sl_define_publish(const void *map, size_t bytes)
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 
+void sl_objects_hole(enum sl_hole hole)
+{
+}
+
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	return dl_iterate_phdr(visit, data);
@@ -143,6 +147,12 @@ EXPORT uint64_t probe_native_thread(void)
 		return UINT64_MAX;
 	pthread_join(thread, NULL);
 	return ids;
+}
+
+/* Has any table that was looked at so far lied? */
+EXPORT bool probe_lies(void)
+{
+	return atomic_load(&sl_cfi_lies);
 }
 
 /* kind | bp << 16 | cfa << 32 */
