@@ -84,7 +84,4 @@ uint32_t sl_labels_borrowed_stack(void);
 /* The thread has attached to the recording: its open ranges become events. */
 void sl_labels_attached(void);
 
-/* Before the first GPU call, from the constructor: NVTX_INJECTION64_PATH where it is unset. */
-void sl_labels_construct(void);
-
 #endif

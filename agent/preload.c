@@ -499,7 +499,6 @@ __attribute__((constructor)) static void construct(void)
 {
 	sl_objects_construct();
 	__register_atfork(before_fork, after_fork, sl_objects_forked, NULL);
-	sl_labels_construct();
 	start_host();
 }
 

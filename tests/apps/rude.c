@@ -78,15 +78,51 @@ static void noise(unsigned seed)
 	deep(20);
 }
 
+/* ---- a title in place of arguments and environment, in three ways ---- */
+
+extern char **environ;
+static int argument_count;
+static char **arguments;
+
+static void title(unsigned way)
+{
+	size_t count = 0, sum = 0, bytes;
+	char **copy, *first = environ[0];
+
+	for (; environ[count]; count++)
+		sum += strlen(environ[count]) + 1;
+	CHECK(count && (copy = calloc(count + 1, sizeof(*copy))));
+	for (size_t i = 0; i < count; i++)
+		copy[i] = strdup(environ[i]);
+	if (way == 0) { /* util-linux: the area ends where the last string does */
+		bytes = (size_t)(environ[count - 1] + strlen(environ[count - 1]) - arguments[0]);
+		memset(arguments[0], 0, bytes);
+	} else if (way == 1) { /* all strings lie behind the first */
+		memset(first, 'x', sum - 1);
+	} else { /* OpenSSH, PostgreSQL: as far as one lies behind the other */
+		char *end = arguments[argument_count - 1] + strlen(arguments[argument_count - 1]) + 1;
+
+		for (size_t i = 0; i < count && environ[i] == end; i++)
+			end += strlen(environ[i]) + 1;
+		CHECK(end > environ[count - 1]);
+		memset(arguments[0], 0, (size_t)(end - arguments[0]));
+	}
+	environ = copy;
+	pairs(5);
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(unsigned n);
 } modes[] = {
 	{"noise", noise},
+	{"title", title},
 };
 
 int main(int count, char **words)
 {
+	argument_count = count;
+	arguments = words;
 	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (count > 1 && !strcmp(words[1], modes[i].name)) {
 			modes[i].run(count > 2 ? (unsigned)atoi(words[2]) : 0);

@@ -37,6 +37,11 @@ class Rude(unittest.TestCase):
                 said += any("unwind tables" in note for note in self.notes(run))
         self.assertGreaterEqual(said, 12)  # noise may spare what is on the stack
 
+    def test_a_title_over_the_arguments_and_the_environment(self):
+        for way in range(3):
+            with self.subTest(way), e2e.Recording(RUDE, "title", way) as run:
+                self.compare(run)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NVTX 3 is a header: a program has no symbol to interpose.  At its first range it asks getenv for NVTX_INJECTION64_PATH and
+ * opens the library of that name.  Where that is unset we answer with our own path, which dlopen finds loaded already.
+ *
+ * The environment itself stays as it is: programs take its strings for one area behind their arguments and write over that
+ * (setproctitle), and hand it on.  stormlog-run sets the variable, which children that are not preloaded then have too.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "agent/symbols/plain.h"
+#include "agent/symbols/resolve.h"
+#include "common/base.h"
+
+#define VARIABLE "NVTX_INJECTION64_PATH"
+
+static bool is_set(char *(*real)(const char *), const char *variable, const char *value)
+{
+	const char *now = real(variable);
+
+	return now && sl_plain_same(now, value);
+}
+
+__attribute__((visibility("default"))) char *getenv(const char *name)
+{
+	static char *(*_Atomic kept)(const char *);
+	char *(*real)(const char *) = atomic_load_explicit(&kept, memory_order_relaxed);
+	char *value;
+	const char *own;
+
+	if (SL_UNLIKELY(!real)) {
+		real = (char *(*)(const char *))sl_resolve_next("getenv");
+		if (!real)
+			return NULL;
+		atomic_store_explicit(&kept, real, memory_order_relaxed);
+	}
+	value = real(name);
+	if (SL_LIKELY(value || name[0] != 'N' || name[1] != 'V') || !sl_plain_same(name, VARIABLE) ||
+	    is_set(real, "STORMLOG_LABELS", "off") || is_set(real, "STORMLOG_DISABLE", "1"))
+		return value;
+	own = sl_resolve_own_name();
+	return own && *own ? (char *)own : NULL;
+}
