@@ -146,8 +146,8 @@ static void take_metrics(struct sl_card *card, struct sl_report *report)
 			continue;
 		}
 		sl_card_add_metric(card, sl_measure_names[measure->of], measure->key, measure->what, bytes);
-		if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
-			sl_card_add_name(card, SL_NAME_PLACE, measure->what);
+		for (size_t k = 0; k < measure->lines.list.count; k++)
+			sl_card_add_name(card, SL_NAME_PLACE, measure->lines.list.item[k].what);
 	}
 	sl_measures_free(&measures);
 }

@@ -177,7 +177,8 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 			continue;
 		if ((int)d->of != title) {
 			put_more(&more);
-			sl_door_print(stdout, "%s%s\n", title < 0 ? "" : "\n", titles[d->of]);
+			fputs(title < 0 ? "" : "\n", stdout);
+			puts(titles[d->of]);
 			here = 0;
 		}
 		title = (int)d->of;

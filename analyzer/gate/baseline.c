@@ -13,6 +13,14 @@
 
 #define BASELINE_MAX_BYTES (64 << 20)
 
+static void put_line(struct sl_json *j, const struct sl_measure_line *line)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "place", line->place);
+	sl_json_uint(j, "bytes", line->bytes);
+	sl_json_end(j);
+}
+
 static void put(struct sl_json *j, const struct sl_measure *m)
 {
 	sl_json_object(j, m->key);
@@ -22,6 +30,12 @@ static void put(struct sl_json *j, const struct sl_measure *m)
 		sl_json_null(j, "bytes");
 	else
 		sl_json_uint(j, "bytes", m->bytes);
+	if (m->lines.list.count) {
+		sl_json_array(j, "lines");
+		for (size_t i = 0; i < m->lines.list.count; i++)
+			put_line(j, &m->lines.list.item[i]);
+		sl_json_end(j);
+	}
 	sl_json_end(j);
 }
 
@@ -93,6 +107,20 @@ static char *read_all(const char *path, size_t *size)
 	return text;
 }
 
+/* Of a file that an earlier version wrote they are not known. */
+static void take_lines(struct sl_measure *m, const struct sl_value *lines)
+{
+	for (uint32_t i = 0; lines && lines->kind == SL_VALUE_ARRAY && i < lines->count; i++) {
+		const char *place = sl_value_get_text(&lines->items[i], "place");
+		int64_t bytes;
+
+		if (!place || !sl_value_get_int64(&lines->items[i], "bytes", &bytes) || bytes < 0)
+			continue;
+		*SL_PUSH(&m->lines.list) = (struct sl_measure_line){
+			.place = sl_memory_copy(place), .what = sl_memory_copy(place), .order = i, .bytes = (uint64_t)bytes};
+	}
+}
+
 static void take(struct sl_measures *measures, enum sl_measure_of of, const struct sl_value *object)
 {
 	for (uint32_t i = 0; object && object->kind == SL_VALUE_OBJECT && i < object->count; i++) {
@@ -102,6 +130,7 @@ static void take(struct sl_measures *measures, enum sl_measure_of of, const stru
 		int64_t bytes;
 
 		m->bytes = sl_value_get_int64(&member->value, "bytes", &bytes) && bytes >= 0 ? (uint64_t)bytes : SL_UNKNOWN;
+		take_lines(m, sl_value_get(&member->value, "lines"));
 	}
 }
 

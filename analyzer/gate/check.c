@@ -52,12 +52,13 @@ static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, en
 	return outcome;
 }
 
-static void point(struct sl_outcome *outcome, const struct sl_measure *measure)
+static void point(struct sl_outcome *outcome, const struct sl_measure_line *line, const char *key)
 {
-	outcome->file = sl_memory_copy(measure->file);
-	outcome->line = measure->line;
-	if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
-		outcome->fingerprint = sl_memory_copy(measure->key);
+	if (!line)
+		return;
+	outcome->file = line->file ? sl_memory_copy(line->file) : NULL;
+	outcome->line = line->line;
+	outcome->fingerprint = key ? sl_memory_copy(key) : NULL;
 }
 
 static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, uint32_t python, uint32_t native,
@@ -73,20 +74,11 @@ static void point_at_stack(struct sl_outcome *outcome, struct sl_process *proces
 	outcome->line = frame->line;
 }
 
-/* The largest place of a kind, as the line to point at; NULL: none. */
-static const struct sl_measure *largest(const struct sl_measures *measures, enum sl_measure_of of)
-{
-	for (size_t i = 0; i < measures->list.count; i++)
-		if (measures->list.item[i].of == of)
-			return &measures->list.item[i];
-	return NULL;
-}
-
 static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
 			uint64_t limit, enum sl_measure_of culprits)
 {
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
-	const struct sl_measure *first = culprits == SL_MEASURE_TOTAL ? NULL : largest(measures, culprits);
+	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], one[SL_FORMAT_BYTES];
 	struct sl_outcome *outcome;
 
@@ -105,9 +97,11 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	else if (!first)
 		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
 	else {
-		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; most of it %s at %s", key,
-			      sl_format_size(is, total->bytes), may, sl_format_size(one, first->bytes), first->what);
-		point(outcome, first);
+		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key,
+			      sl_format_size(is, total->bytes), may,
+			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part",
+			      sl_format_size(one, first->bytes), first->what);
+		point(outcome, first, NULL);
 	}
 }
 
@@ -216,13 +210,16 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 
 	for (size_t i = 0; i < measures->list.count; i++) {
 		const struct sl_measure *m = &measures->list.item[i];
-		bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && m->critical);
 
-		if (m->of == SL_MEASURE_LEAK)
-			point(add(outcomes, "leak", m->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails, m->what,
-				  "%s %s at %s", sl_format_size(size, m->bytes),
-				  m->critical ? "left behind, and growing," : "still held at the end,", m->what),
-			      m);
+		for (size_t k = 0; m->of == SL_MEASURE_LEAK && k < m->lines.list.count; k++) {
+			const struct sl_measure_line *line = &m->lines.list.item[k];
+			bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && line->critical);
+
+			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails, line->what,
+				  "%s %s at %s", sl_format_size(size, line->bytes),
+				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),
+			      line, m->key);
+		}
 	}
 }
 
@@ -278,11 +275,66 @@ static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl
 	return before + (uint64_t)more;
 }
 
+static double percent(uint64_t before, uint64_t now)
+{
+	return before ? 100.0 * ((double)now / (double)before - 1) : 100.0;
+}
+
+static bool grows(const struct sl_measure_lines *lines)
+{
+	for (size_t i = 0; i < lines->list.count; i++)
+		if (lines->list.item[i].critical)
+			return true;
+	return false;
+}
+
+static void add_line(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
+		     const struct sl_measure_line *line, uint64_t before)
+{
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
+
+	sl_format_size(is, line->bytes);
+	if (!before)
+		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
+	else
+		point(add(outcomes, rule, line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
+			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, sl_format_size(was, before),
+			  percent(before, line->bytes)),
+		      line, now->key);
+}
+
+/* A place holds too much: told are its lines of which that is true, at least the one that grew most. */
+static void add_lines(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
+		      const struct sl_measure_lines *before, const struct sl_limits *limits)
+{
+	size_t count = now->lines.list.count, most = 0;
+	long *was = sl_memory_must(calloc(count, sizeof(*was)));
+	bool any = false;
+
+	sl_lines_match(before, &now->lines, was);
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_measure_line *line = &now->lines.list.item[i], *first = &now->lines.list.item[most];
+		uint64_t then = was[i] < 0 ? 0 : before->list.item[was[i]].bytes;
+		uint64_t most_then = was[most] < 0 ? 0 : before->list.item[was[most]].bytes;
+
+		if ((int64_t)(line->bytes - then) > (int64_t)(first->bytes - most_then))
+			most = i;
+		if (line->bytes <= allowed(then, limits, now->of))
+			continue;
+		add_line(outcomes, rule, now, line, then);
+		any = true;
+	}
+	if (!any)
+		add_line(outcomes, rule, now, &now->lines.list.item[most], was[most] < 0 ? 0 : before->list.item[was[most]].bytes);
+	free(was);
+}
+
 static void check_against(struct sl_outcomes *outcomes, const struct sl_measure *now, const struct sl_measures *baseline,
 			  const struct sl_limits *limits)
 {
 	static const char *const rules[SL_MEASURE_OF_COUNT] = {"baseline-total", NULL, "baseline-stack",
 							       "baseline-leak",	 NULL, "baseline-growth"};
+	static const struct sl_measure_lines none;
 	const struct sl_measure *before = sl_measures_find(baseline, now->of, now->key);
 	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
 	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
@@ -307,13 +359,13 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
 		return;
 	}
-	if (absent)
-		point(add(outcomes, rules[now->of], SL_LEVEL_WARNING, true, subject, "%s: %s, new", subject, is), now);
+	if (now->lines.list.count && (absent || before->lines.list.count))
+		add_lines(outcomes, rules[now->of], now, absent ? &none : &before->lines, limits);
 	else
-		point(add(outcomes, rules[now->of], total || now->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, subject,
-			  "%s: %s, baseline %s (%+.1f%%)", subject, is, was,
-			  before->bytes ? 100.0 * ((double)now->bytes / (double)before->bytes - 1) : 100.0),
-		      now);
+		point(add(outcomes, rules[now->of], total || grows(&now->lines) ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true,
+			  subject, "%s: %s, baseline %s (%+.1f%%)", subject, is, was,
+			  percent(absent ? 0 : before->bytes, now->bytes)),
+		      sl_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
 }
 
 static void count(struct sl_outcomes *outcomes, bool strict)

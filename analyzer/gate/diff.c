@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 
 const char *const sl_change_names[] = {"same", "noise", "unknown", "less", "more", "gone", "new"};
 
@@ -25,27 +26,86 @@ static void add_absent(struct sl_spread *spread, unsigned runs, enum sl_measure_
 		add_run(spread, 0);
 }
 
-static void take(struct sl_differences *differences, struct sl_map *index, const struct sl_side *side, bool after)
+static char *name_of(char *name, size_t size, const struct sl_measure *m, const char *more)
+{
+	snprintf(name, size, "%d %s%s%s", (int)m->of, m->key, more ? " " : "", more ? more : "");
+	return name;
+}
+
+/* Runs of a catalogue, and of earlier versions' baselines, know of a place only what all its lines held. */
+static void find_sums(struct sl_map *sums, const struct sl_side *side)
+{
+	char name[600];
+
+	for (size_t r = 0; r < side->runs.count; r++)
+		for (size_t i = 0; i < side->runs.item[r].list.count; i++)
+			if (!side->runs.item[r].list.item[i].lines.list.count)
+				*sl_map_at(sums, name_of(name, sizeof(name), &side->runs.item[r].list.item[i], NULL)) = 1;
+}
+
+/* The row of that name, from 1 on; made where there is none. */
+static uintptr_t row_of(struct sl_differences *differences, struct sl_map *index, const char *name, const struct sl_measure *m)
+{
+	uintptr_t *at = sl_map_at(index, name);
+
+	if (!*at) {
+		*SL_PUSH(&differences->list) = (struct sl_difference){.of = m->of, .key = m->key, .what = m->what};
+		*at = differences->list.count;
+	}
+	return *at;
+}
+
+static void add_to(struct sl_difference *d, const char *what, uint64_t bytes, bool after)
+{
+	if (after || !d->what)
+		d->what = what;
+	if (bytes != SL_UNKNOWN)
+		add_run(after ? &d->after : &d->before, bytes);
+}
+
+/* Lines of the first run that has the place have rows that follow each other; what is beside them has rows by name. */
+static void take_lines(struct sl_differences *differences, struct sl_map *index, const struct sl_measure *m, bool after)
+{
+	long *was = sl_memory_must(calloc(m->lines.list.count, sizeof(*was)));
+	char name[600];
+	uintptr_t first = row_of(differences, index, name_of(name, sizeof(name), m, NULL), m);
+
+	if (!differences->list.item[first - 1].first) {
+		differences->list.item[first - 1].first = m;
+		for (size_t i = 1; i < m->lines.list.count; i++)
+			*SL_PUSH(&differences->list) = (struct sl_difference){.of = m->of, .key = m->key};
+		for (size_t i = 0; i < m->lines.list.count; i++)
+			differences->list.item[first - 1 + i].what = m->lines.list.item[i].what;
+	}
+	sl_lines_match(&differences->list.item[first - 1].first->lines, &m->lines, was);
+	for (size_t i = 0; i < m->lines.list.count; i++) {
+		const struct sl_measure_line *line = &m->lines.list.item[i];
+		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i]
+					    : row_of(differences, index, name_of(name, sizeof(name), m, line->place), m);
+
+		add_to(&differences->list.item[row - 1], line->what, line->bytes, after);
+	}
+	free(was);
+}
+
+static void take(struct sl_differences *differences, struct sl_map *index, struct sl_map *sums, const struct sl_side *side,
+		 bool after)
 {
 	char name[600];
 
 	for (size_t r = 0; r < side->runs.count; r++)
 		for (size_t i = 0; i < side->runs.item[r].list.count; i++) {
 			const struct sl_measure *m = &side->runs.item[r].list.item[i];
-			struct sl_difference *d;
-			uintptr_t *at;
 
-			snprintf(name, sizeof(name), "%d %s", (int)m->of, m->key);
-			at = sl_map_at(index, name);
-			if (!*at) {
-				*SL_PUSH(&differences->list) = (struct sl_difference){.of = m->of, .key = m->key, .what = m->what};
-				*at = differences->list.count;
+			uintptr_t row;
+
+			name_of(name, sizeof(name), m, NULL);
+			if (m->lines.list.count && !*sl_map_at(sums, name)) {
+				take_lines(differences, index, m, after);
+				continue;
 			}
-			d = &differences->list.item[*at - 1];
-			if (after)
-				d->what = m->what;
-			if (m->bytes != SL_UNKNOWN)
-				add_run(after ? &d->after : &d->before, m->bytes);
+			row = row_of(differences, index, name, m);
+			add_to(&differences->list.item[row - 1], m->what, m->bytes, after);
 		}
 }
 
@@ -81,12 +141,15 @@ static int by_change(const void *a, const void *b)
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after)
 {
 	bool spread = before->runs.count > 1 || after->runs.count > 1;
-	struct sl_map index = {0};
+	struct sl_map index = {0}, sums = {0};
 
 	*differences = (struct sl_differences){0};
-	take(differences, &index, before, false);
-	take(differences, &index, after, true);
+	find_sums(&sums, before);
+	find_sums(&sums, after);
+	take(differences, &index, &sums, before, false);
+	take(differences, &index, &sums, after, true);
 	sl_map_free(&index);
+	sl_map_free(&sums);
 	for (size_t i = 0; i < differences->list.count; i++) {
 		struct sl_difference *d = &differences->list.item[i];
 

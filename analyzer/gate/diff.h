@@ -31,7 +31,8 @@ struct sl_spread {
 
 struct sl_difference {
 	enum sl_measure_of of;
-	const char *key, *what; /* of the measures */
+	const char *key, *what;		/* of the measures; what: the line, of a place of which every run knows its lines */
+	const struct sl_measure *first; /* of the first row of a place: whose lines the rows are */
 	struct sl_spread before, after;
 	enum sl_change change;
 	double bytes; /* mean after minus mean before */

@@ -7,6 +7,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
@@ -53,6 +54,9 @@ struct taking {
 	struct sl_map index;	/* "of key" -> position + 1 */
 	struct sl_measures one; /* of the present process */
 	struct sl_map one_index;
+	SL_VECTOR(struct sl_measure_line) places; /* of the process at hand, whatever called them */
+	struct sl_map place_index;		  /* "of place" -> position + 1 */
+	struct sl_device_state *worst;		  /* in it, of the device that had the highest peak; NULL: not used there */
 };
 
 static struct sl_measure *place(struct sl_measures *measures, struct sl_map *index, enum sl_measure_of of, const char *key,
@@ -77,24 +81,66 @@ static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, cons
 	return measure;
 }
 
+static void free_texts(struct sl_measure_line *line)
+{
+	free(line->place);
+	free(line->what);
+	free(line->file);
+}
+
+/* What a line holds, whatever called it: texts are those of the line. */
+static void add_most(struct taking *taking, enum sl_measure_of of, const struct sl_measure_line *line, uint64_t bytes)
+{
+	struct sl_measure_line *most = &taking->measures->most[of], *all;
+	char name[512];
+	uintptr_t *at;
+
+	snprintf(name, sizeof(name), "%d %s", (int)of, line->place);
+	at = sl_map_at(&taking->place_index, name);
+	if (!*at) {
+		*SL_PUSH(&taking->places) = (struct sl_measure_line){.bytes = 0};
+		*at = taking->places.count;
+	}
+	all = &taking->places.item[*at - 1];
+	all->bytes += bytes;
+	if (most->place && all->bytes <= most->bytes)
+		return;
+	if (!most->place || strcmp(most->place, line->place) != 0) {
+		free_texts(most);
+		*most = (struct sl_measure_line){.place = sl_memory_copy(line->place),
+						 .what = sl_memory_copy(line->place),
+						 .file = line->file ? sl_memory_copy(line->file) : NULL,
+						 .line = line->line};
+	}
+	most->bytes = all->bytes;
+}
+
 static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
 		      const char *library, uint64_t bytes, bool critical)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
-	char key[SL_FINGERPRINT_BYTES], what[400];
-	struct sl_measure *measure;
+	char key[SL_FINGERPRINT_BYTES], place[400], what[400];
+	struct sl_measure_line *line;
 
 	sl_fingerprint(key, site->kind, library, frames, count);
+	sl_owners_line(process, site->python, site->native, site->caller, 1, place, sizeof(place));
 	sl_owners_line(process, site->python, site->native, site->caller, 2, what, sizeof(what));
-	measure = add(taking, of, key, what[0] ? what : library, bytes);
-	measure->critical |= critical;
-	/* a native line counts if the source is in the repository; the CI formats check that */
-	if (!measure->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
-		measure->file = sl_memory_copy(frame->file);
-		measure->line = frame->line;
+	line = sl_lines_add(&add(taking, of, key, what[0] ? what : library, bytes)->lines, place[0] ? place : library,
+			    what[0] ? what : library,
+			    !frame	  ? 0
+			    : frame->line ? frame->line
+					  : frame->offset);
+	line->bytes += bytes;
+	line->critical |= critical;
+	/* a native line counts where the source is in the repository, which the forms ask */
+	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
+		line->file = sl_memory_copy(frame->file);
+		line->line = frame->line;
 	}
+	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
+		add_most(taking, of, line, bytes);
 }
 
 static void take_sites(struct taking *taking, struct sl_process *process)
@@ -174,25 +220,56 @@ static void keep_most(struct sl_measure *all, uint64_t bytes)
 		all->bytes = bytes;
 }
 
-/* For each number the run keeps that of the worst process. */
+/* Those of the worst process; a line that grows in any grows. */
+static void keep_lines(struct sl_measure *all, struct sl_measure *one)
+{
+	struct sl_measure_lines other = one->lines;
+	size_t i, k;
+
+	if (all->bytes == SL_UNKNOWN || one->bytes > all->bytes) {
+		other = all->lines;
+		all->lines = one->lines;
+	}
+	for (i = 0; i < other.list.count; i++)
+		for (k = 0; other.list.item[i].critical && k < all->lines.list.count; k++)
+			all->lines.list.item[k].critical |= !strcmp(all->lines.list.item[k].place, other.list.item[i].place);
+	one->lines = other;
+}
+
+/* The run keeps the worst process of each. */
 static void keep_worst(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->one.list.count; i++) {
 		struct sl_measure *one = &taking->one.list.item[i];
 		struct sl_measure *all = place(taking->measures, &taking->index, one->of, one->key, one->what);
 
+		keep_lines(all, one);
 		keep_most(all, one->bytes);
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
-		all->critical |= one->critical;
-		if (!all->file) {
-			all->file = one->file;
-			all->line = one->line;
-			one->file = NULL;
-		}
 	}
 	sl_measures_free(&taking->one);
 	sl_map_free(&taking->one_index);
-	taking->one_index = (struct sl_map){0};
+	sl_map_free(&taking->place_index);
+	SL_DROP(&taking->places);
+	taking->one_index = taking->place_index = (struct sl_map){0};
+}
+
+/* A sum is no line's. */
+static void name_sums(struct sl_measures *measures)
+{
+	for (size_t i = 0; i < measures->list.count; i++) {
+		struct sl_measure *m = &measures->list.item[i];
+		const struct sl_measure_line *most = sl_lines_most(&m->lines);
+		size_t more = m->lines.list.count - 1;
+
+		if (!most)
+			continue;
+		sl_lines_sort(&m->lines);
+		most = sl_lines_most(&m->lines);
+		free(m->what);
+		m->what = more ? sl_memory_print("%s and %zu more line%s", most->what, more, more == 1 ? "" : "s")
+			       : sl_memory_copy(most->what);
+	}
 }
 
 static void take_totals(struct taking *taking, const struct sl_report *report)
@@ -211,15 +288,22 @@ static void take_totals(struct taking *taking, const struct sl_report *report)
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 {
 	struct taking taking = {.measures = measures};
+	const struct sl_shared_device *worst = report->devices;
+
 	*measures = (struct sl_measures){0};
 	take_totals(&taking, report);
+	for (unsigned i = 1; i < report->device_count; i++)
+		if (report->devices[i].known_peak_bytes > worst->known_peak_bytes)
+			worst = &report->devices[i];
 	for (unsigned i = 0; i < report->process_count; i++) {
+		taking.worst = report->device_count ? sl_devices_state(report, worst, i) : NULL;
 		take_sites(&taking, &report->processes[i]);
 		take_leaks(&taking, &report->processes[i]);
 		take_names(&taking, &report->processes[i]);
 		keep_worst(&taking);
 	}
 	sl_map_free(&taking.index);
+	name_sums(measures);
 	sl_measures_sort(measures);
 }
 
@@ -228,8 +312,10 @@ void sl_measures_free(struct sl_measures *measures)
 	for (size_t i = 0; i < measures->list.count; i++) {
 		free(measures->list.item[i].key);
 		free(measures->list.item[i].what);
-		free(measures->list.item[i].file);
+		sl_lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
+	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
+		free_texts(&measures->most[of]);
 	*measures = (struct sl_measures){0};
 }

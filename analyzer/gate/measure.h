@@ -6,6 +6,7 @@
 #ifndef ANALYZER_GATE_MEASURE_H
 #define ANALYZER_GATE_MEASURE_H
 
+#include "analyzer/gate/lines.h"
 #include "analyzer/report/report.h"
 
 enum sl_measure_of {
@@ -21,17 +22,17 @@ enum sl_measure_of {
 
 struct sl_measure {
 	enum sl_measure_of of;
-	char *key, *what; /* what: a phrase for people */
-	char *file;	  /* source file to point at, NULL: none */
-	uint32_t line;
-	bool critical;	  /* for leaks: it grows */
-	uint64_t bytes;	  /* the largest known value; SL_UNKNOWN: none is known */
-	uint64_t at_most; /* for growth that is unknown: an upper bound; 0: nowhere unknown */
-	unsigned unknown; /* number of processes (devices) where it is unknown, which may hold more */
+	char *key, *what;	       /* what: for people; of several lines it says so */
+	struct sl_measure_lines lines; /* of places and leaks: what `bytes` are made of, in the worst process; empty: not known */
+	uint64_t bytes;		       /* the most that is known; SL_UNKNOWN: nothing is */
+	uint64_t at_most;	       /* of growth: where it is unknown it is not above this; 0: nowhere unknown */
+	unsigned unknown;	       /* processes (devices) of which it is not known: these may hold more */
 };
 
 struct sl_measures {
-	SL_VECTOR(struct sl_measure) list; /* sorted by `of`, then largest first */
+	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
+	/* The line that holds most, in one process, of places and of leaks; no place: none.  Not of baselines. */
+	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */

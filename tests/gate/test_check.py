@@ -42,6 +42,22 @@ remember()
 '''
 
 
+# One function with three lines that ask: what is meant, what is added one by one, and what is small.
+LINES = '''{shift}
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+def main():
+    take(50)
+    for i in range({grown}):
+        take(2)
+    take(3)
+main()
+'''
+
+
 # Ranges whose end holds a batch of 1 to 49 MiB: whether they grow by a KiB nobody can tell.
 NOISY = '''
 import ctypes, random
@@ -319,6 +335,43 @@ class Baselines(Folder):
         out = check("--baseline", base, self.record("c", more="def fresh():\n    take(3)\nfresh()"), code=1).stdout
         self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ fresh < job.py:\d+ <module> via job.py:\d+ take: 3.00 MiB, new")
         check("--baseline", base, self.record("d", work=9))  # less is fine
+
+    def lines(self, folder, grown, shift=""):
+        """Traces of LINES, and the numbers of its three lines."""
+        text = LINES.format(grown=grown, shift=shift)
+        run = Recording(sys.executable, self.path(folder + "/job.py", text), SIM_VRAM="8G")
+        self.addCleanup(shutil.rmtree, run.folder, True)
+        rows = text.splitlines()
+        return run.traces, [rows.index(row) + 1 for row in ("    take(50)", "        take(2)", "    take(3)")]
+
+    def test_the_line_that_holds_or_grew_most_is_told_with_its_own_bytes(self):
+        before, (meant, _, _) = self.lines("a", 10)
+        out = check("--max-peak", "1M", "--max-leak", "1M", before, code=1).stdout
+        for rule in ("max-peak", "max-leak"):
+            self.assertRegex(out, r"FAIL +%s +.* 73.0 MiB, .* most of it 50.0 MiB at job.py:%d main" % (rule, meant))
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", before)
+        for name, shift in (("b", ""), ("c", "import os\n\n\n")):
+            with self.subTest(name):
+                after, (meant, grown, small) = self.lines(name, 20, shift)
+                out = check("--baseline", base, "--sarif", self.path("s.sarif"), "--junit", self.path("j.xml"), "--summary", self.path("s.md"), after, code=1).stdout
+                for rule in ("baseline-stack", "baseline-leak"):
+                    self.assertRegex(out, r"FAIL +%s +job.py:%d main .*: 40.0 MiB, baseline 20.0 MiB \(\+100.0%%\)" % (rule, grown))
+                    self.assertNotRegex(out, r"%s +job.py:(%d|%d) " % (rule, meant, small))
+                for form in ("j.xml", "s.md"):
+                    self.assertRegex(self.read(form), r"job.py:%d main" % grown)
+                    self.assertNotRegex(self.read(form), r"93.0 MiB at|job.py:%d main[^|\n]*93.0 MiB" % meant)
+
+    def test_a_baseline_that_knows_no_lines_has_no_line_blamed_for_a_sum(self):
+        before, (meant, _, _) = self.lines("a", 10)
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", before)
+        old = json.loads(self.read("base.json"))
+        for of in ("stack", "leak"):
+            for place in old[of].values():
+                self.assertEqual(sum(line["bytes"] for line in place.pop("lines")), place["bytes"])
+        out = check("--baseline", self.path("old.json", json.dumps(old)), self.lines("b", 20)[0], code=1).stdout
+        self.assertRegex(out, r"FAIL +baseline-stack +job.py:%d main .* and 2 more lines: 93.0 MiB, baseline 73.0 MiB" % meant)
 
     def test_a_file_that_is_no_baseline_is_usage(self):
         check("--baseline", self.path("none.json"), self.demo(), code=2)

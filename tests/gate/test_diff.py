@@ -20,6 +20,7 @@ from test_check import ANALYZE, BUILD, Folder
 
 class Diff(Folder):
     record = test_check.Baselines.record
+    lines = test_check.Baselines.lines
 
     def diff(self, *arguments, code=0):
         done = subprocess.run([ANALYZE, "diff", *arguments], capture_output=True, text=True)
@@ -48,6 +49,19 @@ class Diff(Folder):
         self.assertEqual(back, ["gone", "less"])
         text = self.diff(a, b)
         self.assertRegex(text, r"(?m)^  more +\+3.00 MiB  leak   4.00 MiB -> 7.00 MiB$")
+
+    def test_the_line_that_changed_is_told_with_its_own_bytes(self):
+        before, _ = self.lines("a", 10)
+        for name, shift in (("b", ""), ("c", "import os\n\n\n")):
+            after, (meant, grown, small) = self.lines(name, 20, shift)
+            text = self.diff(before, after)
+            for title in ("PLACES, at the peak", "LEAKS"):
+                with self.subTest(name, title=title):
+                    rows = re.search(r"(?m)^%s\n((?:  .*\n)*)" % title, text)[1]
+                    self.assertRegex(rows, r"^  more +\+20.0 MiB  job.py:%d main .*   20.0 MiB -> 40.0 MiB\n$" % grown)
+            same = [d["after"]["max_bytes"] >> 20 for key, d in self.changes(before, after).items() if key[0] == "stack" and d["change"] == "same"]
+            self.assertEqual(sorted(same), [3, 50])
+            self.assertNotIn("?", text)
 
     def test_what_lies_inside_the_spread_is_noise(self):
         a = [self.record("a%d" % i, leak=leak) for i, leak in enumerate((4, 6))]

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
+
+#define PAIRS_MAX (1 << 20) /* of lines that are held against each other */
+
+struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
+{
+	struct sl_measure_line *line;
+
+	for (size_t i = 0; i < lines->list.count; i++) {
+		line = &lines->list.item[i];
+		if (strcmp(line->place, place))
+			continue;
+		if (strcmp(line->what, what)) { /* of several callers: none is the one */
+			free(line->what);
+			line->what = sl_memory_copy(place);
+		}
+		return line;
+	}
+	line = SL_PUSH(&lines->list);
+	*line = (struct sl_measure_line){.place = sl_memory_copy(place), .what = sl_memory_copy(what), .order = order};
+	return line;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct sl_measure_line *x = a, *y = b;
+
+	return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->place, y->place);
+}
+
+void sl_lines_sort(struct sl_measure_lines *lines)
+{
+	if (lines->list.count)
+		qsort(lines->list.item, lines->list.count, sizeof(*lines->list.item), by_order);
+}
+
+void sl_lines_free(struct sl_measure_lines *lines)
+{
+	for (size_t i = 0; i < lines->list.count; i++) {
+		free(lines->list.item[i].place);
+		free(lines->list.item[i].what);
+		free(lines->list.item[i].file);
+	}
+	free(lines->list.item);
+	*lines = (struct sl_measure_lines){0};
+}
+
+const struct sl_measure_line *sl_lines_most(const struct sl_measure_lines *lines)
+{
+	const struct sl_measure_line *most = NULL;
+
+	for (size_t i = 0; i < lines->list.count; i++)
+		if (!most || lines->list.item[i].bytes > most->bytes)
+			most = &lines->list.item[i];
+	return most;
+}
+
+/* Returns how many were found. */
+static size_t match_names(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
+{
+	struct sl_map names = {0};
+	size_t found = 0;
+
+	for (size_t i = 0; i < before->list.count; i++)
+		*sl_map_at(&names, before->list.item[i].place) = i + 1;
+	for (size_t i = 0; i < after->list.count; i++) {
+		was[i] = (long)*sl_map_at(&names, after->list.item[i].place) - 1;
+		found += was[i] >= 0;
+	}
+	sl_map_free(&names);
+	return found;
+}
+
+static double change(const struct sl_measure_line *a, const struct sl_measure_line *b)
+{
+	return a->bytes < b->bytes ? (double)(b->bytes - a->bytes) : (double)(a->bytes - b->bytes);
+}
+
+/* What changes at least from the i-th line of before and the k-th of after on, in cost[i][k]; then along the cheapest way. */
+static void match_in_order(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
+{
+	size_t n = before->list.count, m = after->list.count, row = m + 1;
+	double *cost = sl_memory_must(calloc((n + 1) * row, sizeof(*cost)));
+
+	for (size_t i = n + 1; i--;)
+		for (size_t k = m + 1; k--;) {
+			double *at = &cost[i * row + k];
+
+			if (i == n && k == m)
+				continue;
+			*at = i < n ? at[row] + (double)before->list.item[i].bytes : at[1] + (double)after->list.item[k].bytes;
+			if (k < m && at[1] + (double)after->list.item[k].bytes < *at)
+				*at = at[1] + (double)after->list.item[k].bytes;
+			if (i < n && k < m && at[row + 1] + change(&before->list.item[i], &after->list.item[k]) <= *at)
+				*at = at[row + 1] + change(&before->list.item[i], &after->list.item[k]);
+		}
+	for (size_t i = 0, k = 0; k < m;) {
+		const double *at = &cost[i * row + k];
+
+		if (i < n && *at == at[row + 1] + change(&before->list.item[i], &after->list.item[k]))
+			was[k++] = (long)i++;
+		else if (i < n && *at == at[row] + (double)before->list.item[i].bytes)
+			i++;
+		else
+			was[k++] = -1;
+	}
+	free(cost);
+}
+
+void sl_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
+{
+	size_t n = before->list.count, m = after->list.count, found = match_names(before, after, was);
+
+	if (found < n && found < m && n <= PAIRS_MAX / m)
+		match_in_order(before, after, was);
+}
