@@ -310,6 +310,10 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	double error;
 
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	if (track->live_blocks > blocks / 2) { /* nothing is cleaned up: what died last was in flight */
+		bytes = track->live_bytes;
+		blocks = track->live_blocks;
+	}
 	kept->count_only = by_count(track);
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->per_birth = (series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * births);
@@ -318,7 +322,8 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
 	kept->per_second = slope_of(series, series->time, &error) * 1e9;
 	kept->per_second_error = error * 1e9;
-	kept->left = track->live_blocks > 0;
+	kept->left_blocks = track->live_blocks;
+	kept->left_bytes = track->live_bytes;
 }
 
 /* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
@@ -465,7 +470,8 @@ static void join(struct sl_process *process)
 		to->per_second_error =
 			sqrt(to->per_second_error * to->per_second_error + one.per_second_error * one.per_second_error);
 		to->confidence = fmax(to->confidence, one.confidence);
-		to->left |= one.left;
+		to->left_blocks += one.left_blocks;
+		to->left_bytes += one.left_bytes;
 	}
 	process->kept.count = kept;
 }

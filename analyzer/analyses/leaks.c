@@ -377,6 +377,50 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
 }
 
+static const char *library_of(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track)
+			return sl_model_library(model, &model->sites.item[i]);
+	return "?";
+}
+
+/*
+ * What grew and was gone with the program's end: freed by an interpreter, or inside of what an allocator kept.  What was left of it has
+ * an entry of its own.
+ */
+static void add_kept(struct sl_process *process)
+{
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		const struct sl_track *track = kept->track;
+		bool left = counts(track->kind);
+
+		if (track->kind >= SL_KIND_COUNT || kept->blocks <= (left ? kept->left_blocks : 0))
+			continue;
+		*SL_PUSH(&process->leaks) = (struct sl_leak){
+			.python = track->python,
+			.native = track->native,
+			.caller = track->caller,
+			.kind = track->kind,
+			.device = track->device,
+			.bytes = kept->bytes - (left ? kept->left_bytes : 0),
+			.blocks = kept->blocks - (left ? kept->left_blocks : 0),
+			.first_ns = track->first_ns,
+			.last_ns = track->last_ns,
+			.verdict = "kept",
+			.severity = "warning",
+			.suggestion = "free each block when its work is done: it was freed only as the program ended",
+			.library = library_of(process->model, track),
+			.growing = true,
+			.bytes_per_second = kept->count_only ? 0 : kept->per_second,
+			.r_squared = kept->confidence,
+		};
+	}
+	if (process->leaks.count)
+		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
+}
+
 static void run(struct sl_report *report)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
@@ -398,6 +442,8 @@ static void run(struct sl_report *report)
 			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(process, leak))
 				find_growing(report, i, leak);
 		}
+		if (process->trace->status == SL_STATUS_COMPLETED)
+			add_kept(process);
 		for (int d = 0; d < SL_DEVICES_MAX; d++)
 			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
 				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);

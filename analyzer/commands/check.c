@@ -20,7 +20,7 @@
 
 static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
-	{"--max-leak", 0, "SIZE", "most that one process may still hold when it ends"},
+	{"--max-leak", 0, "SIZE", "most that one process may leak: still held when it ends, or grown until then"},
 	{"--max-growth", 0, "SIZE[/LABEL]", "most that an entry of the label (of any) may add; may be repeated"},
 	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},
 	{"--fits", 0, "SIZE", "would it have fit on a device of this capacity? (doc/would-it-fit.md)"},

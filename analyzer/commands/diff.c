@@ -178,7 +178,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		if ((int)d->of != title) {
 			put_more(&more);
 			fputs(title < 0 ? "" : "\n", stdout);
-			puts(titles[d->of]);
+			sl_door_print(stdout, "%s\n", titles[d->of]);
 			here = 0;
 		}
 		title = (int)d->of;

@@ -107,7 +107,7 @@ static char *read_all(const char *path, size_t *size)
 	return text;
 }
 
-/* Of a file that an earlier version wrote they are not known. */
+/* A file that an earlier version wrote has none. */
 static void take_lines(struct sl_measure *m, const struct sl_value *lines)
 {
 	for (uint32_t i = 0; lines && lines->kind == SL_VALUE_ARRAY && i < lines->count; i++) {

@@ -215,6 +215,8 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 			const struct sl_measure_line *line = &m->lines.list.item[k];
 			bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && line->critical);
 
+			if (!line->left)
+				continue;
 			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails, line->what,
 				  "%s %s at %s", sl_format_size(size, line->bytes),
 				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),

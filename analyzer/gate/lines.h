@@ -16,7 +16,8 @@ struct sl_measure_line {
 	char *file;	    /* to point at, NULL: none */
 	uint32_t line;
 	uint64_t order; /* in the source */
-	bool critical;	/* of leaks: it grows */
+	bool critical;	/* of leaks: it grows, and was left */
+	bool left;	/* of leaks: some of it was; of the rest a finding tells */
 	uint64_t bytes;
 };
 

@@ -116,7 +116,7 @@ static void add_most(struct taking *taking, enum sl_measure_of of, const struct 
 }
 
 static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
-		      const char *library, uint64_t bytes, bool critical)
+		      const char *library, uint64_t bytes, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
@@ -133,7 +133,10 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 			    : frame->line ? frame->line
 					  : frame->offset);
 	line->bytes += bytes;
-	line->critical |= critical;
+	if (leak) {
+		line->left |= strcmp(leak->verdict, "kept") != 0;
+		line->critical |= !strcmp(leak->verdict, "growing");
+	}
 	/* a native line counts where the source is in the repository, which the forms ask */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		line->file = sl_memory_copy(frame->file);
@@ -152,28 +155,46 @@ static void take_sites(struct taking *taking, struct sl_process *process)
 		uint64_t bytes = sl_model_site_at_peak(model, site);
 
 		if (bytes && sl_owners_shows(process, site))
-			add_place(taking, SL_MEASURE_STACK, process, site, sl_model_library(model, site), bytes, false);
+			add_place(taking, SL_MEASURE_STACK, process, site, sl_model_library(model, site), bytes, NULL);
 	}
 }
 
-/* It is unknown what a killed process would have freed. */
+static void add_leak(struct taking *taking, struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_site site = {.python = leak->python,
+			       .native = leak->native,
+			       .caller = leak->caller,
+			       .kind = (uint8_t)leak->kind,
+			       .device = (int16_t)leak->device};
+
+	add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak);
+	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
+}
+
+/* What a killed process would have freed nobody knows, but of what grew until then. */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
+	struct sl_measure *total =
+		add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN);
 
-	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", ended ? 0 : SL_UNKNOWN);
-	for (size_t i = 0; i < process->leaks.count; i++) {
-		const struct sl_leak *leak = &process->leaks.item[i];
-		struct sl_site site = {.python = leak->python,
-				       .native = leak->native,
-				       .caller = leak->caller,
-				       .kind = (uint8_t)leak->kind,
-				       .device = (int16_t)leak->device};
+	total->unknown = !ended;
+	for (size_t i = 0; i < process->leaks.count; i++)
+		if (sl_leak_counts(&process->leaks.item[i]))
+			add_leak(taking, process, &process->leaks.item[i]);
+	for (size_t i = 0; !ended && i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
 
-		if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
-			continue;
-		add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak->growing);
-		add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", leak->bytes);
+		if (track->kind < SL_KIND_COUNT)
+			add_leak(taking, process,
+				 &(struct sl_leak){.python = track->python,
+						   .native = track->native,
+						   .caller = track->caller,
+						   .kind = track->kind,
+						   .device = track->device,
+						   .bytes = process->kept.item[i].bytes,
+						   .library = "",
+						   .verdict = "kept"});
 	}
 }
 
@@ -245,6 +266,7 @@ static void keep_worst(struct taking *taking)
 
 		keep_lines(all, one);
 		keep_most(all, one->bytes);
+		all->unknown += one->bytes != SL_UNKNOWN && one->unknown;
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
 	}
 	sl_measures_free(&taking->one);

@@ -100,7 +100,7 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 
 	snprintf(text, sizeof(text), "      since %s; %s",
 		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns),
-		 kept->left ? "never freed" : "not freed before the program ended");
+		 kept->left_blocks ? "never freed" : "not freed before the program ended");
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
@@ -175,7 +175,7 @@ void sl_text_leaks(struct sl_text_page *page)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
 			const struct sl_leak *leak = &page->report->processes[i].leaks.item[k];
 
-			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
+			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* that is LEAK above */
 				continue;
 			if (is_told(page, &page->report->processes[i], leak->python, leak->native, leak->caller))
 				continue;

@@ -118,5 +118,5 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 				       what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	return sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what,
-			       kept->left ? "never freed" : "not freed before the program ended");
+			       kept->left_blocks ? "never freed" : "not freed before the program ended");
 }

@@ -7,6 +7,8 @@
 #ifndef ANALYZER_REPORT_REPORT_H
 #define ANALYZER_REPORT_REPORT_H
 
+#include <string.h>
+
 #include "analyzer/upstream/answers/leak_series.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/stacks.h"
@@ -22,10 +24,15 @@ struct sl_leak {
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
-	/* For growing leaks; r_squared: over steps where there are some. */
-	double bytes_per_second, bytes_per_step, r_squared;
-	uint32_t step; /* text of the label whose entries are the steps; 0: none */
+	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some, of "kept" the confidence */
+	uint32_t step;					    /* text of the label whose entries are the steps; 0: there are none */
 };
+
+/* Whether it is one of those that limits count: not memory that an allocator or a library keeps to hand it out again. */
+static inline bool sl_leak_counts(const struct sl_leak *leak)
+{
+	return !strcmp(leak->verdict, "live_at_exit") || !strcmp(leak->verdict, "growing") || !strcmp(leak->verdict, "kept");
+}
 
 /* A stack whose live bytes grew from entry to entry of a label. */
 #define SL_HOLDERS_MAX 3
@@ -60,12 +67,12 @@ struct sl_kept {
 	enum sl_kept_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
 	double amount;			     /* kept at the end */
-	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
-	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
-	double per_birth;		     /* amount per birth */
-	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
-	double confidence;		     /* probability that it is not chance, over all places tested */
-	bool left;			     /* it was still held when the process ended */
+	uint64_t births, blocks;	     /* asked for, and of these kept */
+	uint64_t bytes;			     /* that they cost the device, of objects too; SL_UNKNOWN */
+	double per_birth;		     /* of amount */
+	double per_second, per_second_error; /* of amount; a straight line's, and its standard error */
+	double confidence;		     /* that it is no chance, over all places tested */
+	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
 };
 
 /* The program's own steps: entries of a label, or the number of births that most of its places have in common. */

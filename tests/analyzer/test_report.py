@@ -103,7 +103,7 @@ class Report(unittest.TestCase):
         with open(os.path.join(self.folder, "analysis", "summary.md")) as file:
             text = file.read()
         self.assertLess(len(text), 64 << 10)
-        findings, memory, held = re.split(r"## (?:Memory|Live at exit)", text.split("## Findings")[1])
+        findings, memory, held = re.split(r"## (?:Memory|Leaks, and what was live at exit)", text.split("## Findings")[1])
         for table in (memory, held):
             self.assertEqual(len(re.findall(r"(?m)^\| rank \d", table)), 40)
             self.assertRegex(table, r"\n[1-9]\d* more are in report\.json")

@@ -204,12 +204,17 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 	struct samples samples = {0};
 	uint32_t count = 0;
 	uint64_t left;
+	bool leaks = false;
 
-	if (p->leaks.count) {
+	for (size_t i = 0; i < p->leaks.count; i++)
+		leaks |= sl_leak_counts(&p->leaks.item[i]);
+	if (leaks) {
 		count++;
 		for (size_t i = 0; i < p->leaks.count && put; i++) {
 			const struct sl_leak *leak = &p->leaks.item[i];
 
+			if (!sl_leak_counts(leak))
+				continue;
 			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller), (double)leak->bytes,
 			    (double)leak->blocks);
 		}

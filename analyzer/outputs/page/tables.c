@@ -53,7 +53,7 @@ static uint64_t leaks_of(const struct sl_process *process)
 	if (process->trace->status != SL_STATUS_COMPLETED)
 		return SL_UNKNOWN;
 	for (size_t i = 0; i < process->leaks.count; i++)
-		if (!strcmp(process->leaks.item[i].verdict, "live_at_exit") || !strcmp(process->leaks.item[i].verdict, "growing"))
+		if (sl_leak_counts(&process->leaks.item[i]))
 			bytes += process->leaks.item[i].bytes;
 	return bytes;
 }

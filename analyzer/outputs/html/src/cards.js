@@ -116,7 +116,7 @@ export class Cards {
 	draw() {
 		const {page} = this, q = this.state.get("q").trim().toLowerCase(), hit = this.stacks.matching(q);
 		const growing = together(page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.duration - a.duration), (l) => (l.stack ? `${l.stack} ${bytes(l.slope)}` : l.label));
-		const leaks = together(page.leaks, (l) => `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
+		const leaks = together(page.leaks.filter((l) => l.verdict !== "kept"), (l) => /* a finding tells of those */ `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
 			.sort((a, b) => (ORDER[a.first.verdict] ?? 1) - (ORDER[b.first.verdict] ?? 1) || b.bytes - a.bytes);
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
 			...leaks.map((l) => this.leak(l))].sort(bySeverity);
