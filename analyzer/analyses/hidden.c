@@ -115,8 +115,14 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 		qsort(hidden->item, hidden->count, sizeof(*hidden->item), by_bytes);
 	if (named < device->hidden_peak_bytes) {
 		const struct sl_hidden_name rest = {.what = "unexplained", .step = SL_UNKNOWN};
+		const struct sl_hidden_name rounding = {.what = "rounding", .step = SL_UNKNOWN};
+		uint64_t left = device->hidden_peak_bytes - named, rounded = sl_devices_rounding(report, device);
 
-		find(hidden, &rest)->bytes = device->hidden_peak_bytes - named;
+		rounded = rounded < left ? rounded : left;
+		if (rounded)
+			find(hidden, &rounding)->bytes = rounded;
+		if (rounded < left)
+			find(hidden, &rest)->bytes = left - rounded;
 	}
 }
 

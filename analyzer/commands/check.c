@@ -2,6 +2,7 @@
 /* stormlog-analyze check PATH: limits and a baseline held against a run; exit 1 when one is exceeded (doc/ci.md). */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "analyzer/commands/inside.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
@@ -27,7 +29,8 @@ static const struct sl_option table[] = {
 	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
 	{"--baseline", 0, "FILE", "compare the run with these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
-	{"--fail-on", 0, "warning|critical", "fail on all that the report finds, from this level on"},
+	{"--fail-on", 0, "warning|critical", "fail on all that the report shows of this level and worse"},
+	{"--fail-on-gaps", 0, NULL, "with it, on Stormlog's gap findings too, which the report's first screen does not show"},
 	{"--strict", 0, NULL, "what a run cannot tell, and a trace with parts missing, fails too"},
 	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
 	{"--suppressions", 0, "FILE", "leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)"},
@@ -43,8 +46,8 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { UPDATE = 10, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
-enum { LIMITS = UPDATE }; /* options before it name limits */
+enum { UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded; 2: usage; 3: nothing readable.  Names without dashes are keys\n"
@@ -204,8 +207,31 @@ static bool shares_a_device(const struct sl_report *report)
 
 /* Answers of Stormlog's gap analysis, which report.json shows, are findings too. It takes a device's gap for that of one process:
  * where several recorded processes share a device, it finds whose context came and went, and no limit is to fail on that. */
+static double moved(const struct sl_gap_finding *gap)
+{
+	return gap->kind == SL_GAP_SPIKE   ? gap->spike.max_gap - gap->spike.mean_gap
+	       : gap->kind == SL_GAP_DRIFT ? fabs(gap->drift.end - gap->drift.start)
+					   : gap->fragmentation.average_gap;
+}
+
+/* Less is no finding: a hundredth of a device, and what its own unit makes of blocks that are no multiple of it. */
+static double floor_of(const struct sl_report *report)
+{
+	double most = 0, rounding = 0;
+
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		rounding = fmax(rounding, (double)sl_devices_rounding(report, device));
+		if (device->total_bytes != SL_UNKNOWN)
+			most = fmax(most, (double)device->total_bytes);
+	}
+	return most / 100 + rounding;
+}
+
 static void find_gaps(struct sl_report *report)
 {
+	double floor = floor_of(report);
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	struct sl_session_series series;
@@ -219,13 +245,17 @@ static void find_gaps(struct sl_report *report)
 		sl_phases_free(&phases);
 		sl_series_free(&series);
 	}
-	for (size_t i = 0; i < gaps.count; i++)
+	for (size_t i = 0; i < gaps.count; i++) {
+		if (moved(&gaps.findings[i]) < floor)
+			continue;
 		sl_report_find(report, &(struct sl_finding){.id = sl_gap_kind_names[gaps.findings[i].kind],
 							    .severity = gaps.findings[i].critical ? "critical" : "warning",
+							    .class = SL_GATE_GAP,
 							    .process = -1,
 							    .device = -1,
 							    .bytes = SL_UNKNOWN,
 							    .text = strdup(gaps.findings[i].description)});
+	}
 	sl_telemetry_free(telemetry);
 	sl_arena_free(&arena);
 }

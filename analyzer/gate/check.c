@@ -16,7 +16,7 @@
 /* smaller changes of one stack are rounding: the driver's granularity is 2 MiB at most */
 #define STACK_SLACK_BYTES (2ull << 20)
 
-const char *const sl_level_names[] = {"pass", "unknown", "warning", "critical"};
+const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "critical"};
 
 const struct sl_gate_rule sl_rules[] = {
 	{"max-peak", "The most memory held on one device is above the limit"},
@@ -213,12 +213,12 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 
 		for (size_t k = 0; m->of == SL_MEASURE_LEAK && k < m->lines.list.count; k++) {
 			const struct sl_measure_line *line = &m->lines.list.item[k];
-			bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && line->critical);
 
 			if (!line->left)
 				continue;
-			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails, line->what,
-				  "%s %s at %s", sl_format_size(size, line->bytes),
+			/* what does not grow is no warning: the system takes it back */
+			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->critical,
+				  line->what, "%s %s at %s", sl_format_size(size, line->bytes),
 				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),
 			      line, m->key);
 		}
@@ -231,21 +231,26 @@ static bool is_told(const struct sl_finding *finding)
 	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
 }
 
-/* Many ranks that grow alike give one outcome. */
-static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
+/* Many ranks that grow alike are told once. */
+static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
 {
 	struct sl_map told = {0};
 
 	for (size_t i = 0; i < report->findings.count; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
 		bool critical = !strcmp(finding->severity, "critical"), growth = !strcmp(finding->id, "label.growing");
-		bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && critical);
+		bool gap = finding->class && !strcmp(finding->class, SL_GATE_GAP) && !limits->fail_on_gaps; /* no screen shows it */
+		bool fails =
+			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
 		struct sl_outcome *outcome;
 
 		if (!strcmp(finding->severity, "info") || is_told(finding) || (growth && (*sl_map_at(&told, finding->text))++))
 			continue;
-		outcome = add(outcomes, growth ? "growth" : "finding", critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails,
-			      finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
+		outcome = add(outcomes, growth ? "growth" : "finding",
+			      gap	 ? SL_LEVEL_NOTE
+			      : critical ? SL_LEVEL_CRITICAL
+					 : SL_LEVEL_WARNING,
+			      fails, finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
 		if (finding->process >= 0)
 			point_at_stack(outcome, &report->processes[finding->process], finding->python, finding->native,
 				       finding->caller);
@@ -395,7 +400,7 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
 	check_leaks(outcomes, measures, limits->fail_on);
-	check_findings(outcomes, report, limits->fail_on);
+	check_findings(outcomes, report, limits);
 	check_whole(outcomes, report, limits);
 	count(outcomes, limits->strict);
 }

@@ -9,10 +9,11 @@
 enum sl_level {
 	SL_LEVEL_PASS,
 	SL_LEVEL_UNKNOWN, /* this run cannot tell: nothing was measured */
+	SL_LEVEL_NOTE,	  /* of no concern by itself */
 	SL_LEVEL_WARNING,
 	SL_LEVEL_CRITICAL,
 };
-extern const char *const sl_level_names[]; /* pass, unknown, warning, critical */
+extern const char *const sl_level_names[]; /* pass, unknown, note, warning, critical */
 
 struct sl_outcome {
 	const char *rule; /* of sl_rules */
@@ -35,6 +36,9 @@ struct sl_outcomes {
 	SL_VECTOR(struct sl_outcome) list;
 	unsigned failures, unknown;
 };
+
+/* Class of findings of Stormlog's gap analysis. */
+#define SL_GATE_GAP "gap"
 
 /* baseline NULL: none. */
 void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,

@@ -207,7 +207,7 @@ static void put_result(struct sl_json *j, const struct sl_outcome *o, const char
 	sl_json_object(j, NULL);
 	sl_json_string(j, "ruleId", o->rule);
 	sl_json_uint(j, "ruleIndex", index);
-	sl_json_string(j, "level", o->level == SL_LEVEL_CRITICAL ? "error" : "warning");
+	sl_json_string(j, "level", o->level == SL_LEVEL_CRITICAL ? "error" : o->level == SL_LEVEL_NOTE ? "note" : "warning");
 	put_text(j, "message", o->message);
 	sl_json_array(j, "locations");
 	sl_json_object(j, NULL);
@@ -254,7 +254,7 @@ bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
 	for (size_t i = 0; i < forms->outcomes->list.count && results < SARIF_MAX_RESULTS; i++) {
 		const struct sl_outcome *o = &forms->outcomes->list.item[i];
 
-		if (o->level < SL_LEVEL_WARNING || !path_inside(forms, o, path, sizeof(path)))
+		if (o->level < SL_LEVEL_NOTE || !path_inside(forms, o, path, sizeof(path)))
 			continue;
 		put_result(j, o, path);
 		results++;
@@ -306,7 +306,7 @@ bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
 
 static void put_row(FILE *out, const struct sl_outcome *o)
 {
-	static const char *const marks[] = {":white_check_mark:", ":grey_question:", ":warning:", ":x:"};
+	static const char *const marks[] = {":white_check_mark:", ":grey_question:", ":information_source:", ":warning:", ":x:"};
 
 	sl_door_print(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
 	sl_door_put(out, SL_DOOR_MARKDOWN, o->message);

@@ -108,6 +108,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 		return set_truth(&limits->no_oom, value);
 	if (!strcmp(name, "strict"))
 		return set_truth(&limits->strict, value);
+	if (!strcmp(name, "fail-on-gaps"))
+		return set_truth(&limits->fail_on_gaps, value);
 	if (!strcmp(name, "tolerance"))
 		return set_tolerance(limits, value);
 	if (!strcmp(name, "baseline")) {

@@ -48,6 +48,8 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	if (count > 1 && !strcmp(name->what, "context"))
 		return (size_t)snprintf(out, size, "%u contexts%s %s", count, bytes == most * count ? " of" : ", together",
 					sl_format_size(text, bytes == most * count ? most : bytes));
+	if (!strcmp(name->what, "rounding"))
+		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", sl_format_size(text, bytes));
 	at = (size_t)snprintf(out, size, "%s",
 			      pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
 	if (name->library)

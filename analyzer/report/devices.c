@@ -5,6 +5,8 @@
 
 #include "analyzer/base/memory.h"
 
+#define UNIT (2ull << 20) /* in which devices give memory out */
+
 static bool same_text(const char *a, const char *b)
 {
 	return a && b && !strcmp(a, b);
@@ -192,4 +194,32 @@ void sl_devices_join(struct sl_report *report)
 		}
 	for (unsigned i = 0; i < report->device_count; i++)
 		measure(report, &report->devices[i]);
+}
+
+static uint64_t rounding_of(const struct sl_model *model, int device)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t blocks = site->kind == SL_KIND_device && site->device == device ? sl_model_blocks_at_peak(model, site) : 0;
+		uint64_t each = blocks ? sl_model_site_at_peak(model, site) / blocks : 0;
+
+		if (each >= UNIT / 2 && each % UNIT)
+			bytes += blocks * (UNIT - each % UNIT);
+	}
+	return bytes;
+}
+
+uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (state)
+			bytes += rounding_of(report->processes[device->processes[i]].model, state->device);
+	}
+	return bytes;
 }

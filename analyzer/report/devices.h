@@ -14,4 +14,10 @@ struct sl_device_state *sl_devices_state(const struct sl_report *report, const s
 /* The device on which the process held most; NULL: it used none. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
+/*
+ * What the device's unit of 2 MiB makes of the blocks that lived at each process's peak: an estimate, by the mean size of each place's
+ * blocks. Counted are cudaMalloc and its like of 1 MiB and more; smaller blocks share a unit.
+ */
+uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
+
 #endif
