@@ -24,8 +24,9 @@ struct sl_leak {
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
-	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some, of "kept" the confidence */
-	uint32_t step;					    /* text of the label whose entries are the steps; 0: there are none */
+	double bytes_per_second, bytes_per_step,
+		r_squared; /* of growing ones; r_squared over steps where there are some, of "kept" the confidence */
+	uint32_t step;	   /* text of the label whose entries are the steps; 0: there are none */
 };
 
 /* Whether it is one of those that limits count: not memory that an allocator or a library keeps to hand it out again. */

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze check: a leak has one size in all outputs, and what the first screen does not warn of fails no gate."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import outside
+from test_check import ANALYZE, HERE, Folder, Recording, check
+
+# Every second block is kept. Then all is freed, or nothing: then the last block that was not kept died last of all.
+HALF = '''
+import ctypes, os, signal, time
+cudart, kept = ctypes.CDLL("libcudart.so.13"), []
+def free(p):
+    assert cudart.cudaFree(p) == 0
+def remember():
+    for i in range(80):
+        p = ctypes.c_void_p()
+        assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(3 << 20)) == 0
+        time.sleep(0.003)
+        kept.append(p) if i % 2 == {odd} else free(p)
+remember()
+if {free}:
+    for p in kept:
+        free(p)
+{end}
+'''
+
+
+# Blocks of 3 MiB, some kept until the interpreter's end, none of them more and more; a device gives memory out in units of 2 MiB.
+UNITS = '''
+import ctypes, time
+cudart = ctypes.CDLL("libcudart.so.13")
+def take():
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(3 << 20)) == 0
+    return p
+kept = [take()]
+time.sleep(0.3)
+kept += [take() for i in range(49)]
+for i in range(30):
+    p = take()
+    time.sleep(0.01)
+    cudart.cudaFree(p)
+time.sleep(0.1)
+'''
+
+
+class Healthy(Folder):
+    def test_what_the_first_screen_does_not_warn_of_fails_no_gate(self):
+        with Recording(sys.executable, self.path("units.py", UNITS), SIM_VRAM="2G", STORMLOG_DEVICE_INTERVAL=10) as run:
+            report = run.report()
+            self.assertEqual([f["id"] for f in report["findings"] if f["severity"] != "info"], [])
+            hidden = {part["what"]: part["bytes"] for part in report["run"]["devices"][0]["hidden"]}
+            # a context is known by the first sample, with the units of what was there by then
+            self.assertEqual(set(hidden), {"context", "rounding"})
+            self.assertEqual(sum(hidden.values()), (300 + 50 + 1) << 20)
+            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            self.assertRegex(screen, r"about [\d.]+ MiB rounding to 2 MiB")
+            self.assertNotIn("LEAK", screen)
+            out = check("--fail-on", "warning", "--fail-on-gaps", run.traces).stdout
+            self.assertRegex(out, r"(?m)^note +leak +147 MiB still held at the end, at units.py:\d+ ")
+            self.assertNotRegex(out, r"transient_spike|persistent_drift")
+
+
+class Leaks(Folder):
+    def test_a_leak_has_one_size_everywhere_whether_or_not_the_program_frees_it_as_it_ends(self):
+        with open(os.path.join(HERE, "..", "..", "schemas", "report.schema.json")) as file:
+            schema = json.load(file)
+        for free, verdict in ((False, "growing"), (True, "kept")):
+            script = self.path("half%d.py" % free, HALF.format(free=free, odd=int(free), end="os._exit(0)"))
+            with self.subTest(free=free), Recording(sys.executable, script, SIM_VRAM="8G") as run:
+                report, size = run.report(), 120 << 20
+                [leak] = report["leaks"]
+                self.assertEqual((leak["verdict"], leak["bytes"], leak["blocks"]), (verdict, size, 40))
+                outside.validate(self, report, schema)
+                screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+                self.assertRegex(screen, r"LEAK .* 40 of 80 blocks kept, 120 MiB")
+                check("--max-leak", "120M", run.traces)
+                out = check("--max-leak", "119M", run.traces, code=1).stdout
+                self.assertRegex(out, r"FAIL +max-leak +leak 120 MiB, limit 119 MiB; most of it 120 MiB at half\d.py:\d+ remember")
+                runs = subprocess.run([ANALYZE, "runs", run.traces], capture_output=True, text=True).stdout
+                self.assertRegex(runs, r"120 MiB")
+                page = run.page()
+                if page:
+                    self.assertEqual((page["leaking"]["bytes"], page["processes"][0]["leaks"]), (size, size))
+                    [view] = [moment for moment in page["moments"] if moment["kind"] == "leaks"]
+                    self.assertEqual(sum(view["bytes"]), size)
+
+    def test_what_grew_until_a_process_was_killed_counts(self):
+        script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
+        with Recording(sys.executable, self.path("half.py", script), code=-9, SIM_VRAM="8G") as run:
+            check("--max-leak", "119M", run.traces, code=1)
+            self.assertRegex(check("--max-leak", "121M", run.traces).stdout, r"unknown +max-leak +leak 120 MiB and more")
+
+
+if __name__ == "__main__":
+    unittest.main()
