@@ -59,13 +59,12 @@ static const char *command_of(struct sl_card *card, const struct sl_header *head
 /* The worst status of its processes. */
 static const char *status_of(const struct sl_report *report)
 {
-	static const enum sl_status worst[] = {SL_STATUS_RUNNING, SL_STATUS_INTERRUPTED, SL_STATUS_UNKNOWN};
+	enum sl_ended worst = SL_ENDED_COMPLETED;
 
-	for (size_t w = 0; w < SL_COUNT(worst); w++)
-		for (unsigned i = 0; i < report->process_count; i++)
-			if (report->processes[i].trace->status == worst[w])
-				return sl_status_name(worst[w]);
-	return sl_status_name(SL_STATUS_COMPLETED);
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (sl_trace_ended(report->processes[i].trace) < worst)
+			worst = sl_trace_ended(report->processes[i].trace);
+	return sl_ended_names[worst];
 }
 
 static void take_identity(struct sl_card *card, const struct sl_report *report)
@@ -98,7 +97,7 @@ static void take_figures(struct sl_card *card, const struct sl_report *report)
 		const struct sl_process *process = &report->processes[i];
 		struct sl_card_session session = {.id = process->session_id,
 						  .host = process->trace->header.host,
-						  .status = sl_status_name(process->trace->status),
+						  .status = sl_ended_names[sl_trace_ended(process->trace)],
 						  .pid = process->trace->header.pid,
 						  .rank = process->trace->header.rank,
 						  .bundle = process->model->ooms_total > 0};

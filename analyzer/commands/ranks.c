@@ -106,8 +106,7 @@ static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *t
 	if (trace->exited > 1)
 		snprintf(out, SL_FORMAT_BYTES, "exit status %u", trace->exited - 1);
 	else
-		snprintf(out, SL_FORMAT_BYTES, "%s",
-			 trace->status == SL_STATUS_INTERRUPTED ? "killed" : sl_status_name(trace->status));
+		snprintf(out, SL_FORMAT_BYTES, "%s", sl_ended_names[sl_trace_ended(trace)]);
 	return out;
 }
 

@@ -121,7 +121,7 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	fputs(o->style.colour ? "\033[0m" : "", stdout);
 	sl_door_print(stdout, "  peak %s%s", sl_format_size(size, (uint64_t)top),
 		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
-	sl_door_print(stdout, "  %s\n", sl_status_name(process->trace->status));
+	sl_door_print(stdout, "  %s\n", sl_ended_names[sl_trace_ended(process->trace)]);
 	for (unsigned line = (unsigned)o->height; line--;) {
 		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;
 

@@ -71,7 +71,7 @@ static void put_processes(const struct sl_report *report, FILE *out)
 					continue;
 				fputs("<tr><td>", out);
 				put_text(out, sl_stacks_basename(p->trace->name));
-				fprintf(out, "</td><td>%s</td><td>%s</td><td>", sl_status_name(p->trace->status),
+				fprintf(out, "</td><td>%s</td><td>%s</td><td>", sl_ended_names[sl_trace_ended(p->trace)],
 					sl_event_kinds[kind].name);
 				if (d)
 					fprintf(out, "%u", d - 1);

@@ -7,37 +7,31 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/text_page.h"
 
-#define FAILED (SL_STATUS_UNKNOWN + 1) /* it ended by itself, and not with 0 */
-
-static unsigned end_of(const struct sl_trace *trace)
-{
-	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? FAILED : trace->status;
-}
-
 static void put_statuses(char *out, size_t size, const struct sl_report *report)
 {
-	static const char *const words[] = {"completed", "killed", "running", "ended unknown", "failed"};
-	static const unsigned order[] = {SL_STATUS_INTERRUPTED, FAILED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN, SL_STATUS_COMPLETED};
+	static const enum sl_ended order[] = {SL_ENDED_KILLED, SL_ENDED_FAILED, SL_ENDED_RUNNING, SL_ENDED_UNKNOWN,
+					      SL_ENDED_COMPLETED};
 	size_t at = 0;
 
 	out[0] = 0;
 	for (unsigned o = 0; o < SL_COUNT(order) && at < size; o++) {
+		const char *word = order[o] == SL_ENDED_UNKNOWN ? "ended unknown" : sl_ended_names[order[o]];
 		unsigned count = 0;
 		char name[48];
 
 		for (unsigned i = 0; i < report->process_count; i++)
-			if (end_of(report->processes[i].trace) == order[o] && !count++)
+			if (sl_trace_ended(report->processes[i].trace) == order[o] && !count++)
 				sl_text_rank(name, &report->processes[i]);
 		if (!count)
 			continue;
-		if (report->process_count == 1 && order[o] == FAILED)
+		if (report->process_count == 1 && order[o] == SL_ENDED_FAILED)
 			at += (size_t)snprintf(out + at, size - at, "exit status %u", report->processes[0].trace->exited - 1);
 		else if (report->process_count == 1)
-			at += (size_t)snprintf(out + at, size - at, "%s", words[order[o]]);
-		else if (count == 1 && order[o] != SL_STATUS_COMPLETED)
-			at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, words[order[o]]);
+			at += (size_t)snprintf(out + at, size - at, "%s", word);
+		else if (count == 1 && order[o] != SL_ENDED_COMPLETED)
+			at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, word);
 		else
-			at += (size_t)snprintf(out + at, size - at, "%s%u %s", at ? ", " : "", count, words[order[o]]);
+			at += (size_t)snprintf(out + at, size - at, "%s%u %s", at ? ", " : "", count, word);
 	}
 }
 

@@ -22,8 +22,19 @@ const char *sl_status_name(enum sl_status status)
 	return names[status];
 }
 
-/* Limit for definitions, samples and notes of a process, decompressed; a job of days has some MB */
-#define MAP_BYTES_MAX (512u << 20)
+const char *const sl_ended_names[] = {"running", "killed", "failed", "unknown", "completed"};
+
+enum sl_ended sl_trace_ended(const struct sl_trace *trace)
+{
+	static const enum sl_ended ends[] = {[SL_STATUS_COMPLETED] = SL_ENDED_COMPLETED,
+					     [SL_STATUS_INTERRUPTED] = SL_ENDED_KILLED,
+					     [SL_STATUS_RUNNING] = SL_ENDED_RUNNING,
+					     [SL_STATUS_UNKNOWN] = SL_ENDED_UNKNOWN};
+
+	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? SL_ENDED_FAILED : ends[trace->status];
+}
+
+#define MAP_BYTES_MAX (512u << 20) /* definitions, samples and notes of a process, unpacked; a job of days has some MB */
 
 /* Where the process itself reports lost events, and when. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,

@@ -55,7 +55,7 @@ static void make(struct sl_card *card, unsigned i, unsigned runs)
 	card->command = name(card, "python3 train.py --seed %u", draw(1000));
 	card->tag = "train.py";
 	card->host = name(card, "node-%u", draw(64));
-	card->status = draw(20) ? "completed" : "interrupted";
+	card->status = draw(20) ? "completed" : "killed";
 	card->started_ns = BEGIN + (int64_t)(300.0 * DAY * i / runs);
 	card->ended_ns = card->started_ns + 3600ll * 1000000000;
 	card->ranks = card->processes = 8;

@@ -113,7 +113,7 @@ class Runs(Catalogue):
             self.assertEqual(self.ids(query), wanted, query)
         session = json.loads(subprocess.run([ANALYZE, "--json", os.path.join(self.runs, "small")], capture_output=True).stdout)["processes"][0]["session_id"]
         for options, wanted in ((["--run-id", "small"], ["small"]), (["--session-id", session], ["small"]), (["--status", "completed"], ["full", "large", "small"]),
-                                (["--status", "interrupted"], []), (["--has-oom-bundle"], ["full"]), (["--no-has-oom-bundle"], ["large", "small"]),
+                                (["--status", "killed"], []), (["--has-oom-bundle"], ["full"]), (["--no-has-oom-bundle"], ["large", "small"]),
                                 (["--created-after", "-1h", "peak<100M"], ["full", "small"]), (["--created-before", "2020"], []), (["--job-id", "7"], [])):
             self.assertEqual(self.ids(*options), wanted, options)
         self.assertEqual(self.ids("--limit", "1", "--sort", "peak"), ["large"])
@@ -174,8 +174,14 @@ class Runs(Catalogue):
         with Recording(sys.executable, script, code=-9, kill_when=look) as recording:
             self.assertEqual(seen, [(1, ["running"])] * 2)
             read, runs = self.list(recording.traces)
-            self.assertEqual((read, [run["status"] for run in runs.values()]), (1, ["interrupted"]))
+            self.assertEqual((read, [run["status"] for run in runs.values()]), (1, ["killed"]))
             self.assertEqual(self.list(recording.traces)[0], 0)
+
+    def test_a_program_that_failed_is_no_completed_run(self):
+        for status, word in ((0, "completed"), (3, "failed")):
+            script = "import ctypes, sys\nctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 9)\nsys.exit(%d)\n" % status
+            with Recording(sys.executable, "-c", script, code=status) as recording:
+                self.assertEqual([run["status"] for run in self.list(recording.traces)[1].values()], [word])
 
     def test_packs_and_summaries_are_runs_too(self):
         self.record("one")

@@ -37,7 +37,7 @@ static void fill(struct sl_card *card, unsigned run, unsigned runs)
 	card->tag = text(card, "train_%llu.py", dice(200), 0);
 	card->command = text(card, "python train_%llu.py --lr 0.%llu", dice(200), dice(1000));
 	card->host = text(card, "node-%llu", dice(64), 0);
-	card->status = dice(10) ? "completed" : "interrupted";
+	card->status = dice(10) ? "completed" : "killed";
 	card->commit_id = text(card, "%016llx%08llx", dice(1ull << 31), dice(1ull << 31));
 	card->branch = dice(3) ? "main" : text(card, "topic-%llu", dice(500), 0);
 	card->started_ns = 1790000000000000000ll + (int64_t)run * 600000000000ll;
