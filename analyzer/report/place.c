@@ -72,6 +72,9 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
+	if (!size && frame->bare) /* where functions end is not known: each call is its own */
+		return mix(mix(0xcbf29ce484222325ull, (const char *)&frame->offset, sizeof(frame->offset)), home ? home : "",
+			   home ? strlen(home) : 0);
 	return mix(mix(0xcbf29ce484222325ull, name, size), home ? home : "", home ? strlen(home) : 0);
 }
 
@@ -123,7 +126,7 @@ static bool is_entry(const struct sl_stack_frame *frame)
 }
 
 /* The frames that may be a place, innermost first, without recursion and wrappers. */
-static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, const struct sl_stack_frame **own)
+static unsigned frames_of(const struct sl_stack_frame *frames, unsigned count, bool bare, const struct sl_stack_frame **own)
 {
 	uint64_t functions[SL_STACK_MAX];
 	unsigned used = 0;
@@ -131,7 +134,7 @@ static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t function;
 
-		if (!frames[i].own || (used && is_wrapper(&frames[i])) || is_entry(&frames[i]))
+		if (!(bare ? frames[i].bare : frames[i].own) || (used && is_wrapper(&frames[i])) || is_entry(&frames[i]))
 			continue;
 		function = function_of(&frames[i]);
 		for (unsigned k = 0; k < used; k++)
@@ -146,6 +149,18 @@ static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, 
 		own[used++] = &frames[i];
 	}
 	return used;
+}
+
+/* What calls libc's beginning of a program is its entry, whatever its name. */
+static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, const struct sl_stack_frame **own)
+{
+	unsigned used = frames_of(frames, count, false, own);
+
+	if (used)
+		return used;
+	if (count > 1 && frames[count - 1].bare && frames[count - 2].passes_on)
+		count--;
+	return frames_of(frames, count, true, own);
 }
 
 static void push(struct pairs *pairs, uint64_t function, uint64_t other)
