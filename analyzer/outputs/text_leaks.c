@@ -4,6 +4,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
 
 #define KEPT_SHOWN  3
@@ -96,10 +97,12 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
 	double full_in = sl_kept_full_in(process, kept);
-	char text[400], time[SL_FORMAT_BYTES];
+	char text[400], time[SL_FORMAT_BYTES], on[32] = "";
 
-	snprintf(text, sizeof(text), "      since %s; %s",
-		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns),
+	if (kept->track->device >= 0 && sl_devices_several(process))
+		snprintf(on, sizeof(on), " on device %d", kept->track->device);
+	snprintf(text, sizeof(text), "      since %s%s; %s",
+		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns), on,
 		 kept->left_blocks ? "never freed" : "not freed before the program ended");
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
@@ -169,7 +172,7 @@ void sl_text_leaks(struct sl_text_page *page)
 	const struct sl_leak *worst = NULL;
 	uint64_t bytes = 0;
 	unsigned places = 0, growing = 0;
-	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48], where[200], left[128], right[512];
+	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48], where[200], left[128], right[512], on[32] = "";
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -198,9 +201,11 @@ void sl_text_leaks(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
 			 sl_text_rank(who, process));
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s",
+	if (worst->device >= 0 && sl_devices_several(process))
+		snprintf(on, sizeof(on), " on device %d", worst->device);
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
 		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,
-		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s",
+		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
 		 worst->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
 	page->said |= growing > 0;

@@ -73,6 +73,30 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		snprintf(out, size, "   other %s %s", ranks ? "ranks" : "processes", b);
 }
 
+/* Which device, and what the process held at most on its others. */
+static void describe_devices(char *device, char *others, size_t size, const struct sl_process *process,
+			     const struct sl_device_state *most)
+{
+	uint64_t least = UINT64_MAX, largest = 0;
+	size_t at = strlen(others);
+	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
+
+	if (!sl_devices_several(process))
+		return;
+	snprintf(device, size, ", device %d", most->device);
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (!state || !state->known_peak || state == most)
+			continue;
+		least = state->known_peak < least ? state->known_peak : least;
+		largest = state->known_peak > largest ? state->known_peak : largest;
+	}
+	sl_format_size(a, least);
+	sl_format_size(b, largest);
+	snprintf(others + at, size - at, "   others %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
+}
+
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_owners owners;
@@ -175,7 +199,7 @@ void sl_text_peak(struct sl_text_page *page)
 {
 	const struct sl_device_state *device;
 	struct sl_process *process = peak_of(page->report, &device);
-	char who[48], size[SL_FORMAT_BYTES], spark[64] = "", others[128] = "", text[512];
+	char who[48], size[SL_FORMAT_BYTES], spark[64] = "", others[128] = "", on[128] = "", text[512];
 
 	if (!process)
 		return;
@@ -183,8 +207,9 @@ void sl_text_peak(struct sl_text_page *page)
 	draw_spark(spark, sizeof(spark), page, device->line);
 	if (page->report->process_count > 1)
 		describe_others(others, sizeof(others), page, process);
-	snprintf(text, sizeof(text), "     %s   %s   %s%s", sl_text_rank(who, process), sl_format_size(size, device->known_peak),
-		 spark, others);
+	describe_devices(on, others, sizeof(others), process, device);
+	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_text_rank(who, process), on,
+		 sl_format_size(size, device->known_peak), spark, others);
 	if (fell_there(page, process, device)) {
 		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
 	} else {

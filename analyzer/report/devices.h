@@ -11,7 +11,10 @@ void sl_devices_join(struct sl_report *report);
 /* The shared device's state in one of its processes; NULL: not used there. */
 struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
 
-/* The device on which the process held most; NULL: it used none. */
+/* Whether the process held memory of more devices than one, so that a device has to be named. */
+bool sl_devices_several(const struct sl_process *process);
+
+/* The device where the process held most; NULL: none is used. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
 /*

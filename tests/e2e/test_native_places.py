@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Places of compiled programs: without symbols, on several devices, and where the compiler made several calls of one line."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import e2e
+
+MIB = 1 << 20
+HEAD = """
+int cudaMalloc(void **, unsigned long), cudaFree(void *), cudaSetDevice(int), usleep(unsigned);
+#define OUT __attribute__((noinline))
+#define MIB (1ul << 20)
+"""
+
+# A helper, a function that keeps every third block, and one that gives its blocks back.
+WRAPPED = HEAD + """
+OUT void *device_new(unsigned long bytes) { void *p = 0; cudaMalloc(&p, bytes); __asm__(""); return p; }
+OUT void keeps(int i) { if (i % 3 == 0) device_new(5 * MIB); __asm__(""); }
+OUT void gives_back(void) { void *p = device_new(70 * MIB); usleep(100); cudaFree(p); __asm__(""); }
+int main(void) { for (int i = 0; i < 120; i++) { keeps(i); gives_back(); } }
+"""
+
+# Device 0 has the model, device 1 the leak.
+DEVICES = HEAD + """
+OUT void weights(void) { void *p; cudaSetDevice(0); cudaMalloc(&p, 400 * MIB); cudaSetDevice(1); cudaMalloc(&p, 100 * MIB); }
+OUT void leaks(int i) { void *p; cudaSetDevice(1); cudaMalloc(&p, 3 * MIB); usleep(1000); if (i % 2) cudaFree(p); }
+int main(void) { weights(); for (int i = 0; i < 80; i++) leaks(i); }
+"""
+
+
+class Native(unittest.TestCase):
+    def setUp(self):
+        self.cc = shutil.which("cc") or self.skipTest("needs a C compiler")
+        self.folder = tempfile.mkdtemp(prefix="stormlog-native-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def build(self, text, *options):
+        source, program = os.path.join(self.folder, "prog.c"), os.path.join(self.folder, "prog")
+        with open(source, "w") as file:
+            file.write(text)
+        subprocess.run([self.cc, *options, "-o", program, source, "-L" + e2e.SIM, "-l:libcudart.so.12"], check=True)
+        return program
+
+    def screen(self, run):
+        return subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True, env=dict(os.environ, COLUMNS="200")).stdout
+
+    def test_a_stripped_program_is_told_by_who_called_its_helper(self):
+        program = self.build(WRAPPED, "-O0")
+        ends = {}
+        for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout.splitlines():
+            if len(line.split()) == 4:
+                start, size, _, name = line.split()
+                ends[name] = range(int(start, 16), int(start, 16) + int(size, 16))
+        subprocess.run(["strip", program], check=True)
+        with e2e.Recording(program, SIM_VRAM="8G") as run:
+            screen = self.screen(run)
+        function = lambda offset: next(name for name, where in ends.items() if int(offset, 16) in where)
+        leak, = re.findall(r"^LEAK .*", screen, re.M)
+        self.assertRegex(leak, "blocks kept")
+        peak = re.search(r"^PEAK(.*\n)*?(?=^\w)", screen, re.M)[0]
+        owners = {function(offset): size for size, offset in re.findall(r"([\d.]+ MiB)  prog\+(0x\w+)", peak)}
+        self.assertEqual(owners, {"keeps": "200 MiB", "gives_back": "70.0 MiB"}, screen)
+        place, caller, helper = re.search(r"prog\+(0x\w+)\s+< prog\+(0x\w+) via prog\+(0x\w+)", screen[screen.index("LEAK"):]).groups()
+        self.assertEqual([function(offset) for offset in (place, caller, helper)], ["keeps", "main", "device_new"], screen)
+
+    def test_the_device_is_named_where_a_process_has_several(self):
+        with e2e.Recording(self.build(DEVICES, "-g", "-O0"), SIM_VRAM="8G", SIM_DEVICES="2") as run:
+            screen = self.screen(run)
+        self.assertRegex(screen, r"LEAK .* 40 of 80 blocks kept, 120 MiB")
+        self.assertRegex(screen, r"since .* on device 1; never freed")
+        self.assertRegex(screen, r"PEAK .*, device 0 +400 MiB .* others 223 MiB")
+        self.assertRegex(screen, r"400 MiB in 1 block on device 0")
+
+
+if __name__ == "__main__":
+    unittest.main()
