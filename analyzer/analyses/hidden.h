@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hidden peak of a device by name, over all processes that were recorded on it: contexts, code by the library that
- * loaded it, processes that were not recorded, what the device's unit adds to blocks (an estimate), and the unexplained rest.  Contexts and code are measured by free memory
- * before and after the calls that made them, or a context by the first sample that tells this process's bytes.
+ * The hidden peak of a device by name, over all processes recorded on it: contexts, code by the library that loaded it,
+ * processes that were not recorded, what the device's unit adds to blocks (an estimate), and the unexplained rest.  Contexts
+ * and code are measured by the free memory before and after the calls that made them; a context also by the first sample that
+ * shows this process's bytes.
  */
 #ifndef ANALYZER_ANALYSES_HIDDEN_H
 #define ANALYZER_ANALYSES_HIDDEN_H
@@ -12,8 +13,8 @@
 
 struct sl_hidden_name {
 	const char *what;    /* context, code, process, rounding, unexplained */
-	const char *library; /* of code; NULL */
-	int64_t pid;	     /* whose; 0: unexplained */
+	const char *library; /* for code; else NULL */
+	int64_t pid;	     /* owner; 0: unexplained */
 	uint64_t bytes;
 	uint64_t first_unix_ns; /* when it appeared; 0: unknown */
 	const char *label;	/* range in which it appeared; NULL */

@@ -17,9 +17,9 @@ struct sl_stack_frame {
 	const char *module;	     /* file name of the object, NULL for Python */
 	uint64_t offset;	     /* in the module; native only */
 	bool inlined;
-	bool own;	/* a line that was written here: not of the standard library, nor installed, nor a system's object */
+	bool own;	/* the user's own code: not of the standard library, nor installed, nor in a system library */
 	bool bare;	/* no line is known of it, and its object is not one that was installed */
-	bool passes_on; /* of the interpreter, a bridge, the C library, or what starts a program: asks for nothing itself */
+	bool passes_on; /* an interpreter, a bridge, the C library or start-up code: never asks for memory itself */
 };
 
 #define SL_STACK_MAX 256

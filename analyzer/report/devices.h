@@ -14,7 +14,7 @@ struct sl_device_state *sl_devices_state(const struct sl_report *report, const s
 /* Whether the process held memory of more devices than one, so that a device has to be named. */
 bool sl_devices_several(const struct sl_process *process);
 
-/* The device where the process held most; NULL: none is used. */
+/* The device on which the process held most; NULL: it used none. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
 /*

@@ -10,9 +10,15 @@
  *    are those of all processes of the run: a worker may call a helper once.
  *  - The place is the innermost frame outside the last helper that is reached without passing a function whose own lines part.
  *
- * A stack without such a line (stripped, or built without -g) is judged by the frames of objects that were not installed; without names each
- * address stands for a function. Where no own frame is known at all it is the frame of sl_stacks_interesting.  The helper stays visible behind the place ("via").
- * Main thread only: symbols are read.
+ * - For each function the lines in which it allocates and the lines from which it is called are counted.  With at least twice
+ * as many callers as lines it is a helper: its purpose depends on the caller.  So is a constructor that allocates in one line.
+ *
+ * - The place is the innermost frame outside the last helper that can be reached without passing a function whose own lines
+ * differ.
+ *
+ * A stack without such a line (stripped, or built without -g) is judged by the frames of objects that were not installed; without names
+ * each address stands for a function. Where no own frame is known at all it is the frame of sl_stacks_interesting.  The helper is still named behind the place ("via").
+ * Main thread only, since symbols are read.
  */
 #ifndef ANALYZER_REPORT_PLACE_H
 #define ANALYZER_REPORT_PLACE_H

@@ -24,9 +24,9 @@ struct sl_leak {
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
-	double bytes_per_second, bytes_per_step,
-		r_squared; /* of growing ones; r_squared over steps where there are some, of "kept" the confidence */
-	uint32_t step;	   /* text of the label whose entries are the steps; 0: there are none */
+	/* For growing leaks; r_squared: over steps where there are some, of "kept" the confidence. */
+	double bytes_per_second, bytes_per_step, r_squared;
+	uint32_t step; /* text of the label whose entries are the steps; 0: none */
 };
 
 /* Whether it is one of those that limits count: not memory that an allocator or a library keeps to hand it out again. */
@@ -68,11 +68,11 @@ struct sl_kept {
 	enum sl_kept_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
 	double amount;			     /* kept at the end */
-	uint64_t births, blocks;	     /* asked for, and of these kept */
-	uint64_t bytes;			     /* that they cost the device, of objects too; SL_UNKNOWN */
-	double per_birth;		     /* of amount */
-	double per_second, per_second_error; /* of amount; a straight line's, and its standard error */
-	double confidence;		     /* that it is no chance, over all places tested */
+	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
+	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
+	double per_birth;		     /* amount per birth */
+	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
+	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
 };
 

@@ -34,7 +34,8 @@ enum sl_ended sl_trace_ended(const struct sl_trace *trace)
 	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? SL_ENDED_FAILED : ends[trace->status];
 }
 
-#define MAP_BYTES_MAX (512u << 20) /* definitions, samples and notes of a process, unpacked; a job of days has some MB */
+/* Limit for definitions, samples and notes of a process, decompressed; a job of days has some MB */
+#define MAP_BYTES_MAX (512u << 20)
 
 /* Where the process itself reports lost events, and when. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
