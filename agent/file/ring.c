@@ -251,7 +251,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 		grown = fill_holes(ring, segments);
 		segments = have;
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
-	} else if (segments > have && have_file(ring)) {
+	} else if (segments > have && !sl_kept_sandboxed() && have_file(ring)) {
 		from = offset_of(have);
 		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());

@@ -111,6 +111,7 @@ static void *run(void *unused)
 	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
+	sl_stacks_prepare();
 	open_libraries();
 	for (work(); atomic_load(&sl_agent->finish); work()) { /* again: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
@@ -123,6 +124,7 @@ static void *run(void *unused)
 		be_the_last();
 		return unused;
 	}
+	sl_stacks_thread_end(); /* the next writer's */
 	atomic_store(&sl_agent->writer, 0);
 	sl_agent_wake(&sl_agent->writer);
 	return unused;

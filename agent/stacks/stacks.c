@@ -186,6 +186,14 @@ void sl_stacks_modules(void)
 	leave(thread);
 }
 
+void sl_stacks_prepare(void)
+{
+	struct sl_stacks_thread *thread = enter();
+
+	if (thread)
+		leave(thread);
+}
+
 void sl_stacks_thread_end(void)
 {
 	struct sl_stacks_thread *thread = self;

@@ -43,6 +43,9 @@ bool sl_stacks_argument(const char *function, double *value, bool *read);
  * or no room. */
 uint32_t sl_stacks_text(const char *text, size_t bytes);
 
+/* Map what the calling thread needs here: the writer's, before the program may forbid it. */
+void sl_stacks_prepare(void);
+
 /* The thread ends and gives its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 
