@@ -21,7 +21,8 @@ struct seen {
 	struct where where;
 	struct sl_trend trend[EXPORTER_DEVICES];
 	struct sl_forecast forecast[EXPORTER_DEVICES];
-	uint64_t ended_ns; /* 0: it is still running */
+	uint64_t told_ns[EXPORTER_DEVICES]; /* to it */
+	uint64_t ended_ns;		    /* 0: it is still running */
 };
 
 struct exporter {

@@ -75,8 +75,7 @@ static void look_at(struct exporter *exporter, unsigned index)
 		seen->ended_ns = exporter->now_ns;
 	for (unsigned d = 0; d < count && !followed->ended; d++) {
 		sl_trend_add(&seen->trend[d], exporter->now_ns, f[d].live);
-		sl_forecast_add(&seen->forecast[d], exporter->now_ns,
-				f[d].used != SL_UNKNOWN && f[d].used > f[d].live ? f[d].used : f[d].live);
+		sl_figures_tell(&seen->forecast[d], &seen->told_ns[d], &followed->process, &f[d], exporter->now_ns);
 	}
 }
 

@@ -48,6 +48,31 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 	return count;
 }
 
+uint64_t sl_figures_used(const struct sl_figures *f)
+{
+	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
+}
+
+void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process, const struct sl_figures *f,
+		     uint64_t now_ns)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+	const struct sl_line *line = sl_timeline_find(timeline, SL_LINE_KNOWN, f->device, 0);
+	/* a living process of this machine has our clock */
+	uint64_t to_now = process->trace->ring.alive ? 0 : now_ns - process->model->now_ns, others = sl_figures_used(f) - f->live;
+	bool fresh = line && line->begun && process->model->now_ns > *told_ns;
+
+	for (uint32_t i = fresh ? line->first : 1; fresh && i <= line->bin; i++) {
+		uint64_t begin = timeline->begin_ns + ((uint64_t)i << timeline->shift), since = begin > *told_ns ? begin : *told_ns;
+
+		if (begin + (1ull << timeline->shift) > *told_ns)
+			sl_forecast_add(forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
+					line->bins[i].max + others);
+	}
+	*told_ns = process->model->now_ns;
+	sl_forecast_add(forecast, now_ns, sl_figures_used(f));
+}
+
 uint64_t sl_figures_live(const struct sl_process *process)
 {
 	uint64_t live = 0;

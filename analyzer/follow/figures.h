@@ -4,6 +4,7 @@
 #define ANALYZER_FOLLOW_FIGURES_H
 
 #include "analyzer/follow/follow.h"
+#include "analyzer/follow/forecast.h"
 
 /* Bytes are SL_UNKNOWN where nothing reported them. */
 struct sl_figures {
@@ -17,6 +18,16 @@ struct sl_figures {
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
+
+/* What the device has in use: by its last sample, and where there is none by what the process holds. */
+uint64_t sl_figures_used(const struct sl_figures *figures);
+
+/*
+ * Tells a forecast the most that was in use since the look before, and at the first look since the process began, as far as its time
+ * line has it.  *told_ns: up to which of the process's times, 0 before the first; now_ns: of this look, by the reader's clock.
+ */
+void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process,
+		     const struct sl_figures *figures, uint64_t now_ns);
 
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);

@@ -15,6 +15,9 @@ void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
 {
 	if (!forecast->begin_ns)
 		forecast->begin_ns = ns;
+	if (ns < forecast->last_ns)
+		ns = forecast->last_ns;
+	forecast->last_ns = ns;
 	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++) {
 		uint64_t piece = (ns - forecast->begin_ns) / (1000000000ull << s), passed = piece - forecast->scale[s].piece;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a device will be full, predicted from its use at each look.  Programs that repeat themselves go up and down, fill
+ * When a device will be full, predicted from the most that was in use between looks.  Programs that repeat themselves go up and down, fill
  * caches and load weights; none of that is a forecast.  The span is cut into twelve pieces, at several lengths of a piece.
  * The maxima of the pieces must rise over the whole span, must still be rising, and must reach the device's size within a
  * third of the span.
@@ -15,7 +15,7 @@
 
 /* All zeroes is an empty forecast. */
 struct sl_forecast {
-	uint64_t begin_ns;
+	uint64_t begin_ns, last_ns;
 	struct {
 		uint64_t piece; /* the piece being filled; it began at begin_ns */
 		double filling, most[SL_FORECAST_PIECES];
@@ -23,7 +23,7 @@ struct sl_forecast {
 	} scale[SL_FORECAST_SCALES];
 };
 
-/* Times must not go back. */
+/* Times do not go back: an earlier one counts as the last. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */

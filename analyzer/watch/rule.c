@@ -226,7 +226,7 @@ const char *sl_unit_format(enum sl_unit unit, double value, char *out)
 	uint64_t whole = value < 0 || isnan(value) ? 0 : value > 1e18 ? (uint64_t)1e18 : (uint64_t)value;
 
 	if (isinf(value))
-		return strcpy(out, "never");
+		return strcpy(out, "not foreseen");
 	switch (unit) {
 	case SL_UNIT_SHARE:
 		sprintf(out, "%.1f%%", 100 * value);

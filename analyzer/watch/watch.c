@@ -19,6 +19,7 @@
 struct looks {
 	struct sl_trend by_time, by_step;
 	struct sl_forecast forecast;
+	uint64_t told_ns;	 /* what of the process it was told */
 	struct sl_alarm *alarms; /* one for each rule */
 };
 
@@ -89,17 +90,11 @@ static double known(uint64_t bytes)
 	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
 }
 
-/* What the device has in use: by its last sample; without a sample, what the process holds. */
-static uint64_t used_of(const struct sl_figures *f)
-{
-	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
-}
-
 static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 {
 	switch (metric) {
 	case SL_METRIC_USED:
-		return (double)used_of(f);
+		return (double)sl_figures_used(f);
 	case SL_METRIC_LIVE:
 		return (double)f->live;
 	case SL_METRIC_RESERVED:
@@ -107,7 +102,7 @@ static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 	case SL_METRIC_HIDDEN:
 		return known(f->hidden);
 	default:
-		return f->total == SL_UNKNOWN ? NAN : (double)f->total - fmin((double)f->total, (double)used_of(f));
+		return f->total == SL_UNKNOWN ? NAN : (double)f->total - fmin((double)f->total, (double)sl_figures_used(f));
 	}
 }
 
@@ -211,7 +206,7 @@ static void add(struct sl_watch *watch, struct watched *one, struct looks *looks
 	sl_trend_add(&looks->by_time, watch->now_ns, f->live);
 	if (steps)
 		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* counts a step as a second */
-	sl_forecast_add(&looks->forecast, watch->now_ns, used_of(f));
+	sl_figures_tell(&looks->forecast, &looks->told_ns, &one->followed->process, f, watch->now_ns);
 }
 
 static void look_at(struct sl_watch *watch, const struct sl_follow *follow, struct watched *one)

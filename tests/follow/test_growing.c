@@ -3,6 +3,8 @@
  * A growing place is named within five looks, one a second of the trace's own time, of its growth being significant, and stays
  * named: sl_trend_slope says when, sl_growing_place says who.  The truth is the shape of each trace.
  */
+#include <math.h>
+
 #include "analyzer/follow/figures.h"
 #include "tests/analyzer/replay.h"
 
@@ -115,11 +117,49 @@ static void beside_a_place_that_churns(void **state)
 	check(&(struct shape){.seconds = 300, .grows_from = 100, .churn_mib = 512});
 }
 
+/* Seconds until 128 MiB more are held, told at one look when all is over. */
+static double at_one_look(const struct shape *shape)
+{
+	struct sl_followed followed = {0};
+	struct sl_forecast forecast = {0};
+	struct sl_figures figures;
+	struct sl_damage damage = {0};
+	const struct sl_item *item;
+	struct sl_order *order;
+	struct replay r;
+	uint64_t told = 0;
+	double left;
+
+	replay_begin(&r);
+	record(&r, shape);
+	assert_true(sl_images_add(&r.images, r.folder));
+	sl_images_group(&r.images);
+	r.trace = followed.process.trace = sl_trace_open(&r.images.images[0], &damage);
+	assert_non_null(r.trace);
+	order = sl_order_new(r.trace);
+	r.model = followed.process.model = sl_replay_new(&r.trace->header, &r.trace->defs);
+	while ((item = sl_order_next(order)))
+		sl_replay_apply(r.model, item);
+	sl_order_free(order);
+	assert_int_equal(sl_figures_of(&followed.process, &figures, 1), 1);
+	sl_figures_tell(&forecast, &told, &followed.process, &figures, 5000 * SECOND);
+	left = sl_forecast_full(&forecast, figures.peak + 128 * MIB);
+	replay_free(&r);
+	return left;
+}
+
+static void one_look_knows_what_was_before(void **state)
+{
+	assert_true(at_one_look(&(struct shape){.seconds = 120, .churn_mib = 64}) < 30);
+	assert_true(isinf(at_one_look(&(struct shape){.seconds = 120, .grows_from = 200, .churn_mib = 64})));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(from_the_beginning), cmocka_unit_test(after_a_steady_hour),
 					   cmocka_unit_test(after_weights_were_loaded),
-					   cmocka_unit_test(beside_a_place_that_churns)};
+					   cmocka_unit_test(beside_a_place_that_churns),
+					   cmocka_unit_test(one_look_knows_what_was_before)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,12 +130,12 @@ class Watch(unittest.TestCase):
         with job("alloc=1500", "try=1500", "sleep=100") as run:
             alerts = os.path.join(run.run.folder, "alerts")
             watcher = Watcher(run.traces, *(rule + " => file " + alerts for rule in
-                                            ("ooms > 0", "used > 50%", "free < 100%", "used > 99%", "full-in < 1h", "call-age > 1h", "unlike > 1")))
+                                            ("ooms > 0", "used > 80%", "free < 100%", "used > 99%", "full-in < 1h", "call-age > 1h", "unlike > 1")))
             wait_until(lambda: len(self.lines(alerts)) >= 3)
             status, _ = watcher.end()
             told = {alert["metric"]: alert["value"] for alert in self.lines(alerts)}
             self.assertEqual(told["ooms"], 1)
-            self.assertGreater(told["used"], 1500 / 2048)
+            self.assertGreater(told["used"], 1500 / 2048)  # by a sample: the context is in it
             self.assertEqual(set(told), {"ooms", "used", "free"})
             self.assertEqual(status, 1)
 
