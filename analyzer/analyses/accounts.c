@@ -3,6 +3,7 @@
  * Out of memory: who held the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
  * order: one that explains the refusal by itself comes before one that only made it more likely.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,24 @@ static const struct sl_shared_device *by_uuid(const struct sl_report *report, co
 	return NULL;
 }
 
+/* One that got no context knows no name: the device of that number is the same in all processes of its host, or none is meant. */
+static const struct sl_shared_device *by_number(const struct sl_report *report, const struct sl_process *process, int ordinal)
+{
+	const struct sl_shared_device *found = NULL;
+	const char *host = process->trace->header.host;
+
+	for (unsigned i = 0; host && i < report->device_count; i++) {
+		const struct sl_shared_device *one = &report->devices[i];
+
+		if (one->device != ordinal || !one->uuid || !one->host || strcmp(one->host, host))
+			continue;
+		if (found)
+			return NULL;
+		found = one;
+	}
+	return found;
+}
+
 static const struct sl_shared_device *device_of(const struct sl_report *report, unsigned process, int ordinal)
 {
 	for (unsigned i = 0; i < report->device_count; i++)
@@ -49,7 +68,9 @@ static const struct sl_shared_device *device_of(const struct sl_report *report, 
 			if (state && state->device == ordinal)
 				return &report->devices[i];
 		}
-	return by_uuid(report, &report->processes[process], ordinal);
+	return sl_defs_device(&report->processes[process].trace->defs, ordinal)
+		       ? by_uuid(report, &report->processes[process], ordinal)
+		       : by_number(report, &report->processes[process], ordinal);
 }
 
 static void add_other(struct sl_account *account, int64_t pid, const struct sl_process *recorded, bool stray, uint64_t bytes)
@@ -110,11 +131,36 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
-		if (state->context_made.time_ns <= then_ns) /* 0: no call that made it was seen */
+		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
 			bytes += state->context_bytes;
+			account->contexts += state->context_bytes != 0;
+			account->context_each =
+				state->context_bytes > account->context_each ? state->context_bytes : account->context_each;
+		}
 		if (bytes)
 			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state, bytes);
 	}
+}
+
+/* Where this process could not ask, as without a context: by the samples of the others of its run. */
+static void take_room(const struct sl_report *report, unsigned process, struct sl_oom *oom)
+{
+	const struct sl_shared_device *device = device_of(report, process, oom->device);
+	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), used = 0;
+
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		const struct sl_process *other = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		uint64_t then_ns = unix_ns - other->trace->header.started_ns + other->trace->header.monotonic_ns;
+
+		if (device->processes[i] == process || !state || !state->used_line || !sl_process_lived(other, unix_ns))
+			continue;
+		used = (uint64_t)fmax((double)used, sl_timeline_at(&other->model->timeline, state->used_line, then_ns));
+	}
+	if (!used || device->total_bytes == SL_UNKNOWN || used > device->total_bytes)
+		return;
+	oom->total_bytes = device->total_bytes;
+	oom->free_bytes = device->total_bytes - used;
 }
 
 /* Bytes in use on the device that this process did not ask for; SL_UNKNOWN. */
@@ -176,6 +222,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_ADDRESS_SPACE;
 	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
+	if (oom->scope == SL_SCOPE_CONTEXT)
+		return SL_CAUSE_FULL;
 	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
@@ -226,6 +274,14 @@ static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 
 	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process", what,
 					      size(&n, oom->free_bytes), size(&n, oom->live_bytes));
+	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
+		char *first = account->cause_text;
+
+		account->cause_text = sl_memory_print("%s, %u context%s of others of %s each at most", first, account->contexts,
+						      account->contexts == 1 ? "" : "s", size(&n, account->context_each));
+		account->advice = sl_memory_print("fewer processes on one device: each takes a context there");
+		free(first);
+	}
 	if (oom->scope == SL_SCOPE_VRAM)
 		account->advice = sl_memory_print("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
@@ -266,7 +322,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
-		if (!oom->asked_bytes) {
+		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT) {
 			say_unasked(oom, account);
 			break;
 		}
@@ -321,20 +377,22 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 static void account(struct sl_report *report, unsigned process, size_t index)
 {
 	struct sl_process *p = &report->processes[process];
-	const struct sl_oom *oom = &p->model->ooms.item[index];
+	struct sl_oom *oom = &p->model->ooms.item[index];
 	struct sl_account *account = &p->accounts[index];
 
 	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
 		account->cached = oom->torch.reserved_bytes - oom->torch.allocated_bytes;
 		account->largest_cached = oom->largest_cached;
 	}
+	if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_CONTEXT)
+		take_room(report, process, oom);
 	if (oom->device >= 0)
 		take_others(report, process, oom, account);
 	take_hidden(oom, account);
 	account->cause = cause_of(p, oom, account);
 	say(oom, account);
 	explain(p, oom, account);
-	if (oom->recovered == 1 || oom->group != index || account->told_later || !account->cause_text)
+	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
 	sl_report_find(report,
 		       &(struct sl_finding){.id = ids[account->cause],
@@ -384,27 +442,40 @@ static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *ne
 	       one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
 }
 
+/* The last attempt at a request tells of it: what was given back before it is gone. */
+static void join_group(struct sl_process *process, uint32_t *last)
+{
+	const struct sl_oom *ooms = process->model->ooms.item;
+
+	for (size_t k = 0; k < process->model->ooms.count; k++) {
+		if (ooms[k].group != k)
+			process->accounts[last[ooms[k].group]].told_later = true;
+		last[ooms[k].group] = (uint32_t)k;
+	}
+}
+
 /* Repeated failures at one place are one error, described by the last attempt, from which the program did not recover. */
 static void join_attempts(struct sl_process *process)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;
+	size_t total = process->model->ooms.count, after = total;
+	uint32_t *last = sl_memory_must(calloc(total + 1, sizeof(*last)));
 
-	for (size_t k = process->model->ooms.count; k-- > 1;) {
-		size_t before = k;
-
-		if (ooms[k].group != k || (!process->accounts[k].told_later && (ooms[k].recovered == 1 || ooms[k].less_bytes)))
+	join_group(process, last);
+	free(last);
+	for (size_t k = total; k--;) {
+		if (process->accounts[k].told_later)
 			continue;
-		while (before && ooms[before - 1].group != before - 1)
-			before--;
-		if (before)
-			process->accounts[before - 1].told_later = is_another_attempt(&ooms[before - 1], &ooms[k]);
+		if (after < total &&
+		    (process->accounts[after].told_later || (ooms[after].recovered != 1 && !ooms[after].less_bytes)))
+			process->accounts[k].told_later = is_another_attempt(&ooms[k], &ooms[after]);
+		after = k;
 	}
-	for (size_t k = 0, first = 0, count = 0; k < process->model->ooms.count; k++) {
-		if (!count)
-			first = k;
+	for (size_t k = 0, first = 0, count = 0; k < total; k++) {
+		first = count ? first : k;
 		process->accounts[k].first_attempt = (unsigned)first;
 		process->accounts[k].attempts_before = (unsigned)count;
-		count = process->accounts[k].told_later ? count + 1 : ooms[k].group == k ? 0 : count;
+		count = process->accounts[k].told_later ? count + 1 : 0;
 	}
 }
 

@@ -56,7 +56,7 @@ static void print(const struct sl_report *report)
 
 	if (!oom)
 		return;
-	account = &process->accounts[oom->group];
+	account = &process->accounts[oom - process->model->ooms.item];
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
 	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_text_rank(who, process),
 		      sl_format_size(size, oom->asked_bytes));
@@ -71,7 +71,7 @@ static void print(const struct sl_report *report)
 
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_account *account = &process->accounts[oom->group];
+	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
 	char where[300];
 
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));

@@ -50,18 +50,22 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
-/* The thread failed, then asked for less (of the same order) and got it. */
+/* The thread failed, once or several times at one place, then asked for less there (of the same order) and got it. */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
+	const struct sl_oom *last = NULL;
+
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
 		if (oom->thread != item->thread || oom->api != item->event->api)
 			continue;
-		if (!oom->less_bytes && oom->recovered < 0 && item->event->bytes < oom->requested_bytes &&
-		    item->event->bytes >= oom->requested_bytes / LESS_MIN)
-			oom->less_bytes = item->event->bytes;
-		return;
+		if (oom->less_bytes || oom->recovered >= 0 || item->event->bytes >= oom->requested_bytes ||
+		    item->event->bytes < oom->requested_bytes / LESS_MIN ||
+		    (last && (oom->python != last->python || oom->native != last->native || oom->caller != last->caller)))
+			return;
+		oom->less_bytes = item->event->bytes;
+		last = oom;
 	}
 }
 
@@ -169,6 +173,16 @@ static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device
 	}
 }
 
+void sl_ooms_first_sample(struct sl_model *model, const struct sl_device_state *device)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > model->now_ns)
+			take_hidden(oom, device);
+	}
+}
+
 static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device)
 {
 	uint64_t count = device->changes < SL_RECENT ? device->changes : SL_RECENT;
@@ -182,9 +196,9 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 
 /*
  * A call that an inner call makes fail, for want of a context or code, returns the inner error.  Both are one error: that of
- * the call which the program made, with what the inner call ran out of.
+ * the call which the program made, with what the inner call ran out of, and on which device.
  */
-static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *item)
+static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *item, int *device)
 {
 	enum sl_scope scope = scope_of(item);
 
@@ -194,6 +208,7 @@ static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *it
 		if (!inner->nested || inner->thread != item->thread || inner->time_ns < model->call_begin_ns)
 			break;
 		scope = inner->scope;
+		*device = *device < 0 ? inner->device : *device;
 		model->ooms.count--;
 		model->ooms_total--;
 		sl_ledger_thread(model, item->thread)->pending--;
@@ -204,7 +219,8 @@ static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *it
 static void add(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	enum sl_scope scope = take_inner(model, item);
+	int device = (int)event->device;
+	enum sl_scope scope = take_inner(model, item, &device);
 	struct sl_oom *oom;
 
 	if (++model->ooms_total > SL_OOMS_MAX)
@@ -234,7 +250,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	};
 	oom->step = sl_labels_instant(model, item->thread).step;
 	oom->pair_count = sl_labels_pairs(model, item->thread, oom->pairs);
-	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : (int)event->device;
+	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : device;
 	oom->live_bytes = live_bytes(model, oom);
 	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&
 	    same_request(&model->ooms.item[model->ooms.count - 1], item))

@@ -129,6 +129,7 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_ledger_device(model, sample->device);
 	size_t size = sample->source.size < sizeof(device->source) - 1 ? sample->source.size : sizeof(device->source) - 1;
+	bool first = !device->last_sample_ns;
 
 	device->used = true;
 	if (sample->source.text) {
@@ -154,6 +155,8 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	if (sample->process_bytes != SL_UNKNOWN)
 		own(model, device, sample, device->sampled.known);
 	neighbours(model, device, sample);
+	if (first)
+		sl_ooms_first_sample(model, device);
 }
 
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)

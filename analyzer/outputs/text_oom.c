@@ -118,12 +118,9 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	char text[1024], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
-	unsigned attempts = account->attempts_before;
 	size_t at;
 
-	for (size_t i = index; i < process->model->ooms.count; i++)
-		attempts += process->model->ooms.item[i].group == index;
-	put_title(page, process, oom, attempts);
+	put_title(page, process, oom, account->attempts_before + 1);
 	at = (size_t)snprintf(text, sizeof(text), "  asked %s", sl_format_size(a, oom->asked_bytes));
 	if (!oom->asked_bytes)
 		at = (size_t)snprintf(text, sizeof(text), "  %s", hook ? hook->plain : "a call");
@@ -187,7 +184,7 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			if (process->accounts[k].told_later)
 				continue;
 			*cured += is_cured(&model->ooms.item[k]);
-			if (is_cured(&model->ooms.item[k]) || model->ooms.item[k].group != k)
+			if (is_cured(&model->ooms.item[k]))
 				continue;
 			*more += count == SL_TEXT_OOMS;
 			if (count == SL_TEXT_OOMS && shown[count - 1].unix_ns <= one.unix_ns)

@@ -129,8 +129,9 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 		for (unsigned i = 0; i < report->process_count; i++)
 			for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
 				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
+				const struct sl_account *accounts = report->processes[i].accounts;
 
-				if ((oom->recovered == 1) != cured)
+				if ((oom->recovered == 1 || oom->less_bytes) != cured || (accounts && accounts[k].told_later))
 					continue;
 				if (first && sl_process_unix(*process, first->time_ns) <=
 						     sl_process_unix(&report->processes[i], oom->time_ns))

@@ -257,6 +257,37 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
         self.assertEqual(self.causes(report), set())
         self.assertEqual([oom["recovered"] for oom in report["ooms"]], [True])
 
+    def test_a_request_made_smaller_until_it_fits_is_got_over(self):
+        with script("alloc=600", *["try=%d" % mib for mib in (1900, 1600, 1500, 1300, 900)], "free", "alloc=5", SIM_VRAM="2G") as run:
+            report, screen = run.report(), summary(run)
+        self.assertEqual(self.causes(report) - {"oom.full"}, set())
+        self.assertNotIn("OUT OF MEMORY", screen)
+        self.assertRegex(screen, r"RETRIED +4 failed allocations")
+
+    def test_of_two_attempts_the_last_is_told_with_what_was_held_then(self):
+        with script("alloc=840", "try=1900", "free", "try=1900", SIM_VRAM="2G") as run:
+            report, screen = run.report(), summary(run)
+        (finding,) = self.found("oom.full", report)
+        self.assertIn("0 B held by this process, 152 MiB missing", finding["description"])
+        self.assertRegex(screen, r"asked 1\.86 GiB with 1\.71 GiB free of 2\.00 GiB")
+
+    def test_a_neighbour_that_was_first_seen_after_the_error(self):
+        def steps(rank):
+            return (["device=0", "alloc=5000", "meet=there"] if rank == 0 else ["meet=there", "device=0", "try=4000", "samples=1"]) + ["meet=done"]
+        with Ranks(2, steps, devices=1, recorded=(1,), SIM_VRAM="8G") as ranks:
+            report = ranks.report()
+        (finding,) = self.found("oom.neighbour", report)
+        self.assertIn("without another process", finding["description"])
+
+    def test_a_context_that_does_not_fit_has_its_device_and_the_contexts_that_do(self):
+        def steps(rank):
+            return (["device=0", "alloc=2", "samples=2", "meet=there"] if rank < 3 else ["meet=there", "try=2"]) + ["meet=done"]
+        with Ranks(4, steps, devices=1, SIM_VRAM="1G") as ranks:
+            report = ranks.report()
+        (finding,) = self.found("oom.full", report)
+        self.assertRegex(finding["description"], r"no room for a context: \S+ MiB free, 0 B held by this process, 3 contexts of others of 300 MiB")
+        self.assertEqual([(oom["device"], len(oom["others"])) for oom in report["ooms"]], [(0, 3)])
+
 
 class Bundles(Answers):
     ERRORS = ["alloc=1", "try=900000", "alloc=1", "try=900001", "alloc=2", "try=900002"]
