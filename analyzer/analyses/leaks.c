@@ -377,6 +377,100 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
 }
 
+/* The stack as its lines: an address counts where no line is known. */
+static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	uint64_t hash = sl_hash64(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
+
+	for (unsigned i = 0; i < count; i++) {
+		hash = mix_text(hash, frames[i].module);
+		hash = mix_text(hash, frames[i].file);
+		hash = mix_text(hash, frames[i].function);
+		hash = sl_hash64(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
+	}
+	return hash ? hash : 1;
+}
+
+static uint64_t births_at(const struct sl_model *model, const struct sl_leak *leak)
+{
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (site->python == leak->python && site->native == leak->native && site->caller == leak->caller &&
+		    site->kind == leak->kind && site->device == leak->device)
+			return model->tracks.item[site->track].births;
+	}
+	return leak->blocks;
+}
+
+/* Each part's births evenly between its first and its last. */
+static void spread(struct births *births, const struct sl_leak *part)
+{
+	for (uint64_t i = 0; i < part->blocks; i++)
+		*SL_PUSH(&births->list) = (struct birth){
+			.time_ns =
+				part->first_ns + (part->blocks > 1 ? (part->last_ns - part->first_ns) / (part->blocks - 1) * i : 0),
+			.bytes = part->bytes / part->blocks};
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct birth *x = a, *y = b;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* Several calls that a compiler made of one, as of a loop that it unrolled, are one leak, and its growth is that of all. */
+static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl_leak *parts, const uint64_t *hashes, size_t count)
+{
+	struct births births = {0};
+	struct clock clock;
+	uint64_t born = births_at(process->model, to);
+
+	spread(&births, to);
+	for (size_t i = 0; i < count; i++) {
+		if (hashes[i] != hashes[-1])
+			continue;
+		spread(&births, &parts[i]);
+		born += births_at(process->model, &parts[i]);
+		to->bytes += parts[i].bytes;
+		to->blocks += parts[i].blocks;
+		to->first_ns = parts[i].first_ns < to->first_ns ? parts[i].first_ns : to->first_ns;
+		to->last_ns = parts[i].last_ns > to->last_ns ? parts[i].last_ns : to->last_ns;
+		parts[i].blocks = 0; /* gone */
+	}
+	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
+	clock = clock_of(process->model, births.list.item, births.list.count);
+	if (!to->growing && to->blocks >= born / 2)
+		fit(to, births.list.item, births.list.count, &clock);
+	judge(to, false);
+	free(births.list.item);
+}
+
+static void join_lines(struct sl_process *process)
+{
+	size_t count = process->leaks.count, kept = 0;
+	struct sl_leak *leaks = process->leaks.item;
+	uint64_t *hashes = sl_memory_must(calloc(count + 1, sizeof(*hashes)));
+
+	for (size_t i = 0; i < count; i++) /* what an allocator or a library keeps stays as it is */
+		hashes[i] = leaks[i].native && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
+	for (size_t i = 0; i < count; i++) {
+		bool more = false;
+
+		for (size_t k = i + 1; k < count && hashes[i] && leaks[i].blocks && !more; k++)
+			more = hashes[k] == hashes[i];
+		if (more)
+			join_calls(process, &leaks[i], &leaks[i + 1], &hashes[i + 1], count - i - 1);
+		if (leaks[i].blocks)
+			leaks[kept++] = leaks[i];
+	}
+	process->leaks.count = kept;
+	free(hashes);
+}
+
 static const char *library_of(const struct sl_model *model, const struct sl_track *track)
 {
 	for (size_t i = 0; i < model->sites.count; i++)
@@ -428,6 +522,7 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
+		join_lines(process);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern = list && list->count ? sl_suppressed_by(list, process, leak->library, leak->python,

@@ -34,6 +34,15 @@ OUT void leaks(int i) { void *p; cudaSetDevice(1); cudaMalloc(&p, 3 * MIB); usle
 int main(void) { weights(); for (int i = 0; i < 80; i++) leaks(i); }
 """
 
+# One line with four calls, as an unrolled loop has: each return address has few births.
+UNROLLED = HEAD + """
+OUT void grow(void) { void *p; cudaMalloc(&p, 8 * MIB); usleep(4000); }
+OUT void refine(void) {
+	for (int i = 0; i < 5; i++) { grow(); grow(); grow(); grow(); }
+}
+int main(void) { refine(); }
+"""
+
 
 class Native(unittest.TestCase):
     def setUp(self):
@@ -77,6 +86,13 @@ class Native(unittest.TestCase):
         self.assertRegex(screen, r"since .* on device 1; never freed")
         self.assertRegex(screen, r"PEAK .*, device 0 +400 MiB .* others 223 MiB")
         self.assertRegex(screen, r"400 MiB in 1 block on device 0")
+
+    def test_calls_that_a_compiler_made_of_one_line_are_one_leak(self):
+        with e2e.Recording(self.build(UNROLLED, "-g", "-O0"), SIM_VRAM="8G") as run:
+            report = run.report()
+        [leak] = report["leaks"]
+        self.assertEqual((leak["blocks"], leak["bytes"], leak["verdict"]), (20, 160 * MIB, "growing"))
+        self.assertIn("leak.growing", [finding["id"] for finding in report["findings"]])
 
 
 if __name__ == "__main__":
