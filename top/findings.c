@@ -19,7 +19,7 @@
 /* In the child: prints one line for each finding, "critical: text (advice)". */
 static void say(struct top *top, int fd)
 {
-	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
+	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .run = "all"};
 	unsigned count = sl_follow_count(top->follow);
 	char **traces = calloc(count + 1, sizeof(*traces));
 	struct sl_report report = {0};

@@ -270,6 +270,7 @@ static void pytorch(struct top *top, struct lines *lines)
 }
 
 struct standing {
+	const char *run;
 	unsigned process;
 	uint64_t live, peak;
 	double away; /* distance from the median in deviations (1.4826 x MAD) */
@@ -297,26 +298,20 @@ static void compare(struct standing *standing, unsigned count)
 	free(live);
 }
 
-static void ranks(struct top *top, struct lines *lines)
+static int by_run(const void *a, const void *b)
 {
-	unsigned count = sl_follow_count(top->follow);
-	struct standing *standing = sl_memory_must(calloc(count + 1, sizeof(*standing)));
+	const struct standing *x = a, *y = b;
+	int order = strcmp(x->run, y->run);
+
+	return order ? order : (x->process > y->process) - (x->process < y->process);
+}
+
+/* Ranks of one run, outliers first. */
+static void ranks_of(const struct top *top, struct lines *lines, struct standing *standing, unsigned count)
+{
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], rank[24];
 
-	for (unsigned i = 0; i < count; i++) {
-		struct sl_figures f[TOP_DEVICES];
-		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
-
-		standing[i].process = i;
-		for (unsigned d = 0; d < devices; d++) {
-			standing[i].live += f[d].live;
-			standing[i].peak += f[d].peak;
-		}
-	}
-	if (count)
-		compare(standing, count);
-	snprintf(lines->header, sizeof(lines->header), "%5s %8s %-20s %10s %10s %12s", "rank", "pid", "host", "live", "peak",
-		 "from median");
+	compare(standing, count);
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_followed *followed = top_process(top, standing[i].process);
 		bool unlike = count >= SL_RANKS_COMPARED && fabs(standing[i].away) > SL_RANKS_UNLIKE;
@@ -327,6 +322,36 @@ static void ranks(struct top *top, struct lines *lines)
 			 followed->process.trace->header.host ? followed->process.trace->header.host : "-",
 			 size(live, standing[i].live), size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "",
 			 state_of(followed));
+	}
+}
+
+/* Only ranks of one run are compared with each other. */
+static void ranks(struct top *top, struct lines *lines)
+{
+	unsigned count = sl_follow_count(top->follow);
+	struct standing *standing = sl_memory_must(calloc(count + 1, sizeof(*standing)));
+
+	for (unsigned i = 0; i < count; i++) {
+		const char *run = top_process(top, i)->process.trace->header.run_id;
+		struct sl_figures f[TOP_DEVICES];
+		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+
+		standing[i] = (struct standing){.run = run ? run : "", .process = i};
+		for (unsigned d = 0; d < devices; d++) {
+			standing[i].live += f[d].live;
+			standing[i].peak += f[d].peak;
+		}
+	}
+	if (count)
+		qsort(standing, count, sizeof(*standing), by_run);
+	snprintf(lines->header, sizeof(lines->header), "%5s %8s %-20s %10s %10s %12s", "rank", "pid", "host", "live", "peak",
+		 "from median");
+	for (unsigned first = 0, next; first < count; first = next) {
+		for (next = first; next < count && !strcmp(standing[next].run, standing[first].run); next++)
+			;
+		if (next - first < count)
+			top_line(lines, TONE_BOLD, ALL, "run %s", *standing[first].run ? standing[first].run : "unknown");
+		ranks_of(top, lines, standing + first, next - first);
 	}
 	free(standing);
 }

@@ -37,7 +37,7 @@ class Job:
         os.makedirs(self.traces, exist_ok=True)
         env = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
         env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_JOURNAL=self.run.journals, SIM_DIR=os.path.join(self.run.folder, "sim"),
-                   STORMLOG_DIR=self.traces, LD_PRELOAD=e2e.PRELOAD, APPS=e2e.APPS, STORMLOG_RUN_ID="follow", **environment)
+                   STORMLOG_DIR=self.traces, LD_PRELOAD=e2e.PRELOAD, APPS=e2e.APPS, **{"STORMLOG_RUN_ID": "follow", **environment})
         env.pop("STORMLOG_BUILD", None)
         self.environment = env
         self.process = subprocess.Popen([str(arg) for arg in argv], env=env, stdout=subprocess.DEVNULL, cwd=self.run.folder)

@@ -208,6 +208,17 @@ class Top(unittest.TestCase):
             screen = top.wait_for("killed")
             self.assertIn("0 running, 1 ended", screen)
 
+    def test_ranks_of_two_runs_are_not_compared_and_findings_are_of_both(self):
+        with holding("alloc=1500", "try=1500") as job, holding("alloc=5", STORMLOG_RUN_ID="another") as other, \
+                Terminal(job.traces, other.traces) as top:
+            top.wait_for("2 running")
+            top.keys("5")
+            screen = top.wait_for("run follow")
+            self.assertIn("run another", screen)
+            self.assertEqual(len(re.findall(r"\+0\.0d", screen)), 2, screen)
+            top.keys("6")
+            top.wait_for("critical .*out of memory")
+
     def test_a_finished_run_and_no_utf8(self):
         with Job("python3", e2e.SCRIPT, "alloc=100") as job:
             job.process.wait()
