@@ -91,6 +91,10 @@ int main(int argc, char **argv)
 		help(stdout, argc > 2);
 		return finish(SL_EXIT_FINE);
 	}
+	if (argc == 3 && strcmp(argv[1], "help") == 0 && argv[2][0] != '-') { /* as VERB --help */
+		argv[1] = argv[2];
+		argv[2] = "--help";
+	}
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return finish(commands[i]->run(argc - 1, argv + 1));

@@ -53,6 +53,8 @@ class Manual(unittest.TestCase):
         shown = subprocess.run([ANALYZE, "--help"], capture_output=True, text=True, check=True).stdout
         self.assertEqual(re.findall(r"^  (\w+) +\w", shown, re.M), ["report", "tree", "table", "diff", "check", "export"])
         self.assertIn("stormlog-analyze help all", shown)
+        asked = [subprocess.run([ANALYZE, *words], capture_output=True, text=True, check=True).stdout for words in (["help", "tree"], ["tree", "--help"])]
+        self.assertEqual(*asked)
 
     def test_the_readme_stays_short(self):
         readme = (Path(__file__).parents[2] / "README.md").read_text()
