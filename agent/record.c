@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the way of every call, from open to close. */
 #include "agent/record.h"
 
 #include <errno.h>
@@ -48,14 +49,14 @@ static const struct traits {
 	[SL_VERB_GRAPH_TRIM].place = true,
 };
 
-/* The event that this call is part of; NULL: it is an event of its own. */
-static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
+/* The event that this call is part of; NULL: it is an event of its own, as a signal handler's is in the midst of a call. */
+static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class, const void *caller)
 {
 	struct sl_frame *owner = outer && outer->owner ? outer->owner : outer;
 
 	if (SL_LIKELY(!owner) || !sl_unwound_is_event(owner))
 		return NULL;
-	return class == SL_CLASS_CALL || class == outer->class ? owner : NULL;
+	return (class == SL_CLASS_CALL || class == outer->class) && sl_stacks_inside(owner, caller) ? owner : NULL;
 }
 
 /*
@@ -87,10 +88,10 @@ static SL_NOINLINE uint64_t take_stack(unsigned *flags)
 }
 
 /* Field by field: this is the path of every call. */
-static inline void begin_frame(struct sl_frame *frame, unsigned api, unsigned class, struct sl_frame *outer)
+static inline void begin_frame(struct sl_frame *frame, unsigned api, unsigned class, struct sl_frame *outer, const void *caller)
 {
 	frame->outer = outer;
-	frame->owner = owner_of(outer, class);
+	frame->owner = owner_of(outer, class, caller);
 	frame->check = sl_unwound_check(frame, frame);
 	frame->slot = NULL;
 	frame->slot_check = SL_FRAME_OPEN;
@@ -128,7 +129,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	/* A call that was left may have had its frame at the same place. */
 	if (SL_UNLIKELY(thread->top != NULL))
 		sl_unwound_drop(thread, frame);
-	begin_frame(frame, row, trait.class, thread->top);
+	begin_frame(frame, row, trait.class, thread->top, caller);
 	atomic_signal_fence(memory_order_release); /* a handler's call looks at all of it */
 	thread->top = frame;
 	if (SL_UNLIKELY(sl_limit_active))
@@ -335,6 +336,25 @@ static SL_NOINLINE void close_late(void)
 	sl_agent_work_end(saved);
 }
 
+/* The slot was given up: the call moved to another thread with its fiber, or the stack looked as if it had been left. */
+static SL_NOINLINE void record_again(struct sl_frame *frame, unsigned row)
+{
+	struct sl_producer *ring = sl_thread.ring;
+	struct sl_slot *slot, *second;
+
+	do {
+		frame->slot = slot = sl_ring_reserve(ring, 2, &frame->seq);
+		if (!slot)
+			return; /* counted as lost */
+		frame->second = second = sl_ring_slot(ring, frame->seq + 1);
+		memset(&slot->call, 0, sizeof(slot->call));
+		memset(&second->more, 0, sizeof(second->more));
+		slot->call.head = sl_slot_head(row, SL_KIND_none, 0, -1);
+		slot->call.begin_ns = frame->begin_ns;
+		slot->call.result = (uint64_t)sl_labels_current() << 32;
+	} while (SL_UNLIKELY(!sl_ring_publish(ring, slot, frame->seq, SL_SLOT_IN_FLIGHT, true)));
+}
+
 static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, unsigned row, int64_t result, bool ok,
 			      const struct sl_fields *out)
 {
@@ -394,6 +414,12 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		owner->second->more.context = out->context;
 }
 
+/* A fiber that began its call on another thread may be the first to come to this one.  A forked child has the parent's generation. */
+static SL_NOINLINE bool is_new_here(const struct sl_agent_thread *thread)
+{
+	return !thread->generation && sl_agent_attached();
+}
+
 SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
 {
 	unsigned row = out->api ? out->api : frame->api;
@@ -404,11 +430,15 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 		~(uintptr_t)SL_FRAME_EVENT; /* the call has returned: what a signal handler calls now is not part of it */
 	atomic_signal_fence(memory_order_seq_cst);
 	/* A child forked inside the call has another recording, or none. */
-	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed))) {
+	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed)) ||
+	    is_new_here(thread)) {
 		if (SL_UNLIKELY(sl_limit_active))
 			close_limit(frame, &sl_hooks[row], out, ok);
 		if (frame->owner && sl_unwound_is_recorded(frame->owner))
 			tell_owner(frame->owner, frame, out);
+		if (SL_UNLIKELY(frame->slot && atomic_load_explicit(&frame->slot->state, memory_order_relaxed) !=
+						       SL_SLOT_WORD(frame->seq, SL_SLOT_IN_FLIGHT, true)))
+			record_again(frame, row);
 		if (SL_LIKELY(frame->slot != NULL))
 			close_slot(agent, frame, row, result, ok, out);
 	}

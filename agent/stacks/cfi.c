@@ -136,6 +136,7 @@ struct table {
 	unsigned depth;
 	uint64_t code_align;
 	int64_t data_align;
+	bool signal;
 	uintptr_t location;
 };
 
@@ -326,7 +327,7 @@ static struct reader entry_at(const struct dl_phdr_info *object, uintptr_t at)
 }
 
 /* What the letters of a CIE say: how an FDE has its addresses. */
-static uint64_t read_augmentation(const struct dl_phdr_info *object, struct reader *r, const char *letters)
+static uint64_t read_augmentation(const struct dl_phdr_info *object, struct reader *r, const char *letters, bool *signal)
 {
 	uint64_t encoding = 0;
 
@@ -338,7 +339,7 @@ static uint64_t read_augmentation(const struct dl_phdr_info *object, struct read
 		else if (*letters == 'P')
 			skip_pointer(object, r, (unsigned)fixed(r, 1));
 		else if (*letters == 'S') /* a signal frame */
-			r->odd = true;
+			*signal = true;
 		else
 			r->bad = true;
 	}
@@ -369,7 +370,7 @@ static void read_cie(const struct dl_phdr_info *object, struct reader *r, struct
 	if (r->bad)
 		return;
 	instructions = r->at + bytes;
-	encoding = read_augmentation(object, r, letters + 1);
+	encoding = read_augmentation(object, r, letters + 1, &t->signal);
 	r->bad |= r->at > instructions || encoding & INDIRECT;
 	r->odd |= encoding != PCREL_SDATA4;
 	r->at = instructions;
@@ -430,7 +431,7 @@ static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t 
 		return false;
 	if (!pc || cie.odd || fde.odd)
 		return true;
-	*rule = rule_of(&table.row);
+	*rule = table.signal ? (struct sl_cfi_rule){.kind = SL_CFI_SIGNAL} : rule_of(&table.row);
 	/* What a call may change says nothing of the frame behind it. */
 	return table.row.cfa_expression ||
 	       (table.row.cfa_register <= RETURN && ((CALLERS_OWN | 1u << SP) >> table.row.cfa_register & 1));

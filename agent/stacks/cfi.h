@@ -14,10 +14,11 @@
 #include "common/base.h"
 
 enum sl_cfi_kind {
-	SL_CFI_NONE,  /* not simple, or not known */
-	SL_CFI_BY_SP, /* the canonical frame address (CFA) is rsp + cfa; the return address lies below it */
-	SL_CFI_BY_BP, /* it is rbp + cfa */
-	SL_CFI_END,   /* the outermost frame: its return address is undefined */
+	SL_CFI_NONE,   /* not simple, or not known */
+	SL_CFI_BY_SP,  /* the canonical frame address (CFA) is rsp + cfa; the return address lies below it */
+	SL_CFI_BY_BP,  /* it is rbp + cfa */
+	SL_CFI_END,    /* the outermost frame: its return address is undefined */
+	SL_CFI_SIGNAL, /* a signal handler returns to it: outside of it is what was interrupted, by no simple rule */
 };
 
 #define SL_CFI_BP_KEPT INT16_MIN

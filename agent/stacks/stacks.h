@@ -10,9 +10,12 @@
 #ifndef AGENT_STACKS_H
 #define AGENT_STACKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/base.h"
 
 #define SL_STACKS_PYTHON 1u
 #define SL_STACKS_NATIVE 2u
@@ -63,6 +66,27 @@ void sl_stacks_modules(void);
 
 /* Writer thread, now and then: disables native stacks once the program has closed the descriptors that libunwind keeps open. */
 void sl_native_check(void);
+
+/* Who was seen to call inside of calls: vendors' libraries, a few places of each.  One may push out another. */
+#define SL_STACKS_INNER_CALLERS 256u
+extern _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS] SL_HIDDEN;
+
+static inline _Atomic uintptr_t *sl_stacks_inner_caller(const void *caller)
+{
+	return &sl_stacks_inner_callers[(uintptr_t)caller * 0x9e3779b97f4a7c15u >> 56];
+}
+
+/*
+ * Is a call by `caller` made inside the one whose frame is at `frame`?  False: by a signal handler that came in the midst of it,
+ * or on another stack, a fiber's.  Where the stack cannot be followed it is taken for inside.  Not in a capture.
+ */
+bool sl_stacks_find_inside(const void *frame, const void *caller);
+
+static inline bool sl_stacks_inside(const void *frame, const void *caller)
+{
+	return SL_LIKELY(atomic_load_explicit(sl_stacks_inner_caller(caller), memory_order_relaxed) == (uintptr_t)caller) ||
+	       sl_stacks_find_inside(frame, caller);
+}
 
 /* Captures no native stacks from now on; sl_stacks_state says why. */
 void sl_native_disable(const char *why);

@@ -59,22 +59,22 @@ static bool is_readable(uintptr_t page)
 }
 
 /* Can all be read from the stack pointer to the word below `cfa`?  What was found so is kept. */
-static SL_NOINLINE bool can_reach(struct sl_walk *walk, uintptr_t sp, uintptr_t cfa)
+static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uintptr_t cfa)
 {
 	uintptr_t page = sp & ~(uintptr_t)(PAGE - 1), low = page;
 
-	if (page - walk->readable < walk->readable_bytes) {
-		low = walk->readable;
-		page = low + walk->readable_bytes;
+	if (page - pages->begin < pages->bytes) {
+		low = pages->begin;
+		page = low + pages->bytes;
 	}
-	walk->readable_bytes = 0; /* a signal handler's walk may come */
+	pages->bytes = 0; /* a signal handler's walk may come */
 	atomic_signal_fence(memory_order_seq_cst);
 	for (; page < cfa; page += PAGE)
 		if (!is_readable(page))
 			return tables_lie();
-	walk->readable = low;
+	pages->begin = low;
 	atomic_signal_fence(memory_order_seq_cst);
-	walk->readable_bytes = page - low;
+	pages->bytes = page - low;
 	return true;
 }
 
@@ -84,13 +84,13 @@ static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 	return sl_cfi_leads_on(rule) && !is_readable((cfa - 8) & ~(uintptr_t)7) && tables_lie();
 }
 
-static bool step(struct sl_walk *walk, struct at *at, struct sl_cfi_rule rule)
+static bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
 {
 	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
 
 	if (SL_UNLIKELY(!sl_cfi_leads_on(rule) || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
 		return is_not_simple(rule, cfa);
-	if (SL_UNLIKELY(cfa - 8 - walk->readable >= walk->readable_bytes) && !can_reach(walk, at->sp, cfa))
+	if (SL_UNLIKELY(cfa - 8 - pages->begin >= pages->bytes) && !can_reach(pages, at->sp, cfa))
 		return false;
 	if (SL_UNLIKELY(rule.bp != SL_CFI_BP_KEPT && cfa + (uintptr_t)rule.bp < at->sp))
 		return tables_lie(); /* below the frame */
@@ -202,7 +202,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 			cut = false;
 			break;
 		}
-		if (!step(walk, &at, rule)) {
+		if (!step(&walk->pages, &at, rule)) {
 			if (!atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed))
 				return SL_WALK_UNKNOWN;
 			cut = false; /* nobody is left to ask: the stack ends here */
@@ -245,7 +245,7 @@ static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 	for (unsigned n = 0; n < SL_TRAIL_FRAMES; n++) {
 		start->pc[n] = at.pc;
 		hash = sl_cache_hash(hash, at.pc);
-		if (!step(walk, &at, rule_at(walk, at.pc)))
+		if (!step(&walk->pages, &at, rule_at(walk, at.pc)))
 			return 0;
 	}
 	start->sp = at.sp;
@@ -283,6 +283,9 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 		sl_trails_close(entry, count, name);
 }
 
+#define HERE(at)                                                                                                                   \
+	__asm__ volatile("lea 1f(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2\n1:" : "=&r"((at).pc), "=&r"((at).sp), "=&r"((at).bp))
+
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
 	uint64_t now = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
@@ -300,7 +303,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 		walk->max = max;
 		sl_walk_forget(walk);
 	}
-	__asm__ volatile("lea 1f(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2\n1:" : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
+	HERE(at);
 	if (is_same(walk, &at))
 		end = SL_WALK_SAME;
 	else if ((walked->name = follow_trail(walk, at)))
@@ -315,6 +318,27 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	return end;
 }
 
+enum sl_walk_way sl_walk_way_to(const void *address)
+{
+	uintptr_t to = (uintptr_t)address;
+	struct sl_walk_pages pages = {0};
+	struct at at = {0};
+
+	HERE(at);
+	for (unsigned n = 0; n < SL_WALK_FRAMES; n++) {
+		struct sl_cfi_rule rule = sl_cfi_find(at.pc);
+		uintptr_t sp = at.sp;
+
+		if (rule.kind == SL_CFI_END || rule.kind == SL_CFI_SIGNAL)
+			return SL_WALK_ENTERED;
+		if (!step(&pages, &at, rule))
+			return SL_WALK_UNCLEAR;
+		if (to - sp < at.sp - sp)
+			return SL_WALK_INSIDE;
+	}
+	return SL_WALK_UNCLEAR;
+}
+
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
 {
 	*(volatile uint64_t *)&walk->named = (uint64_t)walked->built << 32 | name;
@@ -322,6 +346,11 @@ void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t
 }
 
 #else
+
+enum sl_walk_way sl_walk_way_to(const void *address)
+{
+	return SL_WALK_UNCLEAR;
+}
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
 {

@@ -35,15 +35,20 @@ struct sl_walk_rule {
 	struct sl_cfi_rule rule;
 };
 
+/* Pages of the stack that can be read. */
+struct sl_walk_pages {
+	uintptr_t begin, bytes;
+};
+
 struct sl_walk {
-	uint64_t unloads;		    /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
-	unsigned max;			    /* of the last walk */
-	uint32_t first;			    /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
-	bool cut;			    /* there are more frames outside */
-	uint32_t turn;			    /* walks begun */
-	uint32_t built;			    /* turn that these frames are of */
-	uintptr_t readable, readable_bytes; /* whole pages of the stack */
-	uint64_t named;			    /* the owner's number of a stack, above it the turn that built it */
+	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
+	unsigned max;	  /* of the last walk */
+	uint32_t first;	  /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
+	bool cut;	  /* there are more frames outside */
+	uint32_t turn;	  /* walks begun */
+	uint32_t built;	  /* turn that these frames are of */
+	struct sl_walk_pages pages;
+	uint64_t named; /* the owner's number of a stack, above it the turn that built it */
 	uintptr_t pc[SL_WALK_FRAMES];
 	struct sl_walk_frame frame[SL_WALK_FRAMES];
 	struct {
@@ -79,6 +84,14 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 }
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
+
+/* From the calling function outward: is what lies at `address` in one of its frames? */
+enum sl_walk_way {
+	SL_WALK_UNCLEAR, /* a frame without a simple rule came before */
+	SL_WALK_INSIDE,
+	SL_WALK_ENTERED, /* a signal handler's frame came before, or the stack ends, so that it is another */
+};
+enum sl_walk_way sl_walk_way_to(const void *address);
 
 /* Names that were given mean nothing any more. */
 void sl_walk_forget(struct sl_walk *walk);

@@ -67,7 +67,8 @@ static void put(struct sl_json *j, const struct source *source)
 	put_nonzero(j, "bytes", event->bytes);
 	sl_json_known(j, "device", event->device);
 	put_nonzero(j, "stream", event->stream);
-	if (in_flight)
+	if (event->flags &
+	    (SL_FLAG_in_flight | SL_FLAG_abandoned)) /* it never returned, or was left by longjmp, exception or cancellation */
 		sl_json_null(j, "result");
 	else
 		sl_json_int(j, "result", event->result);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* rude MODE [N]: programs that do what few do. Prints how often it allocated and freed, by its own count. */
 #include <link.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #define CHECK(condition)                                                                                                           \
 	do {                                                                                                                       \
@@ -111,12 +114,139 @@ static void title(unsigned way)
 	pairs(5);
 }
 
+/* ---- a signal handler's calls in the midst of a call of the same class ---- */
+
+static void call_too(int signal)
+{
+	in_the_midst = NULL;
+	pairs(1);
+}
+
+static void interrupt(void)
+{
+	raise(SIGUSR1);
+}
+
+/* way 1: on a stack of its own */
+static void handler(unsigned way)
+{
+	stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+	struct sigaction action = {.sa_handler = call_too, .sa_flags = way ? SA_ONSTACK : 0};
+	void *p;
+
+	CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL));
+	for (unsigned i = 0; i < 50; i++) {
+		in_the_midst = interrupt;
+		p = allocate(512);
+		in_the_midst = interrupt;
+		release(p);
+		/* What the runtime calls itself is one call with that: also when its place was in a handler before. */
+		CHECK(!cudaMallocHost(&p, 512));
+	}
+}
+
+/* exit() in such a handler, and what is freed then */
+static void *held[50];
+
+static void free_held(void)
+{
+	for (unsigned i = 0; i < 50; i++)
+		release(held[i]);
+	printf("%u %u\n", allocations, frees);
+}
+
+static void leave(int signal)
+{
+	in_the_midst = NULL;
+	exit(0);
+}
+
+static void leaving(unsigned unused)
+{
+	for (unsigned i = 0; i < 50; i++)
+		held[i] = allocate(1 << 20);
+	atexit(free_held);
+	signal(SIGUSR1, leave);
+	in_the_midst = interrupt;
+	allocate(1);
+}
+
+/* ---- fibers that begin a call on one thread and end it on another ---- */
+
+static ucontext_t thread_of, fiber;
+static void *fiber_stack;
+
+static void yield(void)
+{
+	swapcontext(&fiber, &thread_of);
+}
+
+static void in_fiber(void)
+{
+	pairs(20);
+	in_the_midst = NULL;
+	swapcontext(&fiber, &thread_of);
+}
+
+static void *carry_on(void *unused)
+{
+	void (*midst)(void) = in_the_midst;
+
+	swapcontext(&thread_of, &fiber);
+	if (in_the_midst) {
+		in_the_midst = NULL;
+		pairs(1); /* of this thread's own, while the fiber is inside a call */
+		in_the_midst = midst;
+	}
+	return NULL;
+}
+
+static void fibers(unsigned unused)
+{
+	pthread_t thread;
+
+	CHECK(!getcontext(&fiber) && (fiber_stack = malloc(1 << 16)));
+	fiber.uc_stack.ss_sp = fiber_stack;
+	fiber.uc_stack.ss_size = 1 << 16;
+	makecontext(&fiber, in_fiber, 0);
+	in_the_midst = yield;
+	while (in_the_midst) {
+		carry_on(NULL);
+		if (in_the_midst)
+			CHECK(!pthread_create(&thread, NULL, carry_on, NULL) && !pthread_join(thread, NULL));
+	}
+}
+
+/* ---- calls that are left by cancellation ---- */
+
+static void *cancelled(void *unused)
+{
+	void *p;
+
+	in_the_midst = pthread_testcancel;
+	pthread_cancel(pthread_self());
+	cudaMalloc(&p, 10);
+	return NULL;
+}
+
+static void cancel(unsigned unused)
+{
+	pthread_t thread;
+	void *result;
+
+	for (unsigned i = 0; i < 20; i++) {
+		CHECK(!pthread_create(&thread, NULL, cancelled, NULL) && !pthread_join(thread, &result) &&
+		      result == PTHREAD_CANCELED);
+		in_the_midst = NULL;
+		pairs(1);
+	}
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(unsigned n);
 } modes[] = {
-	{"noise", noise},
-	{"title", title},
+	{"noise", noise}, {"title", title}, {"handler", handler}, {"leaving", leaving}, {"fibers", fibers}, {"cancel", cancel},
 };
 
 int main(int count, char **words)

@@ -20,10 +20,11 @@ class Rude(unittest.TestCase):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def compare(self, run):
-        """What the program says of its own calls is in the trace, all of it, and nothing was lost."""
+        """What the program says of its own calls is in the trace, all of it."""
         own = [int(word) for word in run.done.stdout.split()]
         events = self.dump(run)
-        self.assertEqual([sum(event.get("api") == api for event in events) for api in ("cudaMalloc", "cudaFree")], own)
+        # A result that is null: the call did not return, or not to its caller.
+        self.assertEqual([sum(event["api"] == api and event["result"] == 0 for event in events) for api in ("cudaMalloc", "cudaFree")], own)
         return events
 
     def notes(self, run):
@@ -41,6 +42,26 @@ class Rude(unittest.TestCase):
         for way in range(3):
             with self.subTest(way), e2e.Recording(RUDE, "title", way) as run:
                 self.compare(run)
+
+    def test_a_handlers_calls_in_the_midst_of_a_call(self):
+        for way in range(2):
+            with self.subTest(way), e2e.Recording(RUDE, "handler", way) as run:
+                events = self.compare(run)
+                self.assertEqual(sum(event["api"] == "cudaMallocHost" for event in events), 50)
+
+    def test_exit_in_a_handler_in_the_midst_of_a_call(self):
+        with e2e.Recording(RUDE, "leaving") as run:
+            self.compare(run)
+            self.assertEqual([row["live_blocks"] for row in run.report()["processes"][0]["memory"]], [0])
+
+    def test_fibers_that_change_threads_in_the_midst_of_a_call(self):
+        with e2e.Recording(RUDE, "fibers") as run:
+            self.compare(run)
+
+    def test_a_cancelled_call_is_told_from_a_success(self):
+        with e2e.Recording(RUDE, "cancel") as run:
+            events = self.compare(run)
+            self.assertEqual(sum(event["result"] is None for event in events), 20)
 
 
 if __name__ == "__main__":

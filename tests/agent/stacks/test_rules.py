@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-NONE, BY_SP, BY_BP, END = range(4)
+NONE, BY_SP, BY_BP, END, SIGNAL = range(5)
 KEPT = 0x8000
 LIBRARIES = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libcrypto.so.3", "libpython3.11.so.1.0")
 
@@ -19,7 +19,7 @@ def expected(columns, values, signal):
     row = dict(zip(columns, values))
     ra, cfa, bp = row.get("ra", "u"), row["CFA"], row.get("rbp", "u")
     if signal:
-        return NONE, 0, 0
+        return SIGNAL, 0, 0
     if ra == "u":
         return END, KEPT, 0
     found = re.fullmatch(r"(rsp|rbp)\+(\d+)", cfa)
