@@ -41,7 +41,7 @@ struct sl_agent {
 	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
 	_Atomic uint32_t parking;	     /* writer_thread.c */
 	_Atomic uint32_t passes;	     /* of the writer over the ring, whole ones */
-	_Atomic uint64_t frames;	     /* of events, written so far: the writer's progress */
+	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* how often an event came after the footer; futex: how many of them are in the file */
 	const char *how;		     /* why finish was asked */

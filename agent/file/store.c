@@ -263,11 +263,9 @@ int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, c
 	atomic_store(&sl_agent->stalled, err != 0);
 	if (err)
 		return err;
+	atomic_fetch_add(&sl_agent->frames, 1);
 	store->end += sizeof(index) + index.compressed;
-	if (index.kind == SL_FRAME_BLOCK) {
-		atomic_fetch_add(&sl_agent->frames, 1);
-		store->events += index.count;
-	}
+	store->events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 	return 0;
 }
 
