@@ -16,6 +16,7 @@
 #include "agent/process/kept.h"
 
 #define AT_WORK_NS 10000000ull /* a thread that called so recently is not asked after */
+#define ASKED_NS   20000000ull /* from one round of questions to the next: each is a system call, and the writer is waited for */
 
 static _Atomic int available; /* 0: not asked, 1: yes, -1: no */
 
@@ -105,8 +106,12 @@ static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t no
 
 static void bury_all(struct sl_ring *ring)
 {
+	static uint64_t asked_ns; /* the writer's alone */
 	uint64_t now_ns = sl_agent_now();
 
+	if (now_ns - asked_ns < ASKED_NS)
+		return;
+	asked_ns = now_ns;
 	for (uint32_t i = 0; i < atomic_load(&ring->producers_used); i++)
 		bury(ring, &ring->producers[i], now_ns);
 }
