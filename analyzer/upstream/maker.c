@@ -40,6 +40,20 @@ int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, ui
 	return line ? sl_stats_whole(sl_timeline_at(&model->timeline, line, ns)) : 0;
 }
 
+int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	int64_t reported = sl_maker_at(model, device->torch.reserved, ns), got = 0;
+
+	for (unsigned i = 0; i < model->timeline.line_count && !device->torch.pooled; i++) {
+		const struct sl_line *line = model->timeline.lines[i];
+
+		if (line->what == SL_LINE_LIBRARY && line->device == device->device &&
+		    sl_model_is_cache(model->libraries.item[line->index]))
+			got += sl_maker_at(model, line, ns);
+	}
+	return got > reported ? got : reported;
+}
+
 /* A sample up to that time had told what was hidden on the device.  The bin of the first such sample does not count. */
 static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
 {
@@ -111,7 +125,7 @@ struct sl_v3_event sl_maker_event(struct sl_maker *m, const struct sl_device_sta
 	event.reserved_bytes = sl_maker_at(model, device->line, ns);
 	event.allocated_bytes = event.reserved_bytes;
 	if (device->torch.used) {
-		int64_t cached = sl_maker_at(model, device->torch.reserved, ns) - sl_maker_at(model, device->torch.allocated, ns);
+		int64_t cached = sl_maker_segments(model, device, ns) - sl_maker_at(model, device->torch.allocated, ns);
 
 		event.allocated_bytes =
 			cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached : event.allocated_bytes;

@@ -29,6 +29,12 @@ struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const stru
 /* Mean of the bin that contains ns; 0: there is no such line. */
 int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, uint64_t ns);
 
+/*
+ * The same of what PyTorch's allocator held.  It gets a segment before it reports it; in between, which may be long where the program
+ * has no processor, the segment is its own all the same, and no tensor.
+ */
+int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns);
+
 struct sl_v3_event sl_maker_event(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, const char *type);
 
 /* What the process held on the device at that time, exactly; a bin only gives a mean. */

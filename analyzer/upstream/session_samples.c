@@ -71,7 +71,7 @@ static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
 static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
 {
 	const struct sl_bin *all = bin_of(device->line, bin), *segments = bin_of(device->torch.reserved, bin);
-	int64_t outside = sl_maker_at(model, device->line, ns) - sl_maker_at(model, device->torch.reserved, ns);
+	int64_t outside = sl_maker_at(model, device->line, ns) - sl_maker_segments(model, device, ns);
 
 	if (all && segments && outside > (int64_t)all->max - (int64_t)segments->max)
 		outside = (int64_t)all->max - (int64_t)segments->max;
@@ -79,8 +79,7 @@ static int64_t outside_at(const struct sl_model *model, const struct sl_device_s
 }
 
 /*
- * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch: a segment that
- * was just made is held before it is reported, and is no tensor.
+ * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch.
  */
 static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin,
 			  const struct sl_bin *known)
@@ -106,7 +105,7 @@ static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *d
 			best = &allocated->bins[b];
 	if (!best)
 		return;
-	reserved = sl_maker_at(model, device->torch.reserved, best->max_ns);
+	reserved = sl_maker_segments(model, device, best->max_ns);
 	if (reserved < (int64_t)best->max)
 		reserved = (int64_t)best->max;
 	known = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);

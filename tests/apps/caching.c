@@ -2,9 +2,10 @@
 /*
  * A caching allocator like PyTorch's: segments from the driver, blocks inside them, each reported to libc10
  * with the totals. What does not fit makes it give free segments back and ask again, and then report out of memory.
- * One device, one thread.
+ * One device, one thread.  SEGMENT_US: between a segment and its report so much time passes, as where the program has no processor.
  */
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "gpu.h"
 
@@ -69,6 +70,8 @@ static bool new_segment(size_t bytes)
 		if (cudaMalloc(&segment, bytes))
 			return false;
 	}
+	if (getenv("SEGMENT_US"))
+		usleep((useconds_t)atoi(getenv("SEGMENT_US")));
 	reserved += bytes;
 	insert(count, (struct piece){segment, segment, bytes, false});
 	return true;

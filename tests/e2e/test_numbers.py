@@ -140,6 +140,14 @@ class Trained(unittest.TestCase):
                 with open(os.path.join(run.folder, "truth.json")) as file:
                     self.assertEqual(max(e["allocator_allocated_bytes"] for e in self.events(run)), json.load(file)["most"])
 
+    def test_a_segment_that_was_not_reported_yet_is_no_tensor(self):
+        """The first one, and one that is got for a block which does not fit."""
+        for last in ("", "new(200 << 20)\njson.dump({'most': most}, open('truth.json', 'w'))\n"):
+            with e2e.Recording(sys.executable, "-c", TRAIN + last, "5", APPS=e2e.APPS, SIM_VRAM="8G", SEED="1", SEGMENT_US="20000",
+                               LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                with open(os.path.join(run.folder, "truth.json")) as file:
+                    self.assertEqual(max(e["allocator_allocated_bytes"] for e in self.events(run)), json.load(file)["most"])
+
     def test_what_nobody_looked_at_is_unknown_and_no_gap_of_0(self):
         program = TRAIN + "\nimport time\ntime.sleep(0.3)\n"
         with e2e.Recording(sys.executable, "-c", program, "30", APPS=e2e.APPS, SIM_VRAM="8G", SEED="1", STORMLOG_DEVICE_INTERVAL="20",
