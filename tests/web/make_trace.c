@@ -229,16 +229,21 @@ static void hostile(const char *folder)
 
 static void many_ranks(const char *folder, unsigned ranks)
 {
+	const struct synth_place place = {"node-1", 0, (int)ranks};
+
 	for (unsigned rank = 0; rank < ranks; rank++) {
-		struct sl_synth *s = synth_new_run(folder, (int)rank, 10000 + (int)rank, "ranks", NULL);
+		struct sl_synth *s = synth_new_on(folder, (int)rank, 10000 + (int)rank, "ranks", NULL, &place);
 		unsigned python = stack(s, "/home/me/train.py", 10, "work", "layer", "forward");
 		uint64_t now = SYNTH_START_NS, extra = rank == 1234 % ranks ? 4 * GIB : rank == ranks / 2 ? 1 * GIB : 0;
 
 		add_libraries(s);
-		for (unsigned i = 0; i < 20; i++, now += SECOND)
+		for (unsigned i = 0; i < 20; i++, now += SECOND) {
 			synth_call(s, 1, i % 5 == 4 ? "cudaFree" : "cudaMalloc", .address = 0x1000000 * (i % 5 == 4 ? i : i + 1),
 				   .bytes = 512 * MIB + rank % 7 * MIB + (i == 10 ? extra : 0), .device = 0, .python = python,
 				   .caller = libraries[LIB_PYTHON].base + 0x100, .time_ns = now);
+			synth_sample(s, now + SECOND / 2, 0, 20 * GIB + (i + (rank != 2)) / 2 * 128 * MIB,
+				     80 * GIB); /* not as they ask */
+		}
 		synth_close(s, SYNTH_COMPLETED);
 	}
 }

@@ -38,7 +38,8 @@ static void take_gap(struct sl_page *page, const struct sl_gap_finding *gap,
 		     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
 	static const char *const ids[] = {"gap.transient_spike", "gap.persistent_drift", "gap.fragmentation_like"};
-	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], gap->critical ? "critical" : "warning");
+	const char *severity = page->report ? "info" : gap->critical ? "critical" : "warning"; /* of a trace the report judges */
+	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], severity);
 
 	snprintf(f->text, sizeof(f->text), "%s", gap->description);
 	f->advice = sl_gap_advice[gap->kind];
@@ -108,7 +109,7 @@ static void take_first(struct sl_page *page, const struct sl_session_series *ser
 	sl_cross_rank_analyze(series, phases, &result);
 	for (size_t i = 0; i < result.suspect_count && i < SUSPECTS; i++) {
 		const struct sl_cross_suspect *suspect = &result.suspects[i];
-		struct sl_page_finding *f = sl_page_find(page, "first_cause.rank", i ? "info" : "warning");
+		struct sl_page_finding *f = sl_page_find(page, "first_cause.rank", "info");
 		char size[SL_FORMAT_BYTES];
 
 		snprintf(f->text, sizeof(f->text), "device memory of rank %d rose %s, by %s", suspect->rank, i ? "early" : "first",
@@ -136,7 +137,8 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 	for (size_t i = 0; i < gaps.count; i++)
 		take_gap(page, &gaps.findings[i], process_of);
 	take_collectives(page, &series, &phases, process_of);
-	take_first(page, &series, &phases, process_of);
+	if (!page->report) /* a guess from samples; a trace knows which rank is unlike the others, and who asked */
+		take_first(page, &series, &phases, process_of);
 	sl_phases_free(&phases);
 	sl_series_free(&series);
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_verdict.py MAKE_TRACE ANALYZE: of a trace the page accuses no rank because its device's memory rose before that of others."""
+import base64
+import gzip
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+make_trace, analyze = sys.argv[1:]
+
+
+def data_of(page):
+    found = re.search(r'type="text/plain">([^<]+)<', page.read_text())
+    if not found:
+        print("report.html is a plain page in this build: skipped")
+        sys.exit(77)
+    return gzip.decompress(base64.b64decode(found[1]))
+
+
+with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
+    trace, samples, imported = (pathlib.Path(work) / name for name in ("trace", "ranks.jsonl", "imported"))
+    trace.mkdir()
+    subprocess.run([make_trace, "ranks", trace, "4"], check=True)
+    subprocess.run([analyze, "-q", trace], check=True)
+    page = data_of(trace / "analysis/report.html")
+    assert b"first_cause" not in page and b"rose first" not in page
+    assert b"ranks.outlier" in page, "the run's own finding is there"
+
+    # Samples alone know nothing better: the same run's say it, as a note.
+    rows = [json.loads(line) for sink in sorted((trace / "analysis/telemetry").iterdir())
+            for line in (sink / "segment-000001.jsonl").read_text().splitlines()]
+    samples.write_text("".join(json.dumps({**row, "session_id": "one"}) + "\n" for row in rows))
+    subprocess.run([analyze, "-q", "-o", imported, samples], check=True)
+    page = data_of(imported / "report.html")
+    assert b"first_cause.rank" in page and b"rose first" in page
+    for at in re.finditer(b"first_cause.rank", page):
+        assert page[at.end():].startswith(b"\xa8severity\xa4info"), page[at.end():at.end() + 30]
