@@ -240,6 +240,17 @@ test("a part of the time line that is dragged over has its own figures, tree, pl
 	clean();
 });
 
+test("what the panel says of a view is the same at every width of the window", async () => {
+	const {url} = report("training", 4, 60), said = [];
+	for (const width of [420, 800, 1600]) {
+		await open(`${url}#rank=3&by=pytorch`, {width, height: 844});
+		said.push(await browser.eval(`document.querySelector(".inspector").innerText`));
+	}
+	assert.match(said[0], /outside PyTorch\s+at most/);
+	assert.deepEqual(said.slice(1), [said[0], said[0]]);
+	await open(url);
+});
+
 test("a shared address opens the same view", async () => {
 	const {url} = report("training", 4, 60);
 	await open(`${url}#by=library&rank=1&from=5000000000&to=20000000000&flame=churn&q=attention&theme=dark`);

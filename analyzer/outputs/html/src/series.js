@@ -5,6 +5,7 @@ import {Pyramid, beyond, difference, emptyBins, makeGrid, onGrid, stackUp, sum} 
 /* Kinds that are memory of the device and add up to the "known" line. */
 const KNOWN_KINDS = ["device", "pool", "vmm", "array", "graph"];
 const MAX_LAYERS = 8;
+const FINEST = 4096; /* cells of what is said in figures: more than a line has bins, whatever is drawn */
 
 export const GROUPS = [
 	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
@@ -116,6 +117,19 @@ export class Series {
 			others: others.some((line) => line.peak > 0) ? add(others) : null,
 			hidden: hidden.length === 1 ? add(hidden) : null, several: totals.length > 1, totalLines: totals,
 			stackLines: by === "pytorch" ? [...layers[0].lines, ...totals] : totals};
+	}
+
+	/* What a view comes to, from the data's own bins: the figures are the same in a window of any width. */
+	figures(scope, by, from, to) {
+		const {grid, total, layers, bins} = this.picture(scope, by, "mean", from, to, FINEST);
+		const known = Array.from(total.known, (k, i) => (k ? i : -1)).filter((i) => i >= 0);
+		if (!known.length)
+			return {most: null, layers: []};
+		const at = known.reduce((best, i) => (total.max[i] > total.max[best] ? i : best));
+		return {most: total.max[at], at: Math.max(from, Math.min(to, grid.start + (at + 0.5) * grid.width)),
+			mean: known.reduce((a, i) => a + total.mean[i], 0) / known.length, least: known.reduce((m, i) => Math.min(m, total.min[i]), Infinity),
+			layers: layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), max: known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
+				.filter((l) => l.max > 0).sort((a, b) => b.max - a.max)};
 	}
 
 	/* Several processes sample one device: it counts once. */

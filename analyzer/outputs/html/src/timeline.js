@@ -340,18 +340,15 @@ export class Timeline {
 	summarize() {
 		if (!this.picture)
 			return;
-		const {grid, total, layers, bins} = this.picture, [from, to] = this.view(), range = this.range(), scope = this.scope();
-		const known = Array.from(total.known, (k, i) => (k ? i : -1)).filter((i) => i >= 0);
-		const most = known.reduce((best, i) => (best < 0 || total.max[i] > total.max[best] ? i : best), -1);
-		const highest = layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), max: known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
-			.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 6);
+		const [from, to] = this.view(), range = this.range(), scope = this.scope();
+		const {most, at, mean, least, layers} = this.series.figures(scope, this.series.choose(scope, this.state.get("by")), from, to);
 		const told = (!range || this.ranges.canTell(scope)) && this.ranges.told(scope).length ? this.ranges.rows(scope, range).rows : null;
 		const sum = (key) => told.reduce((a, row) => a + row[key], 0);
 		const row = (name, ...values) => h("tr", {}, h("td", {}, name), values.map((value) => h("td", {class: "num"}, value)));
 		replace(this.inspector, h("p", {class: "when"}, range ? "In view" : "The whole run", h("span", {class: "soft"}, ` ${instant(from, fine(to - from))} to ${instant(to, fine(to - from))}`)),
-			most >= 0 && [h("p", {class: "big"}, bytes(total.max[most]), h("span", {class: "soft"}, ` at most, near ${instant(Math.max(from, Math.min(to, grid.start + (most + 0.5) * grid.width)), fine(to - from))}`)),
-				h("p", {class: "soft"}, `mean ${bytes(known.reduce((a, i) => a + total.mean[i], 0) / known.length)} · least ${bytes(known.reduce((m, i) => Math.min(m, total.min[i]), Infinity))}`)],
-			h("table", {class: "mini"}, h("tbody", {}, highest.map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${l.bound ? "at most " : ""}${bytes(l.max)}`)))),
+			most !== null && [h("p", {class: "big"}, bytes(most), h("span", {class: "soft"}, ` at most, near ${instant(at, fine(to - from))}`)),
+				h("p", {class: "soft"}, `mean ${bytes(mean)} · least ${bytes(least)}`)],
+			h("table", {class: "mini"}, h("tbody", {}, layers.slice(0, 6).map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${l.bound ? "at most " : ""}${bytes(l.max)}`)))),
 			told && [h("h4", {}, range ? "Blocks born in it" : "Blocks"), h("table", {class: "mini"}, h("tbody", {}, row("asked for", count(sum("born")), bytes(sum("bornBytes"))),
 				row(range ? "still held at its end" : "kept to the end", count(sum("kept")), bytes(sum("keptBytes"))),
 				row("freed before", count(sum("born") - sum("kept")), bytes(sum("bornBytes") - sum("keptBytes")))))],
