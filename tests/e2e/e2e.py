@@ -31,6 +31,14 @@ APPS = os.path.join(BUILD, "tests", "apps")
 SCRIPT = os.path.join(HERE, "..", "apps", "script.py")
 EXACT = ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes", "live_blocks", "live_bytes")
 COLUMNS = {1: "u1", 2: "<u2", 3: "<u4", 4: "<f4", 5: "<f8"}  # of the page's data, doc/report-page.md
+# A program that has `ctypes` goes on until the device was looked at after what came before, which a look under way need not be; at most a minute.
+SAMPLED = """
+import time
+asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
+until, deadline = asked() + 2, time.monotonic() + 60
+while asked() < until and time.monotonic() < deadline:
+    time.sleep(0.005)
+"""
 SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RANK$|WORLD_SIZE$|LD_PRELOAD$|GITHUB_|CI_|GIT_")
 
 

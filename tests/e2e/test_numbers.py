@@ -72,15 +72,6 @@ push("never closed")
 json.dump({"entries": entries, "most": most, "live": live}, open("truth.json", "w"))
 """
 
-# Until the device was looked at so often after what came before; at most a minute.
-SAMPLED = """
-import time
-asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
-until, deadline = asked() + 3, time.monotonic() + 60
-while asked() < until and time.monotonic() < deadline:
-    time.sleep(0.005)
-"""
-
 
 class Written(unittest.TestCase):
     def test_traces_and_analysis_are_for_nobody_but_the_user(self):
@@ -158,7 +149,7 @@ class Trained(unittest.TestCase):
                     self.assertEqual(max(e["allocator_allocated_bytes"] for e in self.events(run)), json.load(file)["most"])
 
     def test_what_nobody_looked_at_is_unknown_and_no_gap_of_0(self):
-        program = TRAIN + SAMPLED
+        program = TRAIN + e2e.SAMPLED
         with e2e.Recording(sys.executable, "-c", program, "30", APPS=e2e.APPS, SIM_VRAM="8G", SEED="1", STORMLOG_DEVICE_INTERVAL="20",
                            LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
             samples = [e for e in self.events(run) if e["event_type"] in ("sample", "peak", "phase_enter", "phase_exit")]
@@ -185,7 +176,7 @@ class Trained(unittest.TestCase):
     def test_the_picture_is_as_high_as_what_it_draws_was(self):
         """timeline.svg, of which timeline.png is the same drawing."""
         for seed in range(3):
-            run, truth = self.train(40, seed, TRAIN + SAMPLED, STORMLOG_DEVICE_INTERVAL="20")
+            run, truth = self.train(40, seed, TRAIN + e2e.SAMPLED, STORMLOG_DEVICE_INTERVAL="20")
             device, = run.report()["run"]["devices"]
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
             picture = os.path.join(run.traces, "analysis", "timeline.svg")
