@@ -55,21 +55,27 @@ static void title(const struct top *top)
 {
 	unsigned count = sl_follow_count(top->follow), running = 0;
 	const struct sl_header *header = count ? &top_process(top, 0)->process.trace->header : NULL;
-	uint64_t now_ns = sl_now_ns(CLOCK_REALTIME), begun = UINT64_MAX;
+	uint64_t until = 0, begun = UINT64_MAX;
 	char since[SL_FORMAT_BYTES] = "";
 
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t started = top_process(top, i)->process.started_unix_ns;
+		const struct sl_followed *followed = top_process(top, i);
 
-		running += !top_process(top, i)->ended;
-		begun = started < begun ? started : begun;
+		running += !followed->ended;
+		begun = followed->process.started_unix_ns < begun ? followed->process.started_unix_ns : begun;
+		until = followed->process.ended_unix_ns > until ? followed->process.ended_unix_ns : until;
 	}
-	if (count && now_ns > begun)
-		sl_format_duration(since, now_ns - begun);
+	if (running)
+		until = sl_now_ns(CLOCK_REALTIME);
+	if (count && until > begun)
+		sl_format_duration(since, until - begun);
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
 	put(0, 1, A_REVERSE, "stormlog-top  %s  %u running, %u ended%s%s  %s%s",
-	    header ? sl_stacks_program(header) : "nothing is recorded", running, count - running,
-	    header && header->host ? " on " : "", header && header->host ? header->host : "", since, top->paused ? "  paused" : "");
+	    header	     ? sl_stacks_program(header)
+	    : top->telemetry ? "Python Stormlog's files"
+			     : "nothing is recorded",
+	    running, count - running, header && header->host ? " on " : "", header && header->host ? header->host : "", since,
+	    top->paused ? "  paused" : "");
 	put(0, COLS > 16 ? COLS - 15 : 0, A_REVERSE, "q quit  ? help");
 }
 

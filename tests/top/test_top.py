@@ -186,6 +186,8 @@ class Top(unittest.TestCase):
                 for at, held, kind in ((1, 700, "sample"), (2, 300, "sample"), (3, 300, "warning")):
                     file.write(json.dumps(dict(event, timestamp_ns=1700000000000000000 + at, event_type=kind, allocator_allocated_bytes=held << 20,
                                                context="Memory usage at 81.0%" if kind == "warning" else None)) + "\n")
+            with Terminal(path, columns=120) as top:
+                top.wait_for("Python Stormlog's files")
             with Terminal(job.traces, path, columns=120) as top:
                 screen = top.wait_for(r"%d +- +0 +100 MiB" % job.process.pid)
                 self.assertRegex(screen, r"4242 +- +1 +300 MiB +700 MiB +500 MiB +incomplete theirs")
@@ -225,6 +227,8 @@ class Top(unittest.TestCase):
             with Terminal(job.traces, locale="C") as top:
                 screen = top.wait_for("100 MiB .*  ended")
                 self.assertTrue(screen.isascii(), screen)
+                time.sleep(1.2)
+                self.assertEqual(top.screen().split("\n")[0], screen.split("\n")[0])  # its clock stands still
 
     def test_recordings_of_the_node_without_a_folder_and_one_by_its_number(self):
         with holding("alloc=77") as job:
