@@ -215,7 +215,7 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_page_row(page, 14, process);
+		sl_page_row(page, 15, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
 		sl_page_put_known(page, "points", label->points);
@@ -228,6 +228,8 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_key(page, "r_squared");
 		growth->verdict ? sl_packed_double(&page->pack, growth->r_squared) : sl_packed_nil(&page->pack);
 		sl_page_put_text(page, "verdict", growth->verdict);
+		sl_page_key(page, "credited");
+		sl_packed_bool(&page->pack, growth->credited);
 		sl_page_put_text(page, "advice", growth->advice);
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
 		sl_page_key(page, "stack");

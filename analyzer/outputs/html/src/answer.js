@@ -58,7 +58,7 @@ export function answer(page) {
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
 		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}
-	const grow = page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.slope - a.slope)[0], left = leftBytes(page);
+	const grow = page.labels.filter((l) => l.verdict === "growing" && l.credited).sort((a, b) => b.slope - a.slope)[0], left = leftBytes(page);
 	if (page.source === "telemetry")
 		lines.push("These are samples: they say how much was held, not by whom.");
 	else if (page.leaking.places) /* who is unlike the others is said before it, and an error too */

@@ -37,6 +37,22 @@ export function bySeverity(a, b) {
 	return TONES[a.tone] - TONES[b.tone] || (b.bytes || 0) - (a.bytes || 0);
 }
 
+/* The verdict over cards of which each is a note, as the terminal has it; null: a card is more. */
+export function nothing(page, cards) {
+	return cards.some((c) => c.tone !== "note") ? null : page.source === "telemetry" ? "Nothing to report in these samples." :
+		"Nothing to report: no out-of-memory error, no leak, no growth.";
+}
+
+/* Where a leak is: of several devices with what is on each. */
+function onDevices(leaks) {
+	const byDevice = new Map();
+	for (const l of leaks)
+		if (l.device !== null)
+			byDevice.set(l.device, (byDevice.get(l.device) || 0) + l.bytes);
+	const devices = [...byDevice].sort((a, b) => a[0] - b[0]).slice(0, 8);
+	return devices.length < 2 ? devices.map(([device]) => `, device ${device}`).join("") : devices.map(([device, held]) => `, ${bytes(held)} on device ${device}`).join("");
+}
+
 const ORDER = {growing: 0, live_at_exit: 1, workspace: 2, cache: 3};
 
 export class Cards {
@@ -86,10 +102,10 @@ export class Cards {
 					`${o.advice ? `${visible(o.advice, 300)}. ` : ""}\`stormlog-analyze tree --at oom\` shows all that held it.`};
 	}
 
-	leak({first: l, ranks, bytes: all, blocks}) {
+	leak({first: l, all: same, ranks, bytes: all, blocks}) {
 		return {kind: l.verdict === "growing" ? "Leak" : l.verdict === "live_at_exit" ? "Left" : "Kept", tone: l.severity === "critical" ? "bad" : l.severity === "info" ? "note" : "warn", bytes: all, process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
 			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
-			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
+			where: `${this.ranks(ranks)}${onDevices(same)}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
 			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],
 				["grows", l.growth === null ? null : `${l.step_growth === null ? `${bytes(l.growth)} per second` : `${bytes(l.step_growth)} with each ${visible(l.step, 60)}`}${l.confidence === null ? "" : `, r² ${l.confidence.toFixed(2)}`}`]],
 			todo: l.suggestion};
@@ -106,7 +122,7 @@ export class Cards {
 
 	growth({first: g, all, ranks}) {
 		const also = [...new Set(all.map((l) => l.label))].filter((label) => label !== g.label);
-		return {kind: "Growth", tone: "warn", process: g.process, device: null, from: g.first, to: g.last, stack: g.stack,
+		return {kind: "Growth", tone: all.some((l) => l.credited) ? "warn" : "note", process: g.process, device: null, from: g.first, to: g.last, stack: g.stack,
 			title: `${g.slope < 0 ? "" : "+"}${bytes(g.slope)} per ${visible(g.label, 60)}`, where: this.ranks(ranks),
 			facts: [["over", `${count(g.points)} of ${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))],
 				["grows as much per", also.length ? visible(also.join(", "), 200) : null], ["held by the stack below", g.held === null ? null : `${bytes(g.held)} of each`]],
@@ -122,11 +138,8 @@ export class Cards {
 			...leaks.map((l) => this.leak(l))].sort(bySeverity);
 		const shown = q ? cards.filter((c) => (c.stack && hit[c.stack]) || `${c.kind} ${c.title} ${c.where} ${c.todo || ""}`.toLowerCase().includes(q)) : cards;
 		const first = shown.filter((c) => c.kind !== "Kept"), some = this.all || q ? shown.slice(0, 400) : first.slice(0, 12);
-		if (!cards.length) {
-			replace(this.list, h("p", {class: "empty"}, page.source === "telemetry" ? "Nothing to report in these samples." : "Nothing to report: no out-of-memory error, no leak, no growth."));
-			return;
-		}
-		replace(this.list, !first.length && !q && h("p", {class: "empty"}, "Nothing to report: no out-of-memory error, no leak, no growth."), some.map((c) => this.card(c)), !shown.length && h("p", {class: "empty"}, "No card matches the search."),
+		const quiet = q ? null : nothing(page, cards);
+		replace(this.list, quiet && h("p", {class: "empty"}, quiet), some.map((c) => this.card(c)), q && !shown.length && h("p", {class: "empty"}, "No card matches the search."),
 			shown.length > some.length && h("button", {onclick: () => {
 				this.all = true;
 				this.draw();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
 import {answer} from "../src/answer.js";
-import {bySeverity, together} from "../src/cards.js";
+import {Cards, bySeverity, nothing, together} from "../src/cards.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
@@ -102,6 +102,24 @@ test("cards come by severity and bytes", () => {
 	const card = (name, tone, bytes) => ({name, tone, bytes});
 	const sorted = [card("note", "note", 9), card("small", "warn", 1), card("unknown", "warn", null), card("bad", "bad", 2), card("large", "warn", 5)].sort(bySeverity);
 	assert.deepEqual(sorted.map((c) => c.name), ["bad", "large", "small", "unknown", "note"]);
+});
+
+test("over notes alone the page says what the terminal says: nothing to report", () => {
+	const page = {source: "trace", processes: [{rank: 0, pid: 7}], duration_ns: 1e9};
+	const cards = Object.assign(Object.create(Cards.prototype), {page});
+	const left = {process: 0, device: 0, kind: "device", library: "h6", verdict: "live_at_exit", severity: "info", bytes: 500 * 2 ** 20, blocks: 1, first: 0, last: 0, growth: null, confidence: null, stack: 0};
+	const label = {process: 0, label: "backward_#", verdict: "growing", credited: false, slope: 4, points: 3, entries: 3, r_squared: 1, duration: 9, stack: 0, held: null, first: 0, last: 1};
+	const card = (l) => cards.leak(together([l], () => 1)[0]), growth = (l) => cards.growth(together([l], () => 1)[0]);
+	assert.match(nothing(page, [card(left), growth(label)]), /^Nothing to report/);
+	assert.match(nothing(page, []), /^Nothing to report/);
+	assert.equal(nothing(page, [card(left), growth({...label, credited: true})]), null);
+	assert.equal(nothing(page, [card({...left, verdict: "growing", severity: "critical"})]), null);
+	assert.match(card(left).where, /^rank 0, device 0, h6/);
+	const two = cards.leak(together([left, {...left, device: 1, bytes: 100 * 2 ** 20}], () => 1)[0]);
+	assert.match(two.where, /500 MiB on device 0, 100 MiB on device 1/);
+	const whole = {...page, ooms: [], findings: [], leaks: [left], labels: [label], leaking: {places: 0, bytes: 0, text: null}, processes: [{rank: null, pid: 7, peak: 1, peak_at: null, status: "completed"}]};
+	assert.equal(answer(whole).at(-1), "No leak found; 500 MiB never freed.");
+	assert.match(answer({...whole, labels: [{...label, credited: true}]}).at(-1), /memory grows by 4 B per backward_#/);
 });
 
 test("the headline names who is unlike the others, and where memory leaks", () => {
