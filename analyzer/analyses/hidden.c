@@ -45,13 +45,50 @@ static void set_first(struct sl_hidden_name *name, const struct sl_process *proc
 	name->step = first->step;
 }
 
-/* Contexts and code of processes that ended before the peak are not part of it. */
-static void add_parts(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
+/* A recording ends before its process has left the device: until then others' samples list it. */
+static uint64_t left_unix_ns(const struct sl_report *report, const struct sl_shared_device *device,
+			     const struct sl_process *process)
 {
+	uint64_t left = process->ended_unix_ns;
+
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
+		for (size_t k = 0; state && k < state->neighbours.count; k++) {
+			const struct sl_neighbour *one = &state->neighbours.item[k];
+			uint64_t listed = sl_process_unix(p, one->last_ns + sl_devices_shown_ns(p, state));
+
+			if (one->pid == process->trace->header.pid && listed > left)
+				left = listed;
+		}
+	}
+	return left;
+}
+
+static uint64_t named_of(const struct sl_hidden *hidden)
+{
+	uint64_t named = 0;
+
+	for (size_t i = 0; i < hidden->count; i++)
+		named += hidden->item[i].bytes;
+	return named;
+}
+
+/*
+ * Contexts and code of processes that had left before the peak are not part of it.  `ended`: of those whose recording had ended, as
+ * far as there is room: a sample is older than its peak, and they may have left in between.
+ */
+static void add_parts(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden, bool ended)
+{
+	uint64_t peak_ns = device->hidden_peak_unix_ns;
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (ended != (p->ended_unix_ns < peak_ns) || (ended && left_unix_ns(report, device, p) < peak_ns))
+			continue;
 		for (size_t k = 0; state && k < state->parts.count; k++) {
 			const struct sl_hidden_part *part = &state->parts.item[k];
 			bool code = part->what == SL_HIDDEN_CODE;
@@ -60,8 +97,8 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 						      .library = part->library},
 					      *name;
 
-			if (sl_process_unix(p, part->first.time_ns) > device->hidden_peak_unix_ns ||
-			    p->ended_unix_ns < device->hidden_peak_unix_ns)
+			if (sl_process_unix(p, part->first.time_ns) > peak_ns ||
+			    (ended && named_of(hidden) + part->bytes > device->hidden_peak_bytes))
 				continue;
 			name = find(hidden, &like);
 			if (!name->bytes)
@@ -102,15 +139,15 @@ static int by_bytes(const void *a, const void *b)
 
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
 {
-	uint64_t named = 0;
+	uint64_t named;
 
 	*hidden = (struct sl_hidden){0};
 	if (device->hidden_peak_bytes == SL_UNKNOWN)
 		return;
-	add_parts(report, device, hidden);
+	add_parts(report, device, hidden, false);
 	add_strangers(report, device, hidden);
-	for (size_t i = 0; i < hidden->count; i++)
-		named += hidden->item[i].bytes;
+	add_parts(report, device, hidden, true);
+	named = named_of(hidden);
 	if (hidden->count)
 		qsort(hidden->item, hidden->count, sizeof(*hidden->item), by_bytes);
 	if (named < device->hidden_peak_bytes) {

@@ -111,6 +111,7 @@ struct sl_neighbour {
 	int64_t pid;
 	uint64_t bytes, peak_bytes; /* 0: it is gone */
 	struct sl_instant first;
+	uint64_t last_ns; /* of the last sample that listed it */
 };
 
 #define SL_RECENT 256

@@ -119,6 +119,7 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 			continue;
 		one = neighbour(model, device, sample->processes[i].pid);
 		one->bytes = sample->processes[i].bytes;
+		one->last_ns = sample->time_ns;
 		*SL_PUSH(&device->present) = (uint32_t)(one - device->neighbours.item);
 		if (one->bytes > one->peak_bytes)
 			one->peak_bytes = one->bytes;

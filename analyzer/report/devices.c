@@ -142,6 +142,13 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t others)
 	taken->area -= hidden->area;
 }
 
+uint64_t sl_devices_shown_ns(const struct sl_process *process, const struct sl_device_state *state)
+{
+	uint64_t bin = 1ull << process->model->timeline.shift, tail = process->model->now_ns - state->last_sample_ns;
+
+	return bin + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
+}
+
 /*
  * What other recorded processes held is not hidden: it is subtracted from the line of hidden memory and gets a line of its own.
  * A bin shows a sample taken before it.  For other processes the maximum from then until shortly after counts, so that memory
@@ -152,9 +159,7 @@ static void take_others(const struct sl_report *report, const struct sl_shared_d
 	const struct sl_process *p = &report->processes[process];
 	struct sl_device_state *state = sl_devices_state(report, device, process);
 	struct sl_line *hidden = state->hidden_line, *taken;
-	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns, most = 0;
-	/* a sample enters the line when the next one comes, and stays until the one after that */
-	uint64_t before = around + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
+	uint64_t around = 1ull << p->model->timeline.shift, before = sl_devices_shown_ns(p, state), most = 0;
 
 	if (!hidden || !hidden->begun)
 		return;

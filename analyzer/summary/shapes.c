@@ -145,7 +145,7 @@ SHAPE(instant, M(time_ns), M(step), M(label));
 SHAPE(part, M(what), M(library), M(bytes), M(count), IN(first, instant));
 #undef STRUCT
 #define STRUCT struct sl_neighbour
-SHAPE(neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant));
+SHAPE(neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
 #undef STRUCT
 #define STRUCT struct sl_device_state
 SHAPE(state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
