@@ -32,15 +32,17 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 		.line = frame->line,
 		.python = frame->python,
 		.folded = frame->passes_on,
+		.own = frame->own,
 	};
-	char text[64], unnamed[32];
+	char text[72], unnamed[32];
 	uintptr_t *at;
 
 	if (!key.function && !frame->python) { /* without symbols, module and offset tell frames apart */
 		snprintf(unnamed, sizeof(unnamed), "+0x%llx", (unsigned long long)frame->offset);
 		key.function = sl_page_string(page, unnamed);
 	}
-	snprintf(text, sizeof(text), "%x %x %x %x %x %x", key.function, key.file, key.module, key.line, key.python, key.folded);
+	snprintf(text, sizeof(text), "%x %x %x %x %x %x %x", key.function, key.file, key.module, key.line, key.python, key.folded,
+		 key.own);
 	at = sl_map_at(&page->frame_ids, text);
 	if (!*at) {
 		*SL_PUSH(&page->frames) = key;
@@ -213,7 +215,7 @@ static void put_tables(struct sl_page *page)
 	for (size_t i = 0; i < page->texts.count; i++)
 		sl_packed_string(&page->pack, page->texts.item[i]);
 	sl_page_key(page, "frames");
-	sl_packed_map(&page->pack, 6);
+	sl_packed_map(&page->pack, 7);
 #define COLUMN(name, to, type)                                                                                                     \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = page->frames.item[i].name;                                                                                 \
@@ -225,6 +227,7 @@ static void put_tables(struct sl_page *page)
 	COLUMN(line, column, SL_PACKED_U32);
 	COLUMN(python, flag, SL_PACKED_U8);
 	COLUMN(folded, flag, SL_PACKED_U8);
+	COLUMN(own, flag, SL_PACKED_U8);
 #undef COLUMN
 	sl_page_key(page, "nodes");
 	sl_packed_map(&page->pack, 2);

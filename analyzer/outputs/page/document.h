@@ -28,7 +28,7 @@ struct sl_page_budget {
 
 struct sl_page_frame {
 	uint32_t function, file, module, line;
-	uint8_t python, folded;
+	uint8_t python, folded, own;
 };
 
 /* The lines of a process, and the offset from their clock to Unix time. */

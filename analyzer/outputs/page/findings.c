@@ -7,10 +7,20 @@
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
+#include "analyzer/report/owners.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
 {
 	return oom->device < 0 || sl_page_is_shown(model, &model->sites.item[owner->site], oom->device);
+}
+
+/* The place that the terminal names, with what it is for: up to `frames` frames. */
+static void put_place(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames)
+{
+	char where[512];
+
+	sl_owners_line(&page->report->processes[process], python, native, caller, frames, where, sizeof(where));
+	sl_page_put_text(page, "place", where[0] ? where : NULL);
 }
 
 static void put_owners(struct sl_page *page, unsigned process, const struct sl_oom *oom)
@@ -35,7 +45,8 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 
 		if (!is_owner(model, oom, &oom->owners[i]))
 			continue;
-		sl_packed_map(&page->pack, 4);
+		sl_packed_map(&page->pack, 5);
+		put_place(page, process, site->python, site->native, site->caller, 2);
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
 		sl_page_put_known(page, "blocks", oom->owners[i].blocks);
@@ -63,7 +74,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_page_row(page, 21, process);
+	sl_page_row(page, 22, process);
 	sl_page_put_device(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
@@ -81,6 +92,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_packed_bool(&page->pack, oom->injected);
 	sl_page_key(page, "stack");
 	sl_packed_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
+	put_place(page, process, oom->python, oom->native, oom->caller, 3);
 	sl_page_key(page, "said");
 	sl_packed_array(&page->pack, oom->pair_count);
 	for (unsigned i = 0; i < oom->pair_count; i++)

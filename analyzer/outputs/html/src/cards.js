@@ -43,6 +43,16 @@ export function nothing(page, cards) {
 		"Nothing to report: no out-of-memory error, no leak, no growth.";
 }
 
+/* Holders as the terminal has them: stacks of one place are one. */
+export function byPlace(owners) {
+	const rows = new Map();
+	for (const o of owners) {
+		const key = `${o.name}\n${o.place || ""}`, row = rows.get(key);
+		rows.set(key, row ? {...row, bytes: row.bytes + o.bytes} : o);
+	}
+	return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
 /* Where a leak is: of several devices with what is on each. */
 function onDevices(leaks) {
 	const byDevice = new Map();
@@ -78,8 +88,8 @@ export class Cards {
 		if (!path.length)
 			return h("p", {class: "soft"}, "No stack recorded.");
 		const item = (f) => h("li", {class: this.stacks.isPython(f) ? "py" : "nat", title: this.stacks.place(f)}, visible(this.stacks.name(f), 160));
-		const inner = path.slice(-5).reverse(), rest = path.slice(0, -5).reverse();
-		return [h("ol", {class: "frames inner"}, inner.map(item)),
+		const inner = this.stacks.foremost(path, 5), rest = path.filter((f, i) => !inner.includes(i)).reverse();
+		return [h("ol", {class: "frames inner"}, inner.map((i) => item(path[i]))),
 			rest.length ? h("details", {}, h("summary", {}, `${rest.length} more frame${rest.length === 1 ? "" : "s"}`), h("ol", {class: "frames inner"}, rest.map(item))) : null];
 	}
 
@@ -94,7 +104,7 @@ export class Cards {
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", bytes: o.requested, process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
 			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
-			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
+			facts: [["at", o.place && visible(o.place, 200)], ["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
 				["hidden", hidden], ["said of the range", o.said?.length ? o.said.map((pair) => visible(pair, 80)).join(", ") : null], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
 			owners: o.owners,
 			todo: o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
@@ -147,18 +157,12 @@ export class Cards {
 	}
 
 	card(c) {
-		const owners = c.owners && c.owners.length ? h("table", {class: "mini"}, h("tbody", {}, c.owners.slice(0, 6).map((o) =>
-			h("tr", {}, h("td", {class: "num"}, bytes(o.bytes)), h("td", {}, visible(o.name, 40)), h("td", {class: "soft"}, o.stack ? visible(this.place(o.stack), 80) : ""))))) : null;
+		const owners = c.owners && c.owners.length ? h("table", {class: "mini"}, h("tbody", {}, byPlace(c.owners).slice(0, 6).map((o) =>
+			h("tr", {}, h("td", {class: "num"}, bytes(o.bytes)), h("td", {}, visible(o.name, 40)), h("td", {class: "soft"}, o.place ? visible(o.place, 160) : ""))))) : null;
 		return h("article", {class: `card ${c.tone}`},
 			h("header", {}, h("span", {class: "tag"}, visible(c.kind, 40)), h("h3", {}, c.title)),
 			c.where && h("p", {class: "soft"}, c.where), this.facts(c.facts), owners, c.stack ? this.stack(c.stack) : null,
 			c.todo && h("p", {class: "todo"}, visible(c.todo, 600)),
 			c.from !== null && c.from !== undefined && h("button", {onclick: () => this.onShow(c)}, "Show on the time line"));
-	}
-
-	/* The frame a person looks for: the innermost Python line, else the innermost frame. */
-	place(node) {
-		const path = this.stacks.path(node), python = path.filter((f) => this.stacks.isPython(f));
-		return this.stacks.name(python.length ? python[python.length - 1] : path[path.length - 1]);
 	}
 }

@@ -62,6 +62,12 @@ export class Stacks {
 		return !this.isPython(f) && !this.frames.module[f] && !this.frames.file[f];
 	}
 
+	/* Which of a path a reader looks at first, innermost first: the program's own frames, else the innermost. */
+	foremost(path, most) {
+		const all = path.map((_, i) => i).reverse(), own = all.filter((i) => this.frames.own[path[i]]);
+		return (own.length ? own : all).slice(0, most);
+	}
+
 	/* Longest common beginning of several stacks, outermost first. */
 	common(nodes) {
 		let path = null;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
 import {answer} from "../src/answer.js";
-import {Cards, bySeverity, nothing, together} from "../src/cards.js";
+import {Cards, byPlace, bySeverity, nothing, together} from "../src/cards.js";
 import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
@@ -102,6 +102,14 @@ test("cards come by severity and bytes", () => {
 	const card = (name, tone, bytes) => ({name, tone, bytes});
 	const sorted = [card("note", "note", 9), card("small", "warn", 1), card("unknown", "warn", null), card("bad", "bad", 2), card("large", "warn", 5)].sort(bySeverity);
 	assert.deepEqual(sorted.map((c) => c.name), ["bad", "large", "small", "unknown", "note"]);
+});
+
+test("holders of one place are one row, and an error says where it was asked", () => {
+	const rows = byPlace([{name: "tensors", place: "net.py:7 forward", bytes: 32}, {name: "tensors", place: "net.py:10 make", bytes: 40}, {name: "tensors", place: "net.py:7 forward", bytes: 16}, {name: "unused", place: null, bytes: 3}]);
+	assert.deepEqual(rows.map((o) => [o.place, o.bytes]), [["net.py:7 forward", 48], ["net.py:10 make", 40], [null, 3]]);
+	const cards = Object.assign(Object.create(Cards.prototype), {page: {processes: [{rank: 0, pid: 7}], duration_ns: 1e9}});
+	const card = cards.oom({process: 0, device: 0, at: 1, requested: 16, free: 2, total: 9, owners: [], recovered: false, scope: "vram", place: "net.py:7 forward < train.py:3 <module>"});
+	assert.deepEqual(card.facts.find(([name]) => name === "at"), ["at", "net.py:7 forward < train.py:3 <module>"]);
 });
 
 test("over notes alone the page says what the terminal says: nothing to report", () => {

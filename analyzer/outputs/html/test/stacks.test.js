@@ -7,7 +7,7 @@ import {tally} from "../src/search.js";
 /* main > step > forward | main > step > backward (native) | main > save */
 export const page = {
 	strings: ["", "main", "step", "forward", "backward", "save", "/x/train.py", "libext.so"],
-	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1], folded: [0, 0, 0, 0, 0]},
+	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1], folded: [0, 0, 0, 0, 0], own: [1, 1, 0, 0, 1]},
 	nodes: {parent: [0, 0, 1, 2, 2, 1], frame: [0, 0, 1, 2, 3, 4]},
 	libraries: [{library: "libnccl.so.2"}],
 };
@@ -31,6 +31,14 @@ test("frames that pass on are folded by default, but not where nothing else is l
 	assert.deepEqual(through.path(3), [0, 1, 2]);
 	const all = new Stacks({...page, frames: {...page.frames, folded: [1, 1, 1, 1, 1]}});
 	assert.deepEqual(all.path(4), [0, 1, 3]);
+});
+
+test("the program's own frames are looked at first, the innermost ones where it has none", () => {
+	const names = (node, most) => stacks.foremost(stacks.path(node), most).map((i) => stacks.frame(stacks.path(node)[i]).function);
+	assert.deepEqual(names(4, 5), ["step", "main"]);
+	assert.deepEqual(names(4, 1), ["step"]);
+	const none = new Stacks({...page, frames: {...page.frames, own: [0, 0, 0, 0, 0]}});
+	assert.deepEqual(none.foremost(none.path(4), 2).map((i) => none.frame(none.path(4)[i]).function), ["backward", "step"]);
 });
 
 test("the common part of stacks is their longest common beginning", () => {
