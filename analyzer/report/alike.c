@@ -8,12 +8,12 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
-/* Behind the name of a trace; NULL: the line tells of no trace, or of a place in its file. */
+/* Behind the name of a trace; NULL: the line tells of no trace, of a place in its file, or of an amount that is all it is there for. */
 static const char *words_of(const char *line)
 {
 	const char *name = strstr(line, ".msgpack"), *words = name ? strstr(name, ": ") : NULL;
 
-	return words && !strstr(words, "offset ") ? words + 2 : NULL;
+	return words && !strstr(words, "offset ") && strncmp(words, ": before attach: ", 17) != 0 ? words + 2 : NULL;
 }
 
 /* Skips a unit behind a number: " min", " KiB". */

@@ -534,7 +534,7 @@ for p in kept: cuda.cudaFree(p)
         report = self.series("rises")
         (finding,) = self.found("leak.kept", report)
         self.assertRegex(finding["description"], r"work\.py:\d+ .*blocks kept, .*not freed before the program ended$")
-        self.assertEqual(report["leaks"], [])
+        self.assertEqual([leak["verdict"] for leak in report["leaks"]], ["kept"])
         with script(*["alloc=3", "free"] * 30) as run:
             self.absent("leak.kept", run.report())
 
@@ -680,7 +680,7 @@ class Steps(Answers):
         with script(*["try=600"] * 8, SIM_VRAM="4G") as run:
             report = run.report()
         (finding,) = [one for one in self.found("oom.full", report)][:1]
-        self.assertRegex(finding["description"], r"it grew at script.py:\d+ .*: [3-6] requests before this one, .* none of it was freed")
+        self.assertRegex(finding["description"], r"it was still filling: [3-6] requests before this one at script.py:\d+ .*nothing had been given back yet")
 
     def test_hidden_code_has_its_line_and_little_code_has_not(self):
         with script("alloc=1", "module", "samples=2", SIM_MODULE_BYTES="400M", CUDA_MODULE_LOADING="EAGER") as run:

@@ -132,7 +132,7 @@ class Names(unittest.TestCase):
         out = self.run_it("export", "csv", "-o", "-", self.traces)
         self.harmless(out.replace(b"\r\n", b"\n"), "csv")
         rows = list(csv.reader(io.StringIO(out.decode(), newline="")))
-        self.assertEqual({len(row) for row in rows}, {16})
+        self.assertEqual({len(row) for row in rows}, {17})
         for row in rows:
             for cell in row:
                 self.assertFalse(cell[:1] in ("=", "+", "@", "\t", "\r") or re.match(r"-(?!\d+$)", cell), cell)
