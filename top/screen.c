@@ -204,7 +204,8 @@ static void help(int y)
 {
 	static const char *const keys[] = {
 		"1 .. 7, Tab, Shift-Tab    the views",
-		"up down PgUp PgDn Home End j k, wheel, click    select; a click on a selected line is Enter, on a view shows it",
+		"up down PgUp PgDn Home End j k, wheel    select",
+		"click    selects a line; on the selected line: Enter; on a view's name: that view",
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what was born since",
 		"/        only lines with what you type (rank, library, function); Esc: all",

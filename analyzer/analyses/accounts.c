@@ -38,7 +38,7 @@ static const struct sl_shared_device *by_uuid(const struct sl_report *report, co
 	return NULL;
 }
 
-/* One that got no context knows no name: the device of that number is the same in all processes of its host, or none is meant. */
+/* A process that got no context does not know the name of the device.  It is the one of that number, if its host has only one such. */
 static const struct sl_shared_device *by_number(const struct sl_report *report, const struct sl_process *process, int ordinal)
 {
 	const struct sl_shared_device *found = NULL;
@@ -142,7 +142,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 	}
 }
 
-/* Where this process could not ask, as without a context: by the samples of the others of its run. */
+/* Free memory by the samples of other processes of the run: without a context this process could not ask. */
 static void take_room(const struct sl_report *report, unsigned process, struct sl_oom *oom)
 {
 	const struct sl_shared_device *device = device_of(report, process, oom->device);
@@ -442,7 +442,7 @@ static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *ne
 	       one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
 }
 
-/* The last attempt at a request tells of it: what was given back before it is gone. */
+/* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */
 static void join_group(struct sl_process *process, uint32_t *last)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;

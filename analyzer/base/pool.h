@@ -3,7 +3,8 @@
  * What many owners have in common, kept once: texts, and arrays made of what is in the pool.  Ranks of a run name the same
  * functions and files; equal bytes have one address.  Any thread.  All of it lives until as many have left as entered.
  *
- * Who reads one run after the other and never ends has a pool for each: sl_pool_use(run->pool) before what is read of it.
+ * A reader that never ends, and reads one run after the other, gives each run a pool of its own and calls sl_pool_use before it
+ * reads from the run.
  */
 #ifndef ANALYZER_BASE_POOL_H
 #define ANALYZER_BASE_POOL_H
@@ -17,7 +18,7 @@ struct sl_pool;
 struct sl_pool *sl_pool_new(void);
 void sl_pool_free(struct sl_pool *pool); /* with all that it kept */
 
-/* From now on this thread keeps in that pool; NULL: in the one of all threads. */
+/* From now on sl_pool_keep of this thread uses that pool; NULL: the one that all threads share. */
 void sl_pool_use(struct sl_pool *pool);
 
 /* The pool's own copy, aligned to 16 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */

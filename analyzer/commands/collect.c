@@ -3,7 +3,7 @@
  * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system or on btrfs
  * (agent/process/netfs.c) the rings of its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
  * traces, and those whose trace is gone are cleared.  A living process is never touched.  With -o the traces of this node's processes
- * that have ended become one file, so that a job of thousands leaves a file for each node where all nodes write.
+ * that have ended become one file, so that a job of thousands of ranks leaves one file for each node on the shared file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,20 +133,6 @@ static void look_at(struct collection *collection, const char *path)
 	sl_damage_free(&damage);
 }
 
-static bool lives(const struct sl_image *image)
-{
-	struct sl_recovered_ring ring;
-	struct sl_damage damage = {0};
-	bool alive = false;
-
-	if (image->ring && sl_ring_open_head(&ring, image->ring, &damage)) {
-		alive = ring.alive;
-		sl_ring_free(&ring);
-	}
-	sl_damage_free(&damage);
-	return alive;
-}
-
 /* A trace without a header may be of any node: it is taken. */
 static bool is_of_another_node(const struct sl_image *image)
 {
@@ -163,7 +149,7 @@ static void keep_what_is_packed(struct sl_images *images)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < images->image_count; i++)
-		if (images->images[i].summary || is_of_another_node(&images->images[i]) || lives(&images->images[i])) {
+		if (images->images[i].summary || is_of_another_node(&images->images[i]) || sl_peek_lives(&images->images[i])) {
 			sl_images_drop(&images->images[i]);
 		} else {
 			images->run_of[kept] = images->run_of[i];
@@ -253,7 +239,8 @@ static bool take(void *context, int option, const char *value)
 
 static const char about[] =
 	"Run on the node after the job: brings what killed processes left in its memory to their traces in DIR.  With -o it\n"
-	"makes one file of them: traces that were written to a disk of the node take a file for each node where all is read.";
+	"packs the traces into one file: a job whose ranks write to disks of their nodes leaves one file for each node on a\n"
+	"shared disk.";
 
 static int run(int argc, char **argv)
 {

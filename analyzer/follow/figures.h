@@ -19,12 +19,12 @@ struct sl_figures {
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
-/* What the device has in use: by its last sample, and where there is none by what the process holds. */
+/* What the device has in use by its last sample; without a sample, what the process holds. */
 uint64_t sl_figures_used(const struct sl_figures *figures);
 
 /*
- * Tells a forecast the most that was in use since the look before, and at the first look since the process began, as far as its time
- * line has it.  *told_ns: up to which of the process's times, 0 before the first; now_ns: of this look, by the reader's clock.
+ * Gives a forecast the most that was in use since the previous look; at the first look, since the process began, by its time line.
+ * *told_ns: the process's time up to which the forecast knows, 0 at first.  now_ns: the time of this look by the reader's clock.
  */
 void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process,
 		     const struct sl_figures *figures, uint64_t now_ns);

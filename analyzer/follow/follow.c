@@ -13,10 +13,11 @@
 #include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/passes.h"
+#include "analyzer/trace/peek.h"
 #include "analyzer/trace/ring.h"
 #include "common/now.h"
 
-/* Texts and stacks of a run, until its last process is closed: who follows a node for weeks sees thousands of runs. */
+/* Keeps texts and stacks of a run until its last process is closed: a reader that follows a node for weeks sees thousands of runs. */
 struct sl_follow_run {
 	char *id;
 	struct sl_pool *pool;
@@ -81,7 +82,7 @@ static void close_process(struct sl_followed *followed)
 	*process = (struct sl_process){0};
 }
 
-/* For good. */
+/* Closes the process and forgets it. */
 static void drop(struct sl_follow *follow, struct sl_followed *followed)
 {
 	close_process(followed);
@@ -224,7 +225,7 @@ static bool replay_again(struct sl_follow *follow, struct sl_followed *followed)
 {
 	const struct sl_trace *trace = followed->process.trace;
 	struct sl_images images = {0};
-	struct stat st; /* access() asks for the real user */
+	struct stat st; /* access() would check the real user, without capabilities */
 	bool found;
 
 	if (stat(trace->name, &st) && trace->cursor->ring)
@@ -295,7 +296,7 @@ static bool is_unborn(const struct sl_trace *trace)
 	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < YOUNG_S;
 }
 
-/* One of which nothing can be read yet is met again. */
+/* A process of which nothing can be read yet is tried again at the next look. */
 static void meet(struct sl_follow *follow, const struct sl_image *image, const char *run)
 {
 	struct sl_followed *followed = sl_memory_must(calloc(1, sizeof(*followed)));
@@ -315,21 +316,7 @@ static void meet(struct sl_follow *follow, const struct sl_image *image, const c
 	*sl_map_at(&follow->known, image->name) = 1;
 }
 
-static bool lives(const struct sl_image *image)
-{
-	struct sl_recovered_ring ring;
-	struct sl_damage unsaid = {0};
-	bool alive = false;
-
-	if (image->ring && sl_ring_open_head(&ring, image->ring, &unsaid)) {
-		alive = ring.alive;
-		sl_ring_free(&ring);
-	}
-	sl_damage_free(&unsaid);
-	return alive;
-}
-
-/* At first the newest run is followed and what lives of others, later everything that appears.  Without a header nobody knows yet. */
+/* At first the newest run and the living processes of other runs are followed, later everything that appears.  Without a header the run is not known yet. */
 static bool is_of_others(const struct sl_follow *follow, const struct sl_images *images, unsigned image, bool first)
 {
 	const struct sl_run *run = &images->runs[images->run_of[image]];
@@ -338,7 +325,7 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 		return false;
 	if (follow->run)
 		return strcmp(run->id, follow->run) != 0;
-	return first && images->run_of[image] != 0 && !lives(&images->images[image]);
+	return first && images->run_of[image] != 0 && !sl_peek_lives(&images->images[image]);
 }
 
 static void look(struct sl_follow *follow, const char *path, bool first)

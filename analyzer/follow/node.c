@@ -31,7 +31,7 @@ static char *trace_of(const char *path)
 	return trace;
 }
 
-/* access() asks for the real user, without the capabilities that an exporter has beside it. */
+/* access() would check the real user, and ignore capabilities that the exporter was given. */
 static bool can_read(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -71,7 +71,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
-/* The first sample of a device came after an error there: who else had it is known by this one, where it is of the same second. */
+/* Called at the first sample of a device.  An error there within the second before takes its neighbours from this sample. */
 void sl_ooms_first_sample(struct sl_model *model, const struct sl_device_state *device);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);

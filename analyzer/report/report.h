@@ -115,7 +115,7 @@ struct sl_account {
 		bool recorded, stray; /* stray: a rank of this run on a device that is not its own */
 	} others[SL_NEIGHBOURS_MAX];
 	unsigned other_count;
-	unsigned contexts; /* of others, of which each took context_each bytes at most */
+	unsigned contexts; /* of other processes on the device; the largest took context_each bytes */
 	uint64_t context_each;
 	enum sl_cause cause;
 	/* Earlier attempts at the same place, after which nothing was freed: reported together with this one. */

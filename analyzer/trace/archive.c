@@ -140,7 +140,7 @@ static bool take_members(struct reader *r, struct opened *pack)
 	}
 }
 
-/* One folder for all packs, so that a signal has one to remove; in it one for each. */
+/* All packs unpack into subfolders of one folder, so that a signal has one folder to remove. */
 static char *make_folder(void)
 {
 	const char *base = getenv("TMPDIR");

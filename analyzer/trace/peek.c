@@ -47,3 +47,17 @@ bool sl_peek_header(const struct sl_image *image, struct sl_header *header)
 	sl_damage_free(&damage);
 	return header->known;
 }
+
+bool sl_peek_lives(const struct sl_image *image)
+{
+	struct sl_recovered_ring ring;
+	struct sl_damage unsaid = {0};
+	bool alive = false;
+
+	if (image->ring && sl_ring_open_head(&ring, image->ring, &unsaid)) {
+		alive = ring.alive;
+		sl_ring_free(&ring);
+	}
+	sl_damage_free(&unsaid);
+	return alive;
+}

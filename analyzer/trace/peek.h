@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the header of an image and nothing else, for grouping images by run. */
+/* What an image tells without being opened: its header, for grouping images by run, and whether its process lives. */
 #ifndef ANALYZER_TRACE_PEEK_H
 #define ANALYZER_TRACE_PEEK_H
 
@@ -7,5 +7,8 @@
 
 /* Takes it from the first readable file, else from the ring.  False: none can be read. */
 bool sl_peek_header(const struct sl_image *image, struct sl_header *header);
+
+/* True: its ring says that its process is alive on this machine.  False: it is not, or there is no ring. */
+bool sl_peek_lives(const struct sl_image *image);
 
 #endif
