@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The place of a block: the line a reader would look at first.  This is not the innermost frame but the one at which the stacks
- * of a run diverge.  The rule looks at the program's own frames (its Python lines, and native lines of objects that were not
- * installed):
+ * The place of a block: the line a reader would look at first.  This is not the innermost frame, which is often a helper, but the
+ * one at which the stacks of a run diverge.  The rule looks at the program's own frames (its Python lines, and native lines of
+ * objects that were not installed):
  *
- *  - Frames between two of one function are its recursion and go; so do wrappers (`wrapper`, `_call_impl`) that are not innermost.
- *  - A function asks through so many of its lines, and is called from so many.  With at least twice as many callers as lines it is a
- *    helper: what it is called for parts outside of it.  A constructor that asks in one line is one too. Lines and callers
- *    are those of all processes of the run: a worker may call a helper once.
- *  - The place is the innermost frame outside the last helper that is reached without passing a function whose own lines part.
+ *  - Frames between two of one function are its recursion and are skipped; so are wrappers (`wrapper`, `_call_impl`) that are not
+ *    innermost.
+ *  - For each function the lines in which it allocates and the lines from which it is called are counted, over all processes of the
+ *    run, because a worker may call a helper once.  With at least twice as many callers as lines it is a helper: its purpose depends
+ *    on the caller.  So is a constructor that allocates in one line.
+ *  - The place is the innermost frame outside the last helper that can be reached without passing a function that allocates in
+ *    several lines of its own.  The helper is named behind the place ("via").
  *
- * - For each function the lines in which it allocates and the lines from which it is called are counted.  With at least twice
- * as many callers as lines it is a helper: its purpose depends on the caller.  So is a constructor that allocates in one line.
- *
- * - The place is the innermost frame outside the last helper that can be reached without passing a function whose own lines
- * differ.
- *
- * A stack without such a line (stripped, or built without -g) is judged by the frames of objects that were not installed; without names
- * each address stands for a function. Where no own frame is known at all it is the frame of sl_stacks_interesting.  The helper is still named behind the place ("via").
+ * A stack without such a line (stripped, or built without -g) is judged by the frames of objects that were not installed; without
+ * names each address stands for a function.  Where no own frame is known at all the place is the frame of sl_stacks_interesting.
  * Main thread only, since symbols are read.
  */
 #ifndef ANALYZER_REPORT_PLACE_H
