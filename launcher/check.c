@@ -77,16 +77,22 @@ static const char *size_text(uint64_t bytes)
 
 static bool check_agent(struct sl_launch *run, struct sl_probe_calls *calls)
 {
+	char found[sizeof(run->library)];
+	const char *why;
+
 	if (!sl_paths_library(run->library, sizeof(run->library))) {
 		line("agent", "no libstormlog_preload.so beside stormlog-run or in ../lib: nothing can be recorded");
 		return false;
 	}
 	*calls = sl_probe_calls(run->library);
 	line("agent", "%s  %s, wraps %zu functions", run->library, SL_VERSION, calls->count);
-	if (!strpbrk(run->library, " :"))
-		return true;
-	line("", "LD_PRELOAD cannot hold a path with a blank or a colon: install elsewhere");
-	return false;
+	strcpy(found, run->library);
+	why = sl_link_library(run->library, sizeof(run->library));
+	if (why)
+		line("", "%s", why);
+	else if (strcmp(found, run->library))
+		line("", "preloaded as %s, since LD_PRELOAD cannot hold a blank or a colon", run->library);
+	return !why;
 }
 
 /* The name after the last slash. */

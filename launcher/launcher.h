@@ -24,7 +24,7 @@ struct sl_launch {
 	char **command;		   /* argv of the command; [0] NULL: none given */
 	char directory[4096];	   /* absolute; placeholders are kept */
 	char run_id[256];	   /* "": the environment names the run already */
-	char library[4096];	   /* absolute path of the agent; "": not found */
+	char library[4096];	   /* absolute path of the agent, as LD_PRELOAD can hold it; "": not found */
 };
 
 /* Prints to stderr, with "stormlog-run: " before the text and a newline after it. */
@@ -46,6 +46,11 @@ bool sl_paths_analyzer(char *path, size_t size);
 
 /* Finds a program as execvp does.  Returns 0, ENOENT or EACCES. */
 int sl_paths_command(const char *name, char *path, size_t size);
+
+/* --- launcher/link.c --- */
+
+/* Replaces a path that LD_PRELOAD cannot hold by a link's.  Returns NULL, or why there can be no link (static text). */
+const char *sl_link_library(char *library, size_t size);
 
 /* --- launcher/target.c --- */
 

@@ -64,15 +64,16 @@ static void warn_unwritable(const struct sl_launch *run)
 
 static bool find_agent(struct sl_launch *run)
 {
+	const char *why;
+
 	if (!sl_paths_library(run->library, sizeof(run->library))) {
 		sl_launcher_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
 		return false;
 	}
-	if (strpbrk(run->library, " :")) {
-		sl_launcher_say("%s: LD_PRELOAD cannot hold a path with a blank or a colon; install elsewhere", run->library);
-		return false;
-	}
-	return true;
+	why = sl_link_library(run->library, sizeof(run->library));
+	if (why)
+		sl_launcher_say("%s: %s", run->library, why);
+	return !why;
 }
 
 /* Makes a name that a person can read; processes of the run inherit it. */

@@ -484,20 +484,48 @@ class Launcher(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stderr, 'CUDA driver .*signal 6')
 
-    def test_a_path_that_ld_preload_cannot_hold_is_said_at_once(self):
+    def test_a_path_that_ld_preload_cannot_hold_is_preloaded_by_a_link(self):
         for name in ('a b', 'a:b'):
-            clone = os.path.join(self.folder, name)
-            os.makedirs(os.path.join(clone, 'scripts'))
-            for script in ('test', 'demo'):
-                path = shutil.copy(os.path.join(os.path.dirname(__file__), '..', '..', 'scripts', script), os.path.join(clone, 'scripts'))
-                done = subprocess.run([path], cwd='/', capture_output=True, text=True)
-                self.assertEqual((done.returncode, done.stdout), (1, ''))
-                self.assertIn('cannot hold one: clone elsewhere', done.stderr)
-            there = shutil.copy(BUILT, clone)
-            shutil.copy(STAND_IN, os.path.join(clone, 'libstormlog_preload.so'))
-            done = subprocess.run([there, 'true'], env=self.environment, cwd='/', capture_output=True, text=True)
-            self.assertEqual(done.returncode, 125)
-            self.assertIn('cannot hold a path with a blank or a colon', done.stderr)
+            place = os.path.join(self.folder, name)
+            os.mkdir(place)
+            there = shutil.copy(BUILT, place)
+            library = shutil.copy(STAND_IN, os.path.join(place, 'libstormlog_preload.so'))
+            # Programs of the command started after the launcher's end find the library too.
+            done = subprocess.run([there, '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"; cat /proc/self/maps'], env=self.environment,
+                                  cwd='/', capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            link = done.stdout[:done.stdout.index('.so') + 3]
+            self.addCleanup(os.unlink, link)
+            self.assertNotRegex(link, '[ :]')
+            self.assertEqual(os.readlink(link), library)
+            self.assertIn(library, done.stdout, 'the library is not in the program')
+            checked = subprocess.run([there, '--check'], env=self.environment, cwd='/', capture_output=True, text=True)
+            self.assertIn(f'preloaded as {link}', checked.stderr)
+
+    def test_a_link_that_others_could_have_made_is_not_used(self):
+        # What another user may have put there first: a folder open to all, or a link. In a /tmp of its own.
+        if subprocess.run(['unshare', '-rm', 'true'], capture_output=True).returncode:
+            self.skipTest('no mount namespaces here')
+        place = os.path.join(self.folder, 'a b')
+        os.mkdir(place)
+        there = shutil.copy(BUILT, place)
+        shutil.copy(STAND_IN, os.path.join(place, 'libstormlog_preload.so'))
+        for before in ('mkdir -m 777 /tmp/stormlog-0', 'mkdir -m 700 /tmp/a; ln -s a /tmp/stormlog-0', 'touch /tmp/stormlog-0'):
+            script = f'cp -r "$1" /mnt && mount -t tmpfs none /tmp && {before} && "/mnt/a b/stormlog-run" true'
+            script = 'mount -t tmpfs none /mnt && ' + script
+            done = subprocess.run(['unshare', '-rm', 'sh', '-c', script, 'sh', place], env=self.environment, cwd='/',
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (125, ''), done.stderr)
+            self.assertRegex(done.stderr, 'a b/libstormlog_preload.so: LD_PRELOAD cannot hold a path with a blank or a colon, and no link')
+
+    def test_a_clone_with_a_colon_in_its_path_is_refused_at_once(self):
+        clone = os.path.join(self.folder, 'a:b')
+        os.makedirs(os.path.join(clone, 'scripts'))
+        for script in ('test', 'demo'):
+            path = shutil.copy(os.path.join(os.path.dirname(__file__), '..', '..', 'scripts', script), os.path.join(clone, 'scripts'))
+            done = subprocess.run([path], cwd='/', capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (1, ''))
+            self.assertIn('cannot hold: clone elsewhere', done.stderr)
 
     def test_a_library_that_is_missing_is_our_failure(self):
         os.unlink(self.library)
