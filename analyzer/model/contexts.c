@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/model/moments.h"
+#include "analyzer/model/pending.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/verbs.h"
 
@@ -127,6 +128,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 
+	sl_pending_change(model, device, 0);
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
 	    !device->context_made.time_ns) {

@@ -158,7 +158,10 @@ struct sl_device_state {
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
 	struct {
-		uint64_t time_ns, used, known, least; /* most and least: what was held while the sample was taken */
+		uint64_t time_ns, used, process, known, least; /* known and least: the most and the least held while it was taken */
+		struct sl_instant at;
+		bool told;		 /* errors from before the first sample have got the context */
+		bool steady, pool_keeps; /* nothing changed meanwhile; blocks had been freed to a pool before */
 	} sampled;
 };
 

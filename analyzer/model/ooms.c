@@ -4,6 +4,7 @@
 
 #define LESS_MIN 8 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
 
+#include "analyzer/model/pending.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
@@ -156,6 +157,7 @@ static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device
 {
 	oom->context_bytes = device->context_bytes;
 	oom->module_bytes = device->module_bytes;
+	oom->neighbour_count = 0;
 	for (size_t i = 0; i < device->present.count; i++) {
 		const struct sl_neighbour *one = &device->neighbours.item[device->present.item[i]];
 		unsigned at = oom->neighbour_count;
@@ -173,12 +175,12 @@ static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device
 	}
 }
 
-void sl_ooms_first_sample(struct sl_model *model, const struct sl_device_state *device)
+void sl_ooms_sampled(struct sl_model *model, const struct sl_device_state *device)
 {
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
-		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > model->now_ns)
+		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > device->sampled.time_ns)
 			take_hidden(oom, device);
 	}
 }
@@ -263,6 +265,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 			sl_segments_take(model, oom->device, &model->moments.at_oom);
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
+		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
 		take_hidden(oom, sl_ledger_device(model, oom->device));
 		take_surge(model, oom);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));

@@ -18,6 +18,36 @@ static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 	return before < high ? before : high;
 }
 
+/*
+ * What the first such sample shows of this process beyond its calls and its code is its context.  If calls were under way
+ * meanwhile it shows too little: the first sample while nothing changed corrects that, later ones only correct it downwards.
+ * After blocks were freed to a pool, which may keep them, samples no longer tell.
+ */
+static void own(struct sl_device_state *device, uint64_t known)
+{
+	uint64_t taken = known + device->module_bytes, bytes;
+	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
+	bool steady = device->sampled.steady, tells = !device->sampled.pool_keeps;
+
+	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= taken)
+		return;
+	bytes = device->sampled.process - taken;
+	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
+		part->bytes = device->context_bytes = bytes;
+		device->context_steady = true;
+	}
+	if (device->context_bytes || !tells)
+		return;
+	device->context_bytes = bytes;
+	device->context_steady = steady;
+	*SL_PUSH(&device->parts) =
+		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT,
+					.bytes = bytes,
+					.count = 1,
+					.first = device->context_made.time_ns ? device->context_made : device->sampled.at};
+	device->context_sampled = device->parts.count;
+}
+
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 {
 	uint64_t bytes, known = device->sampled.known;
@@ -25,6 +55,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (known == SL_UNKNOWN)
 		return;
 	device->sampled.known = SL_UNKNOWN;
+	own(device, known);
 	bytes = hidden(device, known);
 	if (bytes == SL_UNKNOWN)
 		return;
@@ -46,9 +77,12 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 {
 	if (device->sampled.known == SL_UNKNOWN)
 		return;
-	if (model->call_begin_ns > device->sampled.time_ns)
+	if (model->call_begin_ns > device->sampled.time_ns) {
 		sl_pending_settle(model, device);
-	else if (bytes > 0)
+		return;
+	}
+	device->sampled.steady &= !bytes;
+	if (bytes > 0)
 		device->sampled.known += (uint64_t)bytes;
 	else
 		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;

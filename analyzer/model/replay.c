@@ -5,7 +5,6 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/moments.h"
-#include "analyzer/model/pending.h"
 #include "analyzer/model/stays.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
@@ -320,9 +319,7 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
 
 void sl_replay_end(struct sl_model *model)
 {
-	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
-		if (model->devices[i])
-			sl_pending_settle(model, model->devices[i]);
+	sl_samples_end(model);
 	sl_labels_finish(model);
 	sl_timeline_end(&model->timeline, model->now_ns);
 	SL_TRIM(&model->sites);

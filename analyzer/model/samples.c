@@ -63,38 +63,6 @@ static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 	return !device->changes || device->recent[(device->changes - 1) % SL_RECENT].end_ns < begin_ns;
 }
 
-/*
- * What the first such sample shows of this process beyond its calls and its code is its context.  If calls were under way
- * meanwhile it shows too little: the first sample while nothing changed corrects that, later ones only correct it downwards.
- * After blocks were freed to a pool, which may keep them, samples no longer tell.
- */
-static void own(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample, uint64_t known)
-{
-	uint64_t taken = known == SL_UNKNOWN ? SL_UNKNOWN : known + device->module_bytes, bytes;
-	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
-	bool steady, tells;
-
-	if (taken == SL_UNKNOWN || sample->process_bytes <= taken)
-		return;
-	bytes = sample->process_bytes - taken;
-	steady = is_steady(device, sample->begin_ns);
-	tells = !sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
-	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
-		part->bytes = device->context_bytes = bytes;
-		device->context_steady = true;
-	}
-	if (device->context_bytes || !tells)
-		return;
-	device->context_bytes = bytes;
-	device->context_steady = steady;
-	*SL_PUSH(&device->parts) =
-		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT,
-					.bytes = bytes,
-					.count = 1,
-					.first = device->context_made.time_ns ? device->context_made : sl_labels_instant(model, 0)};
-	device->context_sampled = device->parts.count;
-}
-
 static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
 {
 	uint32_t at = sl_idmap_get(&device->neighbour_ids, (uint64_t)pid, UINT32_MAX);
@@ -126,6 +94,15 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 	}
 }
 
+static void settle(struct sl_model *model, struct sl_device_state *device)
+{
+	sl_pending_settle(model, device);
+	if (!device->context_bytes || device->sampled.told)
+		return;
+	device->sampled.told = true;
+	sl_ooms_sampled(model, device);
+}
+
 static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_ledger_device(model, sample->device);
@@ -149,15 +126,17 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	if (!device->used_line)
 		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
-	sl_pending_settle(model, device);
+	settle(model, device);
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.used = sample->used_bytes;
 	device->sampled.known = most_known_since(device, sample->begin_ns, &device->sampled.least);
-	if (sample->process_bytes != SL_UNKNOWN)
-		own(model, device, sample, device->sampled.known);
+	device->sampled.process = sample->process_bytes;
+	device->sampled.at = sl_labels_instant(model, 0);
+	device->sampled.steady = is_steady(device, sample->begin_ns);
+	device->sampled.pool_keeps = sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
 	neighbours(model, device, sample);
 	if (first)
-		sl_ooms_first_sample(model, device);
+		sl_ooms_sampled(model, device);
 }
 
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)
@@ -166,4 +145,11 @@ void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)
 		device(model, sample);
 	else
 		host(model, sample);
+}
+
+void sl_samples_end(struct sl_model *model)
+{
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i])
+			settle(model, model->devices[i]);
 }

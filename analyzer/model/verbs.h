@@ -70,9 +70,14 @@ static inline void sl_called_freed(struct sl_model *model, uint64_t address, uin
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
+/* Nothing follows: the last sample of each device is used. */
+void sl_samples_end(struct sl_model *model);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
-/* Called at the first sample of a device.  An error there within the second before takes its neighbours from this sample. */
-void sl_ooms_first_sample(struct sl_model *model, const struct sl_device_state *device);
+/*
+ * Called at the first sample of a device, and when the context is known.  An error there within the second before the last
+ * sample takes its neighbours and the context from it.
+ */
+void sl_ooms_sampled(struct sl_model *model, const struct sl_device_state *device);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 

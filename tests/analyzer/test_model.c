@@ -685,6 +685,25 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 	}
 }
 
+/* The device has the segment already, the call that asked for it returns after the sample: it is no context. */
+static void what_a_call_under_way_took_is_no_context(void **state)
+{
+	const struct sl_device_state *device;
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 1000,
+		   .duration_ns = 500);
+	synth_own_sample(r.synth, SYNTH_START_NS + 4000, SYNTH_START_NS + 5000, 0, 600 * MIB, 8192 * MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 200 * MIB, .time_ns = SYNTH_START_NS + 6000,
+		   .duration_ns = 3000);
+	replay_end(&r, SYNTH_COMPLETED);
+	device = r.model->devices[1];
+	assert_int_equal(device->context_bytes, 300 * MIB);
+	assert_int_equal(device->parts.item[0].bytes, 300 * MIB);
+	replay_free(&r);
+}
+
 /* The figure may be from before or after the segment was allocated, so what was hidden before may still be. */
 static void a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden(void **state)
 {
@@ -768,6 +787,7 @@ int main(void)
 		cmocka_unit_test(blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s),
 		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
+		cmocka_unit_test(what_a_call_under_way_took_is_no_context),
 		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),
 		cmocka_unit_test(a_first_sample_that_spans_a_segment_leaves_what_is_hidden_unknown),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
