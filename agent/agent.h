@@ -39,7 +39,9 @@ struct sl_agent {
 	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and its kin, or given up */
 	_Atomic uint64_t writing_since_ns;   /* the writer is in a system call on the file since then; 0: it is not */
 	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
-	_Atomic uint32_t parking;	     /* writer_thread.c */
+	_Atomic uint32_t parking;	     /* writer_thread.c, as the next two */
+	uint32_t last_writer;		     /* the one there is or was */
+	void *writer_stack;		     /* NULL: the C library's */
 	_Atomic uint32_t passes;	     /* of the writer over the ring, whole ones */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */

@@ -1,11 +1,60 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/pages.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+
+#define FIRST_BYTES 4096
+
+static _Atomic bool are_locked;
+
+/* What grows is as what it was before: one page is locked for a moment. */
+static void *map_unlocked(size_t bytes, int flags, int fd, size_t from)
+{
+	void *page = mmap(NULL, FIRST_BYTES, PROT_READ | PROT_WRITE, flags, fd, (off_t)from), *pages;
+
+	if (page == MAP_FAILED)
+		return NULL;
+	pages = munlock(page, FIRST_BYTES) ? MAP_FAILED : mremap(page, FIRST_BYTES, bytes, MREMAP_MAYMOVE);
+	if (pages != MAP_FAILED)
+		return pages;
+	munmap(page, FIRST_BYTES);
+	return NULL;
+}
+
+static void *map(size_t bytes, int flags, int fd, size_t from)
+{
+	void *pages;
+
+	if (!sl_pages_are_locked()) {
+		pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)from);
+		if (pages != MAP_FAILED)
+			return pages;
+		if (errno != EAGAIN) /* more locked than the program may */
+			return NULL;
+		atomic_store(&are_locked, true);
+	}
+	return map_unlocked(bytes, flags, fd, from);
+}
 
 void *sl_pages_map(size_t bytes)
 {
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
 
-	return pages == MAP_FAILED ? NULL : pages;
+void *sl_pages_map_file(size_t bytes, int fd, size_t from)
+{
+	return map(bytes, MAP_SHARED, fd, from);
+}
+
+void sl_pages_unlock(void *pages, size_t bytes)
+{
+	atomic_store(&are_locked, true);
+	munlock(pages, bytes);
+}
+
+bool sl_pages_are_locked(void)
+{
+	return atomic_load_explicit(&are_locked, memory_order_relaxed);
 }

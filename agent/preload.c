@@ -28,6 +28,7 @@
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
 #include "agent/process/kept.h"
+#include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/runtime.h"
 #include "agent/said.h"
@@ -77,8 +78,10 @@ static struct sl_agent *make_pages(void)
 	struct recording *pages = sl_pages_map(sizeof(*pages));
 	struct sl_agent *expected = &sl_agent_idle;
 
-	if (!pages)
+	if (!pages) {
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* not asked for at every call */
 		return NULL;
+	}
 	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK))
 		__register_atfork(NULL, NULL, forget_in_child, NULL);
 	if (!atomic_compare_exchange_strong(&sl_agent, &expected, &pages->agent)) {
@@ -223,12 +226,22 @@ static void watch_exit(void)
 		watched = !on_exit(note_status, NULL);
 }
 
+static bool has_locked_memory(void)
+{
+	char line[24];
+	uint64_t kib;
+
+	return sl_procfile_find("/proc/self/status", "VmLck:", line, sizeof(line)) && sl_procfile_digits(line, &kib) && kib;
+}
+
 static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
 	bool inherited = sl_ring_drop_inherited(), threads;
 
+	if (has_locked_memory())
+		sl_pages_unlock(agent, sizeof(struct recording));
 	agent->ring = &((struct recording *)agent)->ring;
 	agent->store = &((struct recording *)agent)->store;
 	sl_options_read(options, ignore_option);
@@ -483,6 +496,14 @@ static void after_fork(void)
 		sl_agent_unpark();
 }
 
+/* Another process, which may have memory where its parent had none. */
+static void in_child(void)
+{
+	sl_objects_forked();
+	if (atomic_load(&sl_agent_idle.phase) == SL_PHASE_OFF)
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_IDLE);
+}
+
 /* A program that never touches a GPU begins its recording itself, where that is wanted. */
 static SL_STARTUP_TEXT void start_host(void)
 {
@@ -498,7 +519,7 @@ static SL_STARTUP_TEXT void start_host(void)
 __attribute__((constructor)) static void construct(void)
 {
 	sl_objects_construct();
-	__register_atfork(before_fork, after_fork, sl_objects_forked, NULL);
+	__register_atfork(before_fork, after_fork, in_child, NULL);
 	start_host();
 }
 

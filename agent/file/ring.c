@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/process/file.h"
 #include "agent/mute.h"
+#include "agent/pages.h"
 #include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 
@@ -41,10 +42,10 @@ static unsigned mapping_count;
 
 static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
 {
-	void *map = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+	void *map = sl_pages_map_file(to - from, fd, from);
 	uint8_t *at = map;
 
-	if (map == MAP_FAILED)
+	if (!map)
 		return false;
 	mappings[mapping_count++] = (struct mapping){map, to - from};
 	if (!from) {
@@ -112,10 +113,13 @@ static int move_to(int fd)
 	for (unsigned i = 0; i < mapping_count && !err; from += mappings[i++].bytes)
 		err = sl_file_write(fd, &(struct iovec){mappings[i].at, mappings[i].bytes}, 1, from);
 	from = 0;
-	for (unsigned i = 0; i < mapping_count && !err; from += mappings[i++].bytes)
-		if (mmap(mappings[i].at, mappings[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
-		    MAP_FAILED)
+	for (unsigned i = 0; i < mapping_count && !err; from += mappings[i++].bytes) {
+		void *map = sl_pages_map_file(mappings[i].bytes, fd, from);
+
+		if (!map ||
+		    mremap(map, mappings[i].bytes, mappings[i].bytes, MREMAP_MAYMOVE | MREMAP_FIXED, mappings[i].at) == MAP_FAILED)
 			err = errno;
+	}
 	return err;
 }
 

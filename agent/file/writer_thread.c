@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,13 +16,15 @@
 #include "agent/process/file.h"
 #include "agent/gpu/device.h"
 #include "agent/mute.h"
+#include "agent/pages.h"
 #include "agent/process/kept.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/stacks.h"
 #include "agent/file/store.h"
 #include "agent/file/writer.h"
 
-#define STACK_BYTES (1u << 20)	  /* whatever the program's default is: vendors' libraries run on it too */
+#define STACK_BYTES (1u << 20) /* whatever the program's default is: vendors' libraries run on it too */
+#define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
 #define LOOK_NS	    90000000ull	  /* at the program\'s filters */
 #define PARK_NS	    100000000ull  /* it may be in a vendor's library, or wait for a lock that who parks it holds */
@@ -108,7 +111,8 @@ static void be_the_last(void)
 static void *run(void *unused)
 {
 	sl_agent_begin(&sl_thread);
-	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
+	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
+	atomic_store(&sl_agent->writer, sl_agent->last_writer);
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
@@ -135,6 +139,31 @@ void sl_writer_thread_signals(const struct sl_mute *mute)
 	program_signals = *mute;
 }
 
+/* The thread is still in the kernel's list, where it stays a moment longer than its own code runs. */
+static bool is_listed(uint32_t tid)
+{
+	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);
+}
+
+/*
+ * A stack of our own, where the program has locked what the C library would map.  It is of one writer after the other; the C library
+ * does not unmap it.
+ */
+static bool own_stack(pthread_attr_t *attr)
+{
+	int (*set_stack)(pthread_attr_t *, void *, size_t) = sl_resolve_symbol("pthread_attr_setstack");
+
+	if (!set_stack)
+		return false;
+	if (!sl_agent->writer_stack) {
+		sl_agent->writer_stack = sl_pages_map(STACK_BYTES);
+		if (sl_agent->writer_stack)
+			mprotect(sl_agent->writer_stack, GUARD_BYTES, PROT_NONE);
+	}
+	return sl_agent->writer_stack && !is_listed(sl_agent->last_writer) &&
+	       !set_stack(attr, (char *)sl_agent->writer_stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
+}
+
 /* pthread_create moved between libraries over the years: looked up, never imported. */
 int sl_writer_thread_start(void)
 {
@@ -153,16 +182,14 @@ int sl_writer_thread_start(void)
 	init(&attr);
 	set_stack(&attr, STACK_BYTES);
 	set_detached(&attr, PTHREAD_CREATE_DETACHED);
+	if (sl_pages_are_locked())
+		own_stack(&attr);
 	mute = sl_mute_begin();
 	err = create(&thread, &attr, run, NULL);
+	if (err == EAGAIN && own_stack(&attr))
+		err = create(&thread, &attr, run, NULL);
 	sl_mute_end(&mute);
 	return err;
-}
-
-/* The thread is still in the kernel's list, where it stays a moment longer than its own code runs. */
-static bool is_listed(uint32_t tid)
-{
-	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);
 }
 
 bool sl_writer_thread_park(void)

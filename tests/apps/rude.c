@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* rude MODE [N]: programs that do what few do. Prints how often it allocated and freed, by its own count. */
 #include <link.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                                                           \
 	do {                                                                                                                       \
@@ -242,11 +247,49 @@ static void cancel(unsigned unused)
 	}
 }
 
+/* ---- all memory locked, and little that may be ---- */
+
+static void locked(unsigned kib)
+{
+	struct rlimit limit = {(rlim_t)kib << 10, (rlim_t)kib << 10};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+	const size_t rest = 7 << 20; /* of 8 MiB, which a recording alone would take */
+	int status;
+
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit) && !syscall(SYS_capset, &header, none)); /* root may lock all there is */
+	CHECK(!mlockall(MCL_FUTURE));
+	pairs(5);
+	CHECK(limit.rlim_cur < rest || mmap(NULL, rest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	pairs(20000);
+	if (!fork()) {
+		pairs(10);
+		_exit(0);
+	}
+	CHECK(wait(&status) > 0 && !status);
+	allocations += 10;
+	frees += 10;
+	CHECK(execl("/nowhere", "nowhere", NULL));
+	pairs(100);
+}
+
+/* ---- no more memory ---- */
+
+static void starved(unsigned count)
+{
+	struct rlimit limit = {0, RLIM_INFINITY};
+
+	printf("\n"); /* its buffer */
+	CHECK(!setrlimit(RLIMIT_AS, &limit));
+	pairs(count);
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(unsigned n);
 } modes[] = {
-	{"noise", noise}, {"title", title}, {"handler", handler}, {"leaving", leaving}, {"fibers", fibers}, {"cancel", cancel},
+	{"noise", noise},   {"title", title},	{"handler", handler}, {"leaving", leaving},
+	{"fibers", fibers}, {"cancel", cancel}, {"locked", locked},   {"starved", starved},
 };
 
 int main(int count, char **words)

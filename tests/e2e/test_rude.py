@@ -3,6 +3,7 @@
 """Programs that do what few do run as without us, and what is recorded is what they counted themselves."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -62,6 +63,25 @@ class Rude(unittest.TestCase):
         with e2e.Recording(RUDE, "cancel") as run:
             events = self.compare(run)
             self.assertEqual(sum(event["result"] is None for event in events), 20)
+
+    def test_memory_that_is_locked_as_it_is_mapped(self):
+        """With less that may be locked than a recording has, and what may be locked is the program's to the last MiB."""
+        for kib in (300, 8192):
+            with self.subTest(kib), e2e.Recording(RUDE, "locked", kib) as run:
+                self.compare(run)
+                processes = run.report()["processes"]
+                self.assertEqual([(process["status"], process["lost_events"]) for process in processes], [("completed", 0)] * 2)
+                self.assertFalse([note for note in self.notes(run) if "thread" in note])
+
+    def test_a_program_without_memory_for_a_recording_is_told(self):
+        with e2e.Recording(RUDE, "starved", 20000, launcher=("-o", "traces")) as run:
+            self.assertEqual((run.done.stdout, run.files()), (b"\n20000 20000\n", []))
+            self.assertIn(b"no memory for a recording", run.done.stderr)
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_memory_for_a_recording_is_not_asked_for_at_every_call(self):
+        with e2e.Recording("strace", "-f", "-e", "trace=mmap", "-o", "calls", RUDE, "starved", 20000) as run, open(os.path.join(run.folder, "calls")) as calls:
+            self.assertLess(sum("ENOMEM" in line for line in calls), 100)
 
 
 if __name__ == "__main__":
