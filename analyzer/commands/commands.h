@@ -21,7 +21,6 @@ extern const struct sl_command sl_command_convert;
 extern const struct sl_command sl_command_diagnose;
 extern const struct sl_command sl_command_diff;
 extern const struct sl_command sl_command_dump;
-extern const struct sl_command sl_command_entries;
 extern const struct sl_command sl_command_export;
 extern const struct sl_command sl_command_fit;
 extern const struct sl_command sl_command_flame;

@@ -1,54 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze entries PATH: each entry of a range as one line of JSON, where it ended. */
+#include "analyzer/commands/entries.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/json.h"
 #include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
 #include "analyzer/model/model.h"
-#include "analyzer/outputs/output.h"
 #include "analyzer/model/replay.h"
-
-static const struct sl_option table[] = {
-	{"--label", 0, "LABEL", "of this label alone, as report.json writes it: step_#"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
-	{"--csv", 0, NULL, "as a table for spreadsheets, without what was said of the ranges"},
-	{"--json", 0, NULL, "one JSON object a line, which is what it prints without --csv"},
-	{0},
-};
-enum { LABEL, RUN, CSV, JSON };
-
-struct choice {
-	const char *label, *run;
-	bool csv;
-};
+#include "analyzer/outputs/output.h"
 
 struct printer {
+	const struct sl_entries_how *how;
 	struct sl_json *json;
-	const struct sl_trace *trace;
-	const char *label;
+	uint64_t started_ns; /* Unix time of the run's first process */
+	bool told;	     /* the process of these entries has its line */
+	bool any;
 };
+
+/* The label's text where its entries are asked for, else NULL. */
+static const char *wanted(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
+{
+	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
+
+	label = label ? label : "";
+	return !strcmp(printer->how->label, SL_ENTRIES_ALL) || !strcmp(printer->how->label, label) ? label : NULL;
+}
+
+/* -1: the label has no number, or the range is the process's. */
+static int64_t step_of(const char *label, const struct sl_entry *entry)
+{
+	return strchr(label, '#') && entry->thread ? (int64_t)entry->step : -1;
+}
 
 static int64_t known(uint64_t value)
 {
 	return value == SL_UNKNOWN ? -1 : (int64_t)value;
 }
 
-static void print(void *context, const struct sl_model *model, const struct sl_entry *entry)
+static void print_json(struct printer *printer, const struct sl_model *model, const struct sl_entry *entry, const char *label)
 {
-	const struct printer *printer = context;
-	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
 	const struct sl_thread *thread = sl_defs_thread(model->defs, entry->thread);
 	struct sl_json *j = printer->json;
 
-	if (printer->label && (!label || strcmp(label, printer->label) != 0))
-		return;
 	sl_json_object(j, NULL);
-	sl_json_string(j, "label", label);
-	sl_json_known(j, "step", label && strchr(label, '#') && entry->thread ? (int64_t)entry->step : -1);
+	sl_json_string(j, "label", *label ? label : NULL);
+	sl_json_known(j, "step", step_of(label, entry));
 	sl_json_known(j, "rank", model->header->rank);
 	sl_json_int(j, "pid", model->header->pid);
 	sl_json_known(j, "thread", thread && thread->tid ? thread->tid : -1);
@@ -82,12 +81,10 @@ static const char columns[] =
 	"label,step,rank,pid,begin_ns,end_ns,duration_ns,before_bytes,after_bytes,peak_bytes,held_before_bytes,"
 	"held_after_bytes,held_peak_bytes,allocated_bytes,freed_bytes,blocks_created,blocks_freed";
 
-static void print_row(void *context, const struct sl_model *model, const struct sl_entry *entry)
+static void print_row(const struct sl_model *model, const struct sl_entry *entry, const char *label)
 {
-	const struct printer *printer = context;
-	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
 	const int64_t numbers[] = {
-		label && strchr(label, '#') && entry->thread ? (int64_t)entry->step : -1,
+		step_of(label, entry),
 		model->header->rank,
 		model->header->pid,
 		(int64_t)sl_header_unix(model->header, entry->begin_ns),
@@ -105,12 +102,52 @@ static void print_row(void *context, const struct sl_model *model, const struct 
 		known(entry->gone_blocks),
 	};
 
-	if (printer->label && (!label || strcmp(label, printer->label) != 0))
-		return;
-	sl_door_put(stdout, SL_DOOR_CSV, label ? label : "");
+	sl_door_put(stdout, SL_DOOR_CSV, label);
 	for (size_t i = 0; i < SL_COUNT(numbers); i++)
 		put_number(numbers[i]);
 	fputc('\n', stdout);
+}
+
+static void print_text(struct printer *printer, const struct sl_model *model, const struct sl_entry *entry, const char *label)
+{
+	uint64_t begin = sl_header_unix(model->header, entry->begin_ns);
+	char number[24] = "", start[SL_FORMAT_BYTES], lasted[SL_FORMAT_BYTES] = "open", before[SL_FORMAT_BYTES],
+	     after[SL_FORMAT_BYTES] = "unknown", peak[SL_FORMAT_BYTES];
+	int64_t step = step_of(label, entry);
+
+	if (!printer->told && model->header->rank >= 0)
+		sl_door_print(stdout, "rank %lld\n", (long long)model->header->rank);
+	else if (!printer->told)
+		sl_door_print(stdout, "pid %lld\n", (long long)model->header->pid);
+	if (!printer->told)
+		sl_door_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", "number", "start", "duration", "before", "after",
+			      "peak", "range");
+	printer->told = true;
+	if (step >= 0)
+		snprintf(number, sizeof(number), "%lld", (long long)step);
+	if (entry->end_ns)
+		sl_format_duration(lasted, entry->end_ns - entry->begin_ns);
+	if (entry->end_ns && entry->after != SL_UNKNOWN)
+		sl_format_size(after, entry->after);
+	sl_door_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", number,
+		      sl_format_duration(start, begin > printer->started_ns ? begin - printer->started_ns : 0), lasted,
+		      sl_format_size(before, entry->before), after, sl_format_size(peak, entry->peak), label);
+}
+
+static void print(void *context, const struct sl_model *model, const struct sl_entry *entry)
+{
+	struct printer *printer = context;
+	const char *label = wanted(printer, model, entry);
+
+	if (!label)
+		return;
+	printer->any = true;
+	if (printer->json)
+		print_json(printer, model, entry, label);
+	else if (printer->how->csv)
+		print_row(model, entry, label);
+	else
+		print_text(printer, model, entry, label);
 }
 
 static bool replay(const struct sl_image *image, struct printer *printer)
@@ -127,7 +164,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	if (!trace)
 		return false;
 	model = sl_replay_new(&trace->header, &trace->defs);
-	model->entry = printer->json ? print : print_row;
+	model->entry = print;
 	model->entry_context = printer;
 	sl_replay_folded(model, &trace->folded);
 	order = sl_order_new(trace);
@@ -142,59 +179,50 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	return true;
 }
 
-static bool entries(const struct sl_images *images, const struct choice *choice)
+static bool is_asked(const struct sl_image *image, const struct sl_only *only)
 {
-	struct printer printer = {.json = choice->csv ? NULL : sl_json_new(stdout, SL_JSON_COMPACT), .label = choice->label};
-	bool all = choice->run && !strcmp(choice->run, "all"), any = false;
-	unsigned chosen = 0;
+	return (only->rank < 0 || image->rank == only->rank) && (only->pid < 0 || image->pid == only->pid);
+}
 
-	if (choice->csv)
+static int print_images(const struct sl_images *images, const struct sl_entries_how *how)
+{
+	int chosen = sl_native_choose(images, how->run);
+	struct printer printer = {.how = how, .started_ns = UINT64_MAX};
+	bool read = false;
+
+	if (chosen == -2) {
+		sl_door_print(stderr, "stormlog-analyze: no run %s\n", how->run);
+		return SL_EXIT_USAGE;
+	}
+	for (unsigned i = 0; i < images->run_count; i++)
+		if ((chosen < 0 || i == (unsigned)chosen) && images->runs[i].started_ns < printer.started_ns)
+			printer.started_ns = images->runs[i].started_ns;
+	if (how->csv)
 		sl_door_print(stdout, "%s\n", columns);
-	for (unsigned i = 0; choice->run && i < images->run_count; i++)
-		if (!strcmp(images->runs[i].id, choice->run))
-			chosen = i;
-	for (unsigned i = 0; i < images->image_count; i++)
-		if (all || images->run_of[i] == chosen)
-			any = replay(&images->images[i], &printer) || any;
+	if (how->json)
+		printer.json = sl_json_new(stdout, SL_JSON_COMPACT);
+	for (unsigned i = 0; i < images->image_count; i++) {
+		if ((chosen >= 0 && images->run_of[i] != (unsigned)chosen) || !is_asked(&images->images[i], how->only))
+			continue;
+		printer.told = false;
+		read = replay(&images->images[i], &printer) || read;
+	}
 	if (printer.json)
 		sl_json_close(printer.json);
-	return any;
+	if (read && !printer.any)
+		sl_door_print(stderr,
+			      "stormlog-analyze: no range is called %s; --entries '" SL_ENTRIES_ALL "' lists those of all\n",
+			      how->label);
+	return read ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
-static bool take(void *context, int option, const char *value)
+int sl_entries_print(char **paths, const struct sl_entries_how *how)
 {
-	struct choice *choice = context;
-
-	if (option == CSV)
-		choice->csv = true;
-	else if (option != JSON)
-		*(option == LABEL ? &choice->label : &choice->run) = value;
-	return true;
-}
-
-static int run(int argc, char **argv)
-{
-	struct sl_arguments parsed = {
-		.usage = "entries [options] PATH...",
-		.table = table,
-		.argc = argc,
-		.argv = argv,
-		.about = "Each entry of a range, by NVTX, roctx, stormlog.h or a backward pass, as a line of JSON:\n"
-			 "what was in use before, after and at its peak, what was made and freed.  Of one that\n"
-			 "never closed, which stands last, the end and what was in use after it are unknown."};
 	struct sl_images images = {0};
-	struct choice choice = {0};
-	int status = sl_arguments_parse(&parsed, take, &choice);
+	int status = sl_native_images(&images, paths);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
-	if (status < 0)
-		status = sl_native_images(&images, parsed.paths);
-	if (status < 0)
-		status = entries(&images, &choice) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+		status = print_images(&images, how);
 	sl_images_free(&images);
-	sl_arguments_free(&parsed);
 	return status;
 }
-
-const struct sl_command sl_command_entries = {"entries", "each entry of a range as a line of JSON", run};

@@ -9,6 +9,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/between.h"
+#include "analyzer/commands/entries.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/commands/owned.h"
 #include "analyzer/commands/terminal.h"
@@ -34,15 +35,20 @@ static const struct sl_option table[] = {
 	{"--pid", 0, "N", "one process only"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--sort", 0, "held|made|kept|temporary|lifetime", "of table: by which column (default: held)"},
+	{"--entries", 0, "LABEL",
+	 "of table: instead of owners each entry of a range, as report.json writes its label (step_#; '*': of all ranges): "
+	 "start, duration, and what was in use before, after and at its peak"},
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
 	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total; with --json none)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
 	{"--json", 0, NULL,
-	 "of tree and table: for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted"},
+	 "of tree and table: for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
+	 "object a line"},
+	{"--csv", 0, NULL, "of --entries: as a table for spreadsheets, without what was said of the ranges"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { AT, FROM, TO, BY, RANK, PID, RUN, SORT, DEPTH, MIN, ALL_FRAMES, JSON };
+enum { AT, FROM, TO, BY, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
@@ -53,7 +59,9 @@ struct options {
 	struct sl_when at, span[2]; /* span: --from, --to */
 	struct sl_owned_how how;
 	struct sl_only only;
-	bool table, json;
+	const char *entries; /* the label whose entries are asked for; NULL: owners are */
+	bool table, json, csv;
+	bool owners; /* an option of owners was given */
 	uint64_t min;
 	unsigned depth;
 };
@@ -179,6 +187,7 @@ static bool take(void *context, int option, const char *value)
 	struct options *options = context;
 	long depth;
 
+	options->owners |= option <= BY || option == SORT || option == DEPTH || option == MIN || option == ALL_FRAMES;
 	switch (option) {
 	case AT:
 		return parse_at(options, value);
@@ -196,6 +205,11 @@ static bool take(void *context, int option, const char *value)
 	case RUN:
 		options->pipeline.run = value;
 		return true;
+	case ENTRIES:
+		options->entries = value;
+		return true;
+	case CSV:
+		return options->csv = true;
 	case DEPTH:
 		if (!sl_arguments_number(value, 1, INT_MAX, &depth))
 			return false;
@@ -272,9 +286,22 @@ static bool is_of_verb(const struct options *options, const char *verb)
 	else if (options->how.sort &&
 		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
+	else if (options->entries && (!options->table || options->owners || (options->csv && options->json)))
+		fputs("stormlog-analyze: --entries is of table; --rank, --pid, --run, and --json or --csv go with it\n", stderr);
+	else if (options->csv && !options->entries)
+		fputs("stormlog-analyze: --csv is of table --entries LABEL; export csv writes the events\n", stderr);
 	else
 		return true;
 	return false;
+}
+
+static int print_entries(const struct options *options, const struct sl_arguments *parsed)
+{
+	return sl_entries_print(parsed->paths, &(struct sl_entries_how){.label = options->entries,
+									.run = options->pipeline.run,
+									.only = &options->only,
+									.json = options->json,
+									.csv = options->csv});
 }
 
 static int run(int argc, char **argv)
@@ -295,7 +322,7 @@ static int run(int argc, char **argv)
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
 	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME;
 	if (status < 0)
-		status = print_instant(&options, &parsed, argv[0]);
+		status = options.entries ? print_entries(&options, &parsed) : print_instant(&options, &parsed, argv[0]);
 	sl_arguments_free(&parsed);
 	return status;
 }

@@ -56,7 +56,7 @@ def lines(*arguments: str) -> List[Dict[str, Any]]:
 
 def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dict[str, Any]]:
     """Each entry of a range that has ended: what was in use before, after and at its peak, made and freed."""
-    every = lines("entries", *(["--label", label] if label else []), path or trace_path())
+    every = lines("table", "--entries", label or "*", "--json", path or trace_path())
     return [row for row in every if row["end_ns"] is not None]  # the rest is open
 
 

@@ -89,12 +89,12 @@ class Answers(unittest.TestCase):
         self.assertEqual(subprocess.run([ANALYZE, "pack", "--json", "-o", "-", "four"], cwd=self.root, capture_output=True).returncode, 2)
         self.assertEqual(self.ask("done", "collect", "four")["brought"], 0)
 
-    def test_lines_of_dump_entries_and_convert_are_objects_with_json_or_without(self):
+    def test_lines_of_dump_and_convert_are_objects_with_json_or_without(self):
         telemetry = next((self.root / "four" / "analysis").rglob("*.jsonl"), None)
         if not telemetry:
             subprocess.run([ANALYZE, "-q", "four"], cwd=self.root, check=True)
             telemetry = next((self.root / "four" / "analysis").rglob("*.jsonl"))
-        for words in (["dump", "four"], ["entries", "four"], ["convert", str(telemetry)]):
+        for words in (["dump", "four"], ["convert", str(telemetry)]):
             said = [subprocess.run([ANALYZE, words[0], *more, *words[1:]], cwd=self.root, stdout=subprocess.PIPE, check=True, text=True).stdout for more in ([], ["--json"])]
             self.assertEqual(said[0], said[1])
             self.assertTrue(all(isinstance(json.loads(line), dict) for line in said[1].splitlines()) and said[1])

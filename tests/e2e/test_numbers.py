@@ -237,12 +237,12 @@ class Trained(unittest.TestCase):
     def test_every_entry_of_a_label_can_be_listed(self):
         run, truth = self.train(1200)
         for label in ("step_#", "forward", "again"):
-            done = subprocess.run([e2e.ANALYZE, "entries", "--label", label, run.traces], capture_output=True, check=True)
+            done = subprocess.run([e2e.ANALYZE, "table", "--entries", label, "--json", run.traces], capture_output=True, check=True)
             said = [json.loads(line) for line in done.stdout.splitlines()]
             mine = [entry for entry in truth["entries"] if entry["name"].split("_")[0] == label.split("_")[0]]
             mine = [[e["before"], e["after"], e["peak"]] for e in mine]
             self.assertEqual([[e["before_bytes"], e["after_bytes"], e["peak_bytes"]] for e in said], mine)
-            table = subprocess.run([e2e.ANALYZE, "entries", "--csv", "--label", label, run.traces], capture_output=True, check=True, text=True).stdout
+            table = subprocess.run([e2e.ANALYZE, "table", "--csv", "--entries", label, run.traces], capture_output=True, check=True, text=True).stdout
             rows = list(csv.DictReader(table.splitlines()))
             self.assertEqual([[int(row[name]) for name in ("before_bytes", "after_bytes", "peak_bytes")] for row in rows], mine)
             self.assertEqual([int(row["end_ns"]) - int(row["begin_ns"]) for row in rows], [e["end_ns"] - e["begin_ns"] for e in said])
@@ -252,10 +252,30 @@ class Trained(unittest.TestCase):
                 self.assertEqual([list(row) for row in file.execute("SELECT before_bytes, after_bytes, peak_bytes FROM entries WHERE label = ? "
                                                                     "ORDER BY t1_ns", (label,))], mine)
                 self.assertEqual([row for row in file.execute("SELECT t1_ns, after_bytes FROM entries WHERE label = 'never closed'")], [(None, None)])
-        last, = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "entries", "--label", "never closed", run.traces],
+        last, = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "table", "--entries", "never closed", "--json", run.traces],
                                                              capture_output=True, check=True).stdout.splitlines()]
         self.assertEqual([last["end_ns"], last["after_bytes"], last["held_after_bytes"]], [None] * 3)
         self.assertEqual(last["before_bytes"], truth["live"])
+        said = self.table("--entries", "*", run.traces).stdout.splitlines()
+        self.assertRegex(said[-1], r"^ +\S+ \S+ +open +\S+ \wiB +unknown +\S+ \wiB  never closed$")
+        self.assertEqual(len(said), 2 + len(truth["entries"]) + 1)
+        step = [entry for entry in truth["entries"] if entry["name"] == "step_7"]
+        (line,) = [line for line in said if line.split()[0] == "7" and line.endswith("step_#")]
+        self.assertEqual([float(size.split()[0]) for size in re.findall(r"[\d.]+ MiB", line)],
+                         [float("%.3g" % (step[0][what] / 2 ** 20)) for what in ("before", "after", "peak")])
+
+    def test_entries_of_no_range_and_of_no_verb_are_said(self):
+        run, _ = self.train(40)
+        for words, code, said in ((["table", "--entries", "step"], 0, "no range is called step; --entries '\\*'"), (["tree", "--entries", "step_#"], 2, "is of table"),
+                                  (["table", "--entries", "step_#", "--by", "rank"], 2, "go with it"), (["table", "--csv"], 2, "--csv is of table --entries"),
+                                  (["table", "--entries", "step_#", "--run", "none"], 2, "no run none")):
+            done = subprocess.run([e2e.ANALYZE, *words, run.traces], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), words)
+            self.assertRegex(done.stderr, said)
+        self.assertIn("step_#", self.table("--entries", "step_#", "--pid", str(run.report()["processes"][0]["pid"]), run.traces).stdout)
+
+    def table(self, *words):
+        return subprocess.run([e2e.ANALYZE, "table", *words], capture_output=True, check=True, text=True)
 
     def test_sizes_of_telemetry_are_called_what_they_are(self):
         run, truth = self.train(5)

@@ -79,7 +79,7 @@ class Inside(unittest.TestCase):
 
     def test_every_verb_that_reads_traces(self):
         for verb in ["report", "--json"], ["report", "-o", self.at("out/x")], ["tree"], ["table"], ["flame"], ["timeline"], ["dump"], \
-                ["entries"], ["fit"], ["check", "--max-peak", "1G", "--junit", "j.xml", "--metrics", "m"], ["pack", "-o", "x.stormlog"], \
+                ["table", "--entries", "*"], ["fit"], ["check", "--max-peak", "1G", "--junit", "j.xml", "--metrics", "m"], ["pack", "-o", "x.stormlog"], \
                 ["pack", "--redact", "-o", "y.stormlog"], ["summarize", "-o", "x.summary"], ["merge", "-o", "sink"], \
                 ["monitor", "--duration", "0.1", "-o", "rows"]:
             with self.subTest(verb=verb):

@@ -150,7 +150,7 @@ class Names(unittest.TestCase):
         xml.dom.minidom.parse(os.path.join(self.folder, "j.xml"))
 
     def test_json_shows_no_control_and_no_command_either(self):
-        for verb in ["report", "--json"], ["dump"], ["entries"], ["tree", "--json"], ["table", "--json"], ["export", "ndjson", "-o", "-"], \
+        for verb in ["report", "--json"], ["dump"], ["table", "--entries", "*"], ["table", "--entries", "*", "--json"], ["tree", "--json"], ["table", "--json"], ["export", "ndjson", "-o", "-"], \
                 ["export", "speedscope", "-o", "-"]:
             self.harmless(self.run_it(*verb, self.traces), verb)
 

@@ -30,7 +30,7 @@ class Numbers(unittest.TestCase):
         out = os.path.join(self.folder, "out")
         os.makedirs(out, exist_ok=True)
         for verb in ["report", "-o", out + "/a"], ["report", "--json"], ["tree"], ["tree", "--at", "1e18"], ["table", "--by", "label"], \
-                ["timeline"], ["entries"], ["dump"], ["fit"], ["check", "--max-peak", "1", "--max-growth", "1", "--max-hidden", "1"], \
+                ["timeline"], ["table", "--entries", "*"], ["table", "--entries", "*", "--csv"], ["dump"], ["fit"], ["check", "--max-peak", "1", "--max-growth", "1", "--max-hidden", "1"], \
                 ["summarize", "-o", out + "/s.summary"], ["pack", "--redact", "-o", out + "/p.stormlog"], \
                 *(["export", name, "-o", out + "/x"] for name in
                   "perfetto pprof csv jsonl collapsed speedscope openmetrics pytorch-snapshot sqlite".split()):

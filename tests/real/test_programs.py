@@ -93,7 +93,7 @@ class Programs(unittest.TestCase):
                                                     KERAS_BACKEND="jax", HOME="/tmp") as run:
                 self.assertEqual(run.done.returncode, 0, run.done.stderr.decode()[-2000:])
                 entries = [json.loads(line) for line in subprocess.run(
-                    [real.e2e.ANALYZE, "entries", run.traces], capture_output=True, text=True, check=True).stdout.splitlines()]
+                    [real.e2e.ANALYZE, "table", "--entries", "*", "--json", run.traces], capture_output=True, text=True, check=True).stdout.splitlines()]
                 steps = [entry for entry in entries if entry["label"] == "step_#"]
                 self.assertEqual([entry["step"] for entry in steps], list(range(5)), entries)
                 backward = name in ("lightning", "transformers", "accelerate")
