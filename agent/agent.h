@@ -23,32 +23,34 @@ struct sl_trace_store;
 enum sl_agent_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
 
 struct sl_agent {
-	/* Not 0 while this process records; differs from that of every other process.  A thread whose own
-	   copy is the same is attached to this recording: the one comparison on the path of a call. */
+	/*
+	 * Not 0 while this process records, and different in every process.  A thread whose own copy equals it is attached
+	 * to this recording: the one comparison on the path of a call.
+	 */
 	_Atomic uint64_t generation;
 	_Atomic uint32_t phase;
 	_Atomic uint32_t stacks; /* stacks taken now: those of options.stacks, none while asleep */
 	struct sl_clock clock;
 
-	/* Written now and then; every call reads what is above. */
-	_Alignas(64) _Atomic uint32_t wake;  /* futex of the writer: it has something to do at once */
-	_Atomic uint32_t urgent;	     /* a call failed and the ring may be lost with the node */
-	_Atomic uint32_t flush, flushed;     /* how often a sync was asked for; futex: how often it is done */
-	_Atomic uint32_t finish;	     /* the writer is to write what waits and the footer */
-	_Atomic uint32_t finished;	     /* futex: it has written them */
-	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and its kin, or given up */
-	_Atomic uint64_t writing_since_ns;   /* the writer is in a system call on the file since then; 0: it is not */
-	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
-	_Atomic uint32_t parking;	     /* writer_thread.c, as the next two */
-	uint32_t last_writer;		     /* the one there is or was */
-	void *writer_stack;		     /* NULL: the C library's */
-	_Atomic uint32_t passes;	     /* of the writer over the ring, whole ones */
+	/* Written now and then, while every call reads the members above: so on cache lines of their own. */
+	_Alignas(64) _Atomic uint32_t wake;  /* futex: the writer has something to do at once */
+	_Atomic uint32_t urgent;	     /* a call failed, and the ring may be lost with the node */
+	_Atomic uint32_t flush, flushed;     /* how many syncs were asked for; futex: how many are done */
+	_Atomic uint32_t finish;	     /* the writer is to write what waits, then the footer */
+	_Atomic uint32_t finished;	     /* futex: both are written */
+	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and the others, or given up */
+	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
+	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
+	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */
+	uint32_t last_writer;		     /* the thread that runs, or ran last */
+	void *writer_stack;		     /* NULL: the C library's stack */
+	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
-	_Atomic uint32_t late, late_written; /* how often an event came after the footer; futex: how many of them are in the file */
-	const char *how;		     /* why finish was asked */
-	_Atomic uint32_t status;	     /* 1 + what the process ends with; 0: not known */
-	_Atomic bool no_writer;		     /* no thread could be made, or it is the last and ends the process */
+	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */
+	const char *how;		     /* why the recording was told to finish */
+	_Atomic uint32_t status;	     /* 1 + the process's exit status; 0: not known */
+	_Atomic bool no_writer;		     /* no thread could be made, or the writer is the last thread and ends the process */
 	struct sl_options options;
 	struct sl_process_identity process;
 	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */
@@ -62,13 +64,13 @@ struct sl_agent_thread {
 	uint64_t generation; /* generation of the recording that `ring` belongs to */
 	struct sl_producer *ring;
 	struct sl_frame *top;	/* innermost open call */
-	uint64_t open_seq;	/* slot number of the last outermost call */
-	bool writer;		/* the writer's thread, where it is the last and the process ends on it */
+	uint64_t open_seq;	/* slot number of the last call that was not nested */
+	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
 	uint32_t refused;	/* calls not recorded for that, one after the other */
 	uint64_t refused_at;	/* the thread's next slot number meanwhile */
-	uintptr_t inside_at;	/* the stack frame in which that began, and the return address there: a signal handler */
+	uintptr_t inside_at;	/* the stack frame in which that began, and its return address: a signal handler */
 	uintptr_t inside_check; /* may leave it by longjmp */
 };
 
@@ -91,13 +93,13 @@ static inline void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t f
 static inline void sl_agent_end(struct sl_agent_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	if (SL_LIKELY(thread->inside)) /* it was taken for unwound (sl_unwound_inside) */
+	if (SL_LIKELY(thread->inside)) /* the work was taken for unwound (sl_unwound_inside) */
 		thread->inside--;
 }
 
 /*
- * Around questions to the driver and the walk of a stack: hooked calls meanwhile are the agent's own, and errno stays the
- * program's.  What a call does without them a signal handler's call may interrupt.
+ * Put around questions to the driver and the walk of a stack: hooked calls in between are the agent's own, and errno stays
+ * the program's.  What a call does outside of these two a signal handler's call may interrupt.
  */
 static inline __attribute__((always_inline)) int sl_agent_work_begin(void)
 {
@@ -121,16 +123,19 @@ static inline bool sl_agent_attached(void)
 	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_agent_attach();
 }
 
-/* The writer is to work again where it is parked; in file/writer_thread.c, a call upwards too.  Any thread. */
+/* Have the writer work again where it is parked.  In file/writer_thread.c, a call upwards too.  Any thread. */
 void sl_agent_unpark(void);
 
-/* The process ends, with that status, where nothing of the program runs: the recording ends too.  In preload.c, a call upwards. */
+/*
+ * The process ends with that status and nothing of the program runs any more: end the recording too.  In preload.c, a call
+ * upwards.
+ */
 void sl_agent_left(int status);
 
-/* CLOCK_MONOTONIC in nanoseconds (clock.h), of what has been done so far. */
+/* CLOCK_MONOTONIC in nanoseconds (clock.h), for work that has been done by now. */
 uint64_t sl_agent_now(void);
 
-/* The recording in 32 bits, never 0: it stands beside ids that are kept, which another recording does not know. */
+/* The recording as 32 bits, never 0.  It stands beside ids that are kept, so that ids of another recording are not used. */
 static inline uint32_t sl_agent_tag(void)
 {
 	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);

@@ -14,27 +14,27 @@
 /* What a row says of its call: inputs before it, outputs too after success.  Zero: unknown. */
 struct sl_fields {
 	uint64_t addr, size, stream, context, object, extra, extra2;
-	uint16_t kind, flags;	 /* enum sl_kind, enum sl_flag; each read as it was written: common/slot.h */
+	uint16_t kind, flags;	 /* enum sl_kind, enum sl_flag: decoded with the same width as they were encoded (common/slot.h) */
 	int16_t device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
 	uint16_t api;		 /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
 	void *const *more;	 /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */
 };
 
 /*
- * On the wrapper's stack; its address tells calls that were left by longjmp.  It may be the program's memory again by the
- * time it is looked at: what is read of it is checked, and nobody but its own call writes to it.
+ * Lives on the wrapper's stack; its address shows which calls were left by longjmp.  By the time it is looked at the memory
+ * may be the program's again: whatever is read is checked, and only the frame's own call writes to it.
  */
 struct sl_frame {
 	struct sl_frame *outer;
-	struct sl_frame *owner; /* the event this call is part of; NULL: it is one of its own */
+	struct sl_frame *owner; /* the event that this call is part of; NULL: it is an event of its own */
 	uintptr_t check, slot_check;
-	struct sl_slot *slot, *second; /* NULL: part of another event, lost for want of room, or not recorded */
+	struct sl_slot *slot, *second; /* NULL: the call is part of another event, was lost for want of room, or is not recorded */
 	uint64_t seq, begin_ns;
 	uint16_t api;
 	uint8_t class;
-	bool inject;	     /* the application's call is to fail */
-	bool refuse;	     /* this call is not made, its result is out of memory */
-	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked; of other calls nothing */
+	bool inject;		     /* the application's call is to fail */
+	bool refuse;		     /* this call is not made, its result is out of memory */
+	uint64_t free_bytes;	     /* free memory of the device before code was loaded or a context made; 0: not asked */
 	struct sl_limit_claim claim; /* while sl_limit_active */
 };
 

@@ -37,7 +37,7 @@ static void *find_in_vdso(void)
 	return dynamic && sl_elf_read(&object, base, (const void *)(base + dynamic)) ? sl_elf_find(&object, &name) : NULL;
 }
 
-/* The kernel's clock and not the C library's, which a program may replace (libfaketime): then half of our stamps would be faked. */
+/* The kernel's clock and not the C library's, which a program may replace (libfaketime): half of our stamps would be faked. */
 uint64_t sl_clock_system(void)
 {
 	static int (*_Atomic kernel)(clockid_t, struct timespec *);
@@ -57,12 +57,12 @@ uint64_t sl_clock_system(void)
 
 #include <cpuid.h>
 
-#define STEP_NS	   100000000ull	 /* between two looks at the system's clock */
-#define ASK_NS	   1000000000ull /* between two questions to the kernel */
+#define STEP_NS	   100000000ull	 /* between two readings of the system's clock */
+#define ASK_NS	   1000000000ull /* between two questions which clock the kernel uses */
 #define HORIZON_NS 1000000000ll	 /* the line catches up with the clock within this time */
-#define APART_NS   1000000ll	 /* a larger step than a clock is ever slewed: the counter itself was changed */
+#define APART_NS   1000000ll	 /* a larger step than a clock is ever slewed by: the counter itself was changed */
 #define LOOKS	   8
-#define LOOK_TICKS 1000	      /* a look that took longer was interrupted */
+#define LOOK_TICKS 1000	      /* a reading that took longer was interrupted */
 #define BACK	   (1u << 20) /* the base lies so far back that no reading of any thread comes before it */
 #define INVARIANT  (1u << 8)  /* CPUID 80000007, edx */
 
@@ -77,7 +77,10 @@ static bool counter_keeps_time(void)
 	       source[0] == 't' && source[1] == 's' && source[2] == 'c';
 }
 
-/* One instant by both; the line begins ahead of the clock rather than behind, so that no time comes twice. */
+/*
+ * Reads counter and clock at one instant.  The line begins ahead of the clock rather than behind, so that no time is given
+ * twice.
+ */
 static bool look(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = LOOK_TICKS;
@@ -99,14 +102,15 @@ static void write_line(struct sl_clock *clock, uint64_t ticks, uint64_t ns, uint
 	uint64_t turn = atomic_load(&clock->turn) + 1;
 	struct sl_clock_line *line = &clock->line[turn % 2];
 
-	atomic_thread_fence(memory_order_release); /* whoever still reads the old line sees by `turn` that it is no longer in use */
+	atomic_thread_fence(
+		memory_order_release); /* a thread that still reads the old line sees by `turn` that it is no longer in use */
 	atomic_store_explicit(&line->base_ticks, ticks - BACK, memory_order_relaxed);
 	atomic_store_explicit(&line->base_ns, ns - (uint64_t)((unsigned __int128)BACK * rate >> 32), memory_order_relaxed);
 	atomic_store_explicit(&line->rate, rate, memory_order_relaxed);
 	atomic_store_explicit(&clock->turn, turn, memory_order_release);
 }
 
-/* How far the line is behind the clock; false: further than the line could have been led. */
+/* How far the line is behind the clock; false: further than the line can have been led. */
 static bool is_near(const struct sl_clock_line *line, uint64_t ticks, uint64_t ns, int64_t *lacks_ns)
 {
 	*lacks_ns = atomic_load(&line->rate) ? (int64_t)(ns - sl_clock_at(line, sl_clock_past(line, ticks))) : 0;
@@ -135,7 +139,7 @@ void sl_clock_follow(struct sl_clock *clock)
 		return;
 	}
 	rate = (uint64_t)(((unsigned __int128)(ns - last_ns) << 32) / (ticks - last_ticks));
-	if (sl_clock_past(line, ticks) >= SL_CLOCK_REACH) /* all have the system's clock by now */
+	if (sl_clock_past(line, ticks) >= SL_CLOCK_REACH) /* by now all threads have the system's clock */
 		lacks_ns = 0;
 	rate += (uint64_t)((int64_t)(rate >> 16) * lacks_ns / (HORIZON_NS >> 16));
 	write_line(clock, ticks, ns - (uint64_t)lacks_ns, rate);

@@ -18,8 +18,10 @@
 
 #include "common/base.h"
 
-/* Ticks, some seconds.  A reading further from the line's beginning, or before it, is not trusted: the writer has not kept the line
-   up to date. */
+/*
+ * Ticks, some seconds' worth.  A reading further than this from the line's beginning, or before it, is not trusted: the
+ * writer has not kept the line up to date.
+ */
 #define SL_CLOCK_REACH (1ull << 34)
 
 struct sl_clock_line {
@@ -27,14 +29,14 @@ struct sl_clock_line {
 	_Atomic uint64_t base_ticks, base_ns;
 };
 
-/* Part of the pages that a forked child finds empty. */
+/* Lies in the pages that a forked child finds empty. */
 struct sl_clock {
-	_Atomic uint64_t turn; /* the line in use is line[turn % 2]; the other one is written meanwhile: nobody waits */
+	_Atomic uint64_t turn; /* the line in use is line[turn % 2]; the other one is written meanwhile, so nobody waits */
 	struct sl_clock_line line[2];
 
-	/* The writer's alone. */
+	/* Used by the writer alone. */
 	uint64_t seen_ticks, seen_ns;
-	uint64_t asked_ns; /* when the kernel was asked whether it keeps time by the counter */
+	uint64_t asked_ns; /* when the kernel was last asked whether it keeps time by the counter */
 	bool refused;
 };
 
@@ -50,7 +52,7 @@ static inline uint64_t sl_clock_ticks(void)
 	return __builtin_ia32_rdtsc();
 }
 
-/* Waits for the instructions before it; without that the processor may read the counter earlier. */
+/* Waits for the instructions before it; otherwise the processor may read the counter earlier. */
 static inline uint64_t sl_clock_ticks_after(void)
 {
 	__asm__ volatile("lfence" : : : "memory");
@@ -68,7 +70,7 @@ static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t pa
 	       (uint64_t)((unsigned __int128)past * atomic_load_explicit(&line->rate, memory_order_relaxed) >> 32);
 }
 
-/* after: not before what precedes it in the program is done; false: not after what follows. */
+/* after: the stamp is not taken before what precedes it in the program is done; false: not after what follows. */
 static inline uint64_t sl_clock_stamp(const struct sl_clock *clock, bool after)
 {
 	for (;;) {
@@ -94,13 +96,13 @@ static inline uint64_t sl_clock_stamp(const struct sl_clock *clock, bool after)
 
 #endif
 
-/* The beginning of what follows: not after it. */
+/* A stamp for the beginning of what follows: not later than that. */
 static inline uint64_t sl_clock_before(const struct sl_clock *clock)
 {
 	return sl_clock_stamp(clock, false);
 }
 
-/* The end of what precedes: not before it. */
+/* A stamp for the end of what precedes: not earlier than that. */
 static inline uint64_t sl_clock_after(const struct sl_clock *clock)
 {
 	return sl_clock_stamp(clock, true);

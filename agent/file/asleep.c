@@ -16,29 +16,32 @@
 #include "common/block.h"
 #include "common/pack.h"
 
-#define KEPT_MAX    (1u << 18) /* then it writes */
+#define KEPT_MAX    (1u << 18) /* when so much is kept, the writer writes */
 #define BATCH_MAX   (1u << 16)
-#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* all of a batch may stay */
+#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* room for one batch whose events may all be kept */
 #define TABLE_SLOTS (2 * KEPT_MAX)
-#define WRITE_NS    (600 * SL_NS_PER_S) /* what a kill can take */
+#define WRITE_NS    (600 * SL_NS_PER_S) /* how much detail a kill can cost */
 #define NOBODY	    UINT32_MAX
 
 struct kept {
 	struct sl_event event;
 	uint64_t number; /* of its slot, or less; ascending within a thread */
-	uint32_t thread; /* 0: free, and then `number` is the next free one */
+	uint32_t thread; /* 0: this entry is free, and `number` is the next free one */
 };
 
-/* Address spaces: handles of one are no addresses of another. */
+/* Address spaces: a handle of one is no address of another. */
 enum space { SPACE_POINTERS, SPACE_REGISTERED, SPACE_BLOCKS };
 
 static struct {
 	struct kept *batch, *kept;
 	struct sl_sort_key *keys; /* twice KEPT_MAX */
-	uint32_t *table;	  /* by address: 1 + index into kept of the allocation that lives there */
+	uint32_t *table;	  /* by address: 1 + index into kept of the live allocation there */
 } pages;
 
-/* The context that a thread was last seen in: pinned memory belongs to it (analyzer/model/blocks.c), and the call may only be counted. */
+/*
+ * The context that a thread used last: pinned memory belongs to it (analyzer/model/blocks.c), but the call that set it may
+ * only be counted.
+ */
 #define THREADS 4096
 static struct {
 	uint32_t thread;
@@ -167,7 +170,7 @@ static uint64_t key_at(uint32_t slot)
 	return key_of(event, space_of(event));
 }
 
-/* Where the key is, or would be. */
+/* Where the key is, or where it would be inserted. */
 static uint32_t slot_of(uint64_t key)
 {
 	uint32_t slot = home_of(key);
@@ -177,7 +180,7 @@ static uint32_t slot_of(uint64_t key)
 	return slot;
 }
 
-/* What comes behind it in its chain moves up. */
+/* Moves up the entries behind it in its chain. */
 static void empty_slot(uint32_t hole)
 {
 	for (uint32_t at = (hole + 1) & (TABLE_SLOTS - 1); pages.table[at]; at = (at + 1) & (TABLE_SLOTS - 1)) {
@@ -191,7 +194,7 @@ static void empty_slot(uint32_t hole)
 	pages.table[hole] = 0;
 }
 
-/* Its index. */
+/* Returns the index of the new entry. */
 static uint32_t keep(const struct kept *what)
 {
 	uint32_t at = free_first;
@@ -250,7 +253,8 @@ static enum fate fate_of(const struct sl_event *event)
 	case SL_VERB_NAME:
 		return FATE_COUNT;
 	case SL_VERB_GRAPH_LAUNCH:
-		return has_nodes || was_awake ? FATE_KEEP : FATE_COUNT; /* only allocation nodes make it matter */
+		return has_nodes || was_awake ? FATE_KEEP
+					      : FATE_COUNT; /* the events matter only where a graph has allocation nodes */
 	case SL_VERB_ALLOC:
 		if (event->result || !is_plain(event, false))
 			return FATE_KEEP;
@@ -283,7 +287,7 @@ static void note_context(struct kept *what)
 	}
 }
 
-/* An allocation of memory at an address where one lives already: its end was not seen, or is seen later.  Both are kept. */
+/* An allocation at an address where one lives already: the end of that one was not seen, or is seen later.  Both are kept. */
 static void begins(const struct kept *what)
 {
 	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = keep(what);
@@ -301,7 +305,7 @@ static void ends(const struct kept *what)
 
 	counts.ended++;
 	if (!pages.table[slot] || made->time_ns > what->event.time_ns) {
-		keep(what); /* it was made before, or its allocation is still to come */
+		keep(what); /* the block was made before, or its allocation is still to come */
 		return;
 	}
 	counts.ended_bytes += made->bytes;
@@ -336,7 +340,7 @@ static void apply(struct kept *what)
 	if (event->kind == SL_KIND_block)
 		sl_asleep_count_block(&counts, event);
 	if (atomic_load(&rouse))
-		fate = FATE_KEEP; /* what lived then is not to go before it is written */
+		fate = FATE_KEEP; /* the blocks that lived then must not go before it is written */
 	switch (fate) {
 	case FATE_COUNT:
 		sl_asleep_count_call(&counts, event);
@@ -405,7 +409,7 @@ bool sl_asleep_is_due(uint64_t now_ns)
 	return kept_count > KEPT_ENOUGH || (kept_count && now_ns - written_ns > WRITE_NS);
 }
 
-/* The stack of what has none, so that every reader shows it as one row. */
+/* Gives events without a stack one stack of their own, so that every reader shows them as one row. */
 static bool define_stack(void)
 {
 	uint8_t map[256];
@@ -429,7 +433,7 @@ static bool define_stack(void)
 	return !pack.failed && sl_define_publish(map, pack.used);
 }
 
-/* Blocks of a thread each, in slot order. */
+/* One block of events for each thread, in slot order. */
 static bool write_kept(uint32_t count, struct sl_event *events, sl_asleep_write *write)
 {
 	for (uint32_t at = 0, used; at < count; at += used) {
@@ -478,7 +482,7 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 	atomic_fetch_add(&file->asleep_written, 1);
 	forget();
 	sl_asleep_counts_clear(&counts);
-	since_ns = settled_ns; /* what came after it is all written */
+	since_ns = settled_ns; /* everything that came after it is written */
 	written_ns = now_ns;
 	if (wake) {
 		was_awake = true;

@@ -24,7 +24,7 @@ void sl_asleep_count_call(struct sl_asleep_counts *counts, const struct sl_event
 		counts->api[api].bytes += event->bytes;
 }
 
-/* NULL: one too many. */
+/* NULL: there is no row left. */
 static void *row_of(struct sl_asleep_counts *counts, const struct sl_event *event)
 {
 	int64_t device = sl_event_kinds[event->kind].on_host ? -1 : event->device;

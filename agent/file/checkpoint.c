@@ -37,7 +37,7 @@ void sl_checkpoint_count(struct sl_checkpoint *checkpoint, const struct sl_event
 	sl_checkpoint_raise(&totals->peak_reserved, event->extra2);
 }
 
-/* The items of an array of rows, one row at a time. */
+/* Gives the items of an array of rows, one row at a time. */
 static uint64_t row_number(struct sl_unpack *at)
 {
 	struct sl_unpacked value;
@@ -76,8 +76,8 @@ void sl_checkpoint_take(struct sl_checkpoint *checkpoint, struct sl_unpack map)
 }
 
 /*
- * Threads that a reader of the ring may meet, each once, and that have events in the files up to here.  Of one that has ended
- * and left the ring nothing is to be said: of those there are ever more.
+ * Lists each thread that a reader of the ring may meet and that has events in the files up to here.  Threads that have
+ * ended and left the ring are not listed: there are ever more of them.
  */
 static unsigned threads_in_ring(const struct sl_checkpoint *checkpoint, uint32_t threads[SL_SEGMENT_MAX])
 {

@@ -12,7 +12,7 @@
 #include "common/pack.h"
 #include "common/unpack.h"
 
-#define SL_CHECKPOINT_DEVICES 64 /* with block events; further ones share the last row */
+#define SL_CHECKPOINT_DEVICES 64 /* devices with block events; further ones share the last row */
 
 struct sl_checkpoint {
 	struct sl_checkpoint_totals {
@@ -22,7 +22,7 @@ struct sl_checkpoint {
 	unsigned devices;
 	uint64_t until_ns; /* time of the last event that may have been left out */
 	uint64_t log_next;
-	uint64_t *thread_next; /* by thread; whoever folds maps it */
+	uint64_t *thread_next; /* by thread; mapped by the caller that folds */
 	uint32_t threads;
 };
 
@@ -31,13 +31,13 @@ static inline void sl_checkpoint_raise(uint64_t *known, uint64_t value)
 	*known = value > *known ? value : *known;
 }
 
-/* The event is left out (sign 1); it is not, after all (-1). */
+/* Counts the event as left out (sign 1), or as not left out after all (-1). */
 void sl_checkpoint_count(struct sl_checkpoint *checkpoint, const struct sl_event *event, unsigned verb, int sign);
 
-/* What the map of an earlier fold says counts on. */
+/* Continues counting from the map of an earlier fold. */
 void sl_checkpoint_take(struct sl_checkpoint *checkpoint, struct sl_unpack map);
 
-/* The map, of files up to `through`, with those of the peaks that lie before until_ns. */
+/* Writes the map, for files up to `through`, with the peaks that lie before until_ns. */
 void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *pack, unsigned through, const struct sl_peak *peak,
 			unsigned peaks);
 

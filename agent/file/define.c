@@ -18,14 +18,14 @@ static _Atomic uint64_t *word_at(struct sl_ring *ring, unsigned index, size_t of
 	return (_Atomic uint64_t *)(sl_ring_segment_bytes(ring, index) + offset);
 }
 
-/* We closed segment `index` at `offset`; the log goes on in a fresh one. */
+/* This thread has closed segment `index` at `offset`; the log goes on in a fresh one. */
 static bool continue_log(struct sl_ring *ring, unsigned index, size_t offset)
 {
 	uint64_t position = ring->file->segment[index].first + offset + 8;
 	int fresh = sl_ring_claim(ring, SL_SEGMENT_DEFS, 0, 0, position);
 
 	if (fresh < 0) {
-		atomic_store(word_at(ring, index, offset), 0); /* the next one tries again */
+		atomic_store(word_at(ring, index, offset), 0); /* the next thread tries again */
 		return false;
 	}
 	atomic_store(&ring->defs_hint, 0);
@@ -41,7 +41,7 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 
 	for (;;) {
 		_Atomic uint64_t *word = word_at(ring, index, at);
-		bool fits = at + size + 8 <= SL_SEGMENT_BYTES; /* the end mark always has room */
+		bool fits = at + size + 8 <= SL_SEGMENT_BYTES; /* there is always room for the end mark */
 		uint64_t found = 0;
 
 		if (atomic_compare_exchange_strong(word, &found,
@@ -59,8 +59,10 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 			at += SL_DEF_SIZE(found >> 8);
 			continue;
 		}
-		/* The thread that closed the segment is about to name the next; it may be the one that our
-		   signal handler interrupted, so do not wait for ever. */
+		/*
+		 * The thread that closed the segment is about to name the next one.  It may be the thread that our signal
+		 * handler interrupted, so the wait is bounded.
+		 */
 		while (atomic_load(&ring->defs) == index)
 			if (++spins > SPINS_MAX)
 				return false;

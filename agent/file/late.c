@@ -7,7 +7,7 @@
 #include "agent/file/writer.h"
 
 #define LOOK_NS 100000000ull
-#define WAIT_NS 2000000000ull /* wait for the disk as at the end, and not again before something was written */
+#define WAIT_NS 2000000000ull /* waits for the disk as long as at the end, then not again until something was written */
 
 static void wait_for_writer(void)
 {
@@ -35,7 +35,7 @@ void sl_late_write(void)
 	if (atomic_load(&sl_agent->finished) != 1 || sl_agent->store->plain || atomic_load(&sl_agent->stalled))
 		return;
 	if (!sl_agent->store->ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
-		return; /* it is safe where it is */
+		return; /* the event is safe where it is */
 	if (sl_thread.writer)
 		drain_as_writer();
 	else
@@ -46,7 +46,7 @@ bool sl_late_serve(bool (*enough)(void))
 {
 	struct sl_agent *agent = sl_agent;
 
-	/* Not `finish`: a program that goes on and ends at once may have set it again before this thread looks. */
+	/* Does not read `finish`: a program that goes on and ends at once may have set it again before this thread looks. */
 	while (atomic_load(&agent->finished) && !enough()) {
 		uint32_t wake = atomic_load(&agent->wake), wanted = atomic_load(&agent->late);
 

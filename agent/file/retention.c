@@ -34,29 +34,29 @@
 #include "common/now.h"
 
 #define FILES		8  /* that STORMLOG_KEEP is divided into */
-#define SOURCES_MAX	64 /* of one fold */
+#define SOURCES_MAX	64 /* most files of one fold */
 #define FILE_BYTES_MIN	(64u << 10)
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
 #define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
-#define WORK_MAX_NS	200000000ull /* of the ring's cap at 2 million events a second */
+#define WORK_MAX_NS	200000000ull /* longest work at a stretch: part of what the ring's cap holds at 2 million events a second */
 
 static struct fold {
 	bool active;
-	unsigned tried; /* with this file as the newest: not again until there is another */
+	unsigned tried; /* the newest file when a fold was last in vain: not tried again before there is a newer one */
 	unsigned through;
-	unsigned pass, source, sources; /* source 0 is file 1, the last the file `through` */
+	unsigned pass, source, sources; /* source 0 is file 1, the last source is the file `through` */
 	int in, out;			/* in -1: somebody removed that file */
 	uint64_t at, size;		/* of `in` */
 	uint64_t in_device, in_inode, out_at, out_device, out_inode;
 	uint32_t frame;		      /* number of the frame at `at` */
-	uint8_t *needed[SOURCES_MAX]; /* by source and frame: it has what stays; of its pages few are touched */
+	uint8_t *needed[SOURCES_MAX]; /* by source and frame: whether anything of it stays; few of its pages are touched */
 	size_t needed_bytes[SOURCES_MAX];
 
 	struct sl_last_table table;
 	struct sl_peak peak[SL_PEAKS_MAX];
 	struct sl_last_table at_peak[SL_PEAKS_MAX];
 	unsigned peaks;
-	struct sl_checkpoint left; /* of what is left out */
+	struct sl_checkpoint left; /* events that are left out */
 
 	/* a block of the new file 1, filled from one or more blocks of a thread; room for two */
 	struct sl_event *pending;
@@ -65,11 +65,11 @@ static struct fold {
 
 	struct thinned {
 		int64_t device;
-		uint64_t ns, peak; /* of the last sample that was kept; 0: none was */
+		uint64_t ns, peak; /* time of the last sample that was kept; 0: none was */
 	} thinned[SL_CHECKPOINT_DEVICES];
 
 	void *decompressor;
-	uint8_t *packed, *content, *made; /* as read, decompressed, to be written */
+	uint8_t *packed, *content, *made; /* a frame as read, decompressed, and to be written */
 } fold;
 
 void sl_retention_prepare(void)
@@ -78,7 +78,7 @@ void sl_retention_prepare(void)
 		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	}
-	/* Its pages are not unmapped: the fork may have come between that and the note of it. */
+	/* Forgotten without munmap: the fork may have come between the unmapping and the note of it. */
 	fold.table = (struct sl_last_table){0};
 	memset(fold.at_peak, 0, sizeof(fold.at_peak));
 	sl_peaks_prepare();
@@ -95,7 +95,7 @@ uint64_t sl_retention_file_bytes(uint64_t keep)
 	return keep / FILES < FILE_BYTES_MIN ? FILE_BYTES_MIN : keep / FILES;
 }
 
-/* No event that is still to be read in the first pass over this file is older. */
+/* No event that the first pass has still to read from this file is older. */
 static uint64_t oldest_to_come(void)
 {
 	struct sl_frame_index index;
@@ -268,7 +268,7 @@ static void need_those_of(const struct sl_last_table *table)
 	}
 }
 
-/* After the first pass: the frames of the events that count. */
+/* After the first pass: marks the frames of the events that count. */
 static void note_needed(void)
 {
 	need_those_of(&fold.table);
@@ -276,7 +276,7 @@ static void note_needed(void)
 		need_those_of(&fold.at_peak[i]);
 }
 
-/* One sample a minute and device, and each that is a new high. */
+/* Keeps one sample a minute and device, and each that is a new high. */
 static bool sample_stays(struct sl_unpack map)
 {
 	uint64_t ns = 0, bytes = 0, total, free_bytes, device = UINT64_MAX;
@@ -303,7 +303,7 @@ static bool fold_maps(struct sl_trace_store *store, struct sl_frame_index index,
 
 	if (fold.pass == 1)
 		return true;
-	/* Events may name what is defined here: never behind them.  First, since both are made in the same buffer. */
+	/* Definitions go before the events that name them, and first because both are made in the same buffer. */
 	if (!flush_pending(store, fold.pending_count))
 		return false;
 	sl_checkpoint_raise(&fold.left.log_next, index.next);
@@ -363,7 +363,7 @@ void sl_retention_stop(struct sl_trace_store *store)
 	sl_file_remove(path);
 }
 
-/* Its descriptor, high up; -1 and size 0: it is not there. */
+/* Opens the file with a high descriptor number; -1 and size 0: it is not there. */
 static int open_file(const struct sl_trace_store *store, unsigned number, uint64_t *size)
 {
 	char path[SL_STORE_PATH];
@@ -386,14 +386,14 @@ static unsigned file_of(unsigned source)
 	return source ? fold.through - (fold.sources - 1 - source) : 1;
 }
 
-/* A file that somebody removed has nothing to fold: the limit holds for the others. */
+/* A file that somebody removed has nothing to fold; the limit holds for the others. */
 static bool open_source(struct sl_trace_store *store, unsigned source)
 {
 	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 	fold.in = open_file(store, file_of(source), &fold.size);
 	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
-	/* Gone since the first pass: what stays of it cannot be copied.  The next fold knows from its beginning. */
+	/* The file went after the first pass, so what stays of it cannot be copied.  The next fold knows from its beginning. */
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
@@ -426,9 +426,9 @@ static bool have_buffers(void)
 }
 
 /*
- * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
- * it waits until the rest is as large, so that its work stays in proportion.  How many files it then takes.
- * The file closed last is left: right after the cut, the one begun then has nothing yet of the last minutes.
+ * How many files the next fold takes.  A fold needs room for a second file 1.  Where file 1 is most of the limit already,
+ * because calls are never folded, a fold waits until the rest is as large, so that its work stays in proportion.  The file
+ * closed last is not folded: right after the cut the new one has nothing yet of the last minutes.
  */
 static unsigned due(const struct sl_trace_store *store, uint64_t keep)
 {
@@ -486,14 +486,14 @@ static bool fold_frame(struct sl_trace_store *store, const struct sl_frame_index
 		return fold_block(store, index, size);
 	case SL_FRAME_DEFS:
 		return fold_maps(store, *index, size);
-	case SL_FRAME_HEADER: /* one, that of file 1 where it is there */
+	case SL_FRAME_HEADER: /* one source less: file 1 is not there before the first fold */
 		return fold.out_at || put(store, *index, fold.content, size);
 	default:
 		return put(store, *index, fold.content, size);
 	}
 }
 
-/* One frame of the source.  False: it is not as we wrote it, or the disk refuses. */
+/* Copies one frame of the source.  False: it is not as we wrote it, or the disk refuses. */
 static bool step(struct sl_trace_store *store)
 {
 	struct sl_frame_index index;
@@ -510,7 +510,7 @@ static bool step(struct sl_trace_store *store)
 	return true;
 }
 
-/* Bytes of the files that are not folded yet.  One that was removed counts 0. */
+/* Bytes of the files that are not folded yet.  A file that was removed counts 0. */
 static uint64_t bytes_behind(const struct sl_trace_store *store)
 {
 	uint64_t all = 0, size;
@@ -525,7 +525,7 @@ static uint64_t bytes_behind(const struct sl_trace_store *store)
 	return all;
 }
 
-/* The new file 1 is whole: from the rename on a reader takes it and passes over the folded file. */
+/* The new file 1 is whole.  From the rename on a reader takes it and passes over the folded files. */
 static bool finish(struct sl_trace_store *store)
 {
 	char made[SL_STORE_PATH], path[SL_STORE_PATH];
@@ -550,7 +550,7 @@ static bool finish(struct sl_trace_store *store)
 	return true;
 }
 
-/* On to the next file, or pass, or the end. */
+/* Goes on to the next file, the next pass, or the end. */
 static bool turn(struct sl_trace_store *store)
 {
 	if (fold.source + 1 < fold.sources)

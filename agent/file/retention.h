@@ -19,16 +19,19 @@
 
 #include "agent/file/store.h"
 
-/* Forget a parent's fold. */
+/* After fork: forget a parent's fold. */
 void sl_retention_prepare(void);
 
 /* The size at which the writer goes on in a new file; UINT64_MAX: never. */
 uint64_t sl_retention_file_bytes(uint64_t keep);
 
-/* Begin a fold where one is due, and work at it for about budget_ns of processor time, or longer where the files exceed keep.  True: there is more to do. */
+/*
+ * Begins a fold where one is due, and works at it for about budget_ns of processor time, or longer where the files exceed
+ * keep.  True: there is more to do.
+ */
 bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t budget_ns);
 
-/* Give up the fold that is under way; the files are as before it. */
+/* Gives up the fold that is under way; the files are as before it. */
 void sl_retention_stop(struct sl_trace_store *store);
 
 #endif

@@ -17,7 +17,7 @@ static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
 	return &table->slot[i];
 }
 
-/* No later event can make it stay. */
+/* No later event can make it stay: it can be forgotten. */
 static bool is_over(const struct sl_last_table *table, const struct sl_last *last, uint64_t oldest_ns)
 {
 	if (sl_last_counts(table, last))
@@ -25,7 +25,7 @@ static bool is_over(const struct sl_last_table *table, const struct sl_last *las
 	return table->until_ns && last->next ? oldest_ns > table->until_ns : last->when >> 1 < oldest_ns;
 }
 
-/* Into a table of `slots`, all but what is over when older events than oldest_ns can not come. */
+/* Copies into a table of `slots` all entries but those that are over when no event older than oldest_ns can come. */
 static bool copy(struct sl_last_table *into, const struct sl_last_table *table, uint64_t slots, uint64_t oldest_ns)
 {
 	*into = (struct sl_last_table){

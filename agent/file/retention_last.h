@@ -13,8 +13,8 @@
 struct sl_last {
 	uint64_t address; /* 0: empty */
 	uint64_t when;	  /* time_ns << 1 | it is an allocation; 0: none until the instant */
-	uint64_t next;	  /* the same of the first one after the instant; 0: none */
-	uint32_t frame;	  /* that `when` lies in */
+	uint64_t next;	  /* the first one after the instant, in the same form; 0: none */
+	uint32_t frame;	  /* frame that `when` lies in */
 	uint32_t next_frame;
 	int32_t balance; /* allocations less frees of the address */
 };
@@ -30,22 +30,22 @@ static inline bool sl_last_full(const struct sl_last_table *table)
 	return !table->slot || table->count * 4 >= table->mask * 3;
 }
 
-/* Make room: events to come are at oldest_ns or later.  False: no memory. */
+/* Makes room: events to come are at oldest_ns or later.  False: no memory. */
 bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
 
-/* The table is not full.  Of events of one instant the one noted last counts. */
+/* Notes an event; the table is not full.  Of events at one instant the one noted last counts. */
 void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
 
 /*
- * Must the address stay in the folded file?  Yes for an allocation that no event frees, or none until the instant, and, at the end, for a free
- * whose allocation follows in a later file because its thread was inside a call when the file was cut.
+ * True: the address stays in the folded file.  An allocation stays that no event frees, or none until the instant.  At the
+ * end so does a free whose allocation follows in a later file, because its thread was inside a call when the file was cut.
  */
 static inline bool sl_last_counts(const struct sl_last_table *table, const struct sl_last *last)
 {
 	return last->when & 1 || (last->balance < 0 && !table->until_ns);
 }
 
-/* This event is the last of the address, and counts; or it frees what lived at the instant. */
+/* True: this event is the last of its address, and counts, or it frees what lived at the instant. */
 bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates);
 
 void sl_last_free(struct sl_last_table *table);

@@ -5,7 +5,7 @@
 
 #include "agent/hooks/ids.h"
 
-/* Two entries for each device, side by side: by allocated and by reserved. */
+/* Two entries for each device, side by side: highest by allocated and by reserved. */
 static struct sl_peak peak[SL_PEAKS_MAX];
 static unsigned count;
 

@@ -17,22 +17,23 @@
 #include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 
-#define RING_BYTES    (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
-#define WAIT_MAX_NS   10000000ull
-#define WAIT_STEP_NS  500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
+#define RING_BYTES  (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
+#define WAIT_MAX_NS 10000000ull
+#define WAIT_STEP_NS                                                                                                               \
+	500000ull /* as long as the writer takes for a segment; a thread that looks more often takes the processor from it */
 #define MOMENT_NS     20000000ull
 #define SEIZED_NS     20000
 #define WAIT_EACH_NS  50000ull
 #define CROWDED_NS    100000000ull
 #define CROWDED_LEFT  16
 #define HANG_LOOKS    8
-#define STARVED_STEPS 2000	    /* a second and more: as many more as we, too, wait for a processor */
-#define REFUSED_NS    1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
-#define GROWTH	      4		    /* segments at once where threads ask for them */
+#define STARVED_STEPS 2000	    /* a second, or longer where this thread waits for a processor too */
+#define REFUSED_NS    1000000000ull /* time until a disk without room is asked again: ext4 writes its journal out before it says no */
+#define GROWTH	      4		    /* segments that are added at once where threads ask for them */
 
 /*
- * Never behind the end of the file: who reads all that is mapped (valgrind, a debugger) would have a SIGBUS.  Outside the wiped
- * pages: a child unmaps what it inherited.
+ * Never behind the end of the file: a tool that reads all that is mapped (valgrind, a debugger) would have a SIGBUS.
+ * Outside of the wiped pages, because a child unmaps what it inherited.
  */
 static struct mapping {
 	void *at;
@@ -57,7 +58,7 @@ static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
 	return true;
 }
 
-/* Blocks, not a hole: a store to a hole of a full disk would be a SIGBUS in the program. */
+/* Allocates blocks and leaves no hole: a store to a hole of a full disk would be a SIGBUS in the program. */
 static int extend(int fd, size_t from, size_t to)
 {
 	static const char zeros[4096];
@@ -104,7 +105,7 @@ int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewher
 	return 0;
 }
 
-/* What is mapped into the new file, then the new file in its place. */
+/* Copies what is mapped into the new file, then maps the new file in its place. */
 static int move_to(int fd)
 {
 	size_t from = 0;
@@ -158,7 +159,7 @@ bool sl_ring_drop_inherited(void)
 	return any;
 }
 
-/* One for every thread at work and the one that asks, and the backlog of all. */
+/* One segment for every thread at work and for the one that asks, and the backlog of all. */
 static unsigned most_segments(const struct sl_ring *ring)
 {
 	unsigned most = SL_BACKLOG_MAX + 1 + atomic_load_explicit(&ring->held, memory_order_relaxed);
@@ -166,7 +167,7 @@ static unsigned most_segments(const struct sl_ring *ring)
 	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
 }
 
-/* The program closed our descriptor, and with it our lock: the file itself is still there, under its name. */
+/* The program closed our descriptor, and with it our lock.  The file itself is still there, under its name. */
 static bool have_file(struct sl_ring *ring)
 {
 	int fd;
@@ -184,7 +185,7 @@ static bool have_file(struct sl_ring *ring)
 	return false;
 }
 
-/* The writer could go on if it had a processor. */
+/* True: the writer is runnable and lacks a processor. */
 static bool writer_runnable(void)
 {
 	uint32_t writer = atomic_load(&sl_agent->writer);
@@ -192,7 +193,10 @@ static bool writer_runnable(void)
 	return writer && sl_procfile_state(writer) == 'R';
 }
 
-/* When the system call to the disk began in which the writer sleeps; 0: it does not.  A runnable writer only waits for a processor. */
+/*
+ * When the system call to the disk began in which the writer sleeps; 0: it is in none.  A runnable writer only waits for a
+ * processor.
+ */
 static uint64_t asleep_in_call(void)
 {
 	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
@@ -207,7 +211,7 @@ static bool may_hang(uint64_t now_ns)
 	return since_ns && now_ns - since_ns > WAIT_MAX_NS;
 }
 
-/* There was no room a moment ago.  While events are dropped, not every one of them asks again. */
+/* There was no room a moment ago.  While events are dropped, not every event asks the disk again. */
 static bool no_room(const struct sl_ring *ring)
 {
 	uint64_t refused_ns = atomic_load(&ring->refused_ns);
@@ -215,7 +219,7 @@ static bool no_room(const struct sl_ring *ring)
 	return refused_ns && sl_agent_now() - refused_ns < REFUSED_NS;
 }
 
-/* Segments that were given back have blocks again, until so many have.  False: none. */
+/* Gives segments blocks again whose blocks were given back, until so many have them.  False: none has. */
 static bool fill_holes(struct sl_ring *ring, unsigned segments)
 {
 	unsigned have = atomic_load(&ring->file->segments);
@@ -235,7 +239,7 @@ static bool fill_holes(struct sl_ring *ring, unsigned segments)
 }
 
 /*
- * One thread at a time, and never when the ring's own disk hangs: then what is there must do.  A ring that lies
+ * One thread at a time, and never when the ring's own disk hangs: then the segments there are must do.  A ring that lies
  * elsewhere, in memory, grows to its cap meanwhile.
  */
 static bool grow(struct sl_ring *ring, unsigned segments)
@@ -259,7 +263,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 		from = offset_of(have);
 		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
-		/* ext4 keeps in the file what it found before it ran out: that is the trace's room, and the program's. */
+		/* ext4 keeps in the file what it found before it ran out; that room belongs to the trace and to the program. */
 		if (!grown && have_file(ring))
 			syscall(SYS_ftruncate, ring->fd, (off_t)from);
 	}
@@ -274,7 +278,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	return grown;
 }
 
-/* Segments that somebody has, and those that are free to be had. */
+/* Segments in use plus those that are free. */
 static unsigned count_used(const struct sl_ring *ring, unsigned *free)
 {
 	unsigned have = atomic_load(&ring->file->segments), used = 0;
@@ -298,7 +302,7 @@ void sl_ring_provide(struct sl_ring *ring, unsigned spare)
 		grow(ring, used + spare);
 }
 
-/* One that nobody else can claim meanwhile.  False: its pages stay. */
+/* Takes a free segment that nobody else can claim meanwhile.  False: its pages stay. */
 static bool give_back(struct sl_ring *ring, unsigned index, bool blocks_too)
 {
 	struct sl_segment *segment = &ring->file->segment[index];
@@ -374,7 +378,7 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 	uint64_t slots = atomic_load(&segment->end) - segment->first;
 	bool short_lived = atomic_load(&segment->use) == SL_SEGMENT_EVENTS && slots < SL_SEGMENT_SLOTS;
 
-	/* Old state words must not look like the next owner's.  Most threads that come and go touch little. */
+	/* Clears old state words, which must not look like the next owner's.  Most threads that come and go touch little. */
 	memset(sl_ring_segment_bytes(ring, index), 0, short_lived ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
 	ring->free_ns[index] = sl_agent_now();
 	ring->clean[index] = false;
@@ -386,7 +390,8 @@ static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, un
 	struct sl_segment *segment = &ring->file->segment[index];
 
 	segment->producer = (uint32_t)(producer - ring->producers);
-	__atomic_store_n(&producer->segment, segment, __ATOMIC_RELAXED); /* the writer looks whether the thread is idle */
+	__atomic_store_n(&producer->segment, segment,
+			 __ATOMIC_RELAXED); /* after this long the writer looks whether the thread is idle */
 	__atomic_store_n(&producer->slots, (struct sl_slot *)sl_ring_segment_bytes(ring, index), __ATOMIC_RELAXED);
 	__atomic_store_n(&producer->first, segment->first, __ATOMIC_RELAXED);
 	__atomic_store_n(&producer->limit, segment->first + SL_SEGMENT_SLOTS, __ATOMIC_RELAXED);
@@ -446,14 +451,17 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 }
 
 struct patience {
-	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
-	uint32_t passes;	   /* it had made */
+	uint64_t frames, since_ns; /* how far the writer had come when the wait for it began */
+	uint32_t passes;	   /* and how many passes it had made */
 	unsigned steps;
-	uint64_t call_ns, asleep_ns; /* every look since then found it asleep in the call that began at call_ns */
-	unsigned looks;		     /* that many */
+	uint64_t call_ns, asleep_ns; /* every look since then found the writer asleep in the call that began at call_ns */
+	unsigned looks;		     /* number of those looks */
 };
 
-/* A writer that waited long for a processor in a call sleeps there for moments too: the disk hangs where all looks of 10 ms find it asleep, and they are many: who looks may have waited too. */
+/*
+ * Does the disk hang?  A writer that waited long for a processor in a call sleeps there for moments too.  So the disk hangs
+ * where all looks of 10 ms find it asleep, and many looks: the thread that looks may have waited for a processor too.
+ */
 static bool disk_hangs(struct patience *patience, uint64_t now_ns)
 {
 	uint64_t call_ns = asleep_in_call();
@@ -467,8 +475,9 @@ static bool disk_hangs(struct patience *patience, uint64_t now_ns)
 }
 
 /*
- * Waiting is useless: there is no writer, the disk refuses, or the writer is stuck in a write.  A writer that is not stuck
- * waits for a processor, as we do, so it is given longer.  After that no thread waits until the writer writes again.
+ * True: waiting is useless, because there is no writer, the disk refuses, or the writer is stuck in a write.  A writer that
+ * is not stuck waits for a processor, as this thread does, and is given longer.  After that no thread waits until the
+ * writer writes again.
  */
 static bool stalled(struct patience *patience)
 {
@@ -479,7 +488,7 @@ static bool stalled(struct patience *patience)
 	return atomic_load(&sl_agent->stalled);
 }
 
-/* A free segment, if need be a new one; -1: none. */
+/* A free segment, if need be a new one; -1: there is none. */
 static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
 {
 	int index;
@@ -497,8 +506,8 @@ static bool is_crowded(const struct sl_ring *ring)
 }
 
 /*
- * The writer has looked, and nothing came free: they are threads inside calls.  Do not wait long for those calls: they may be waiting
- * for us.  A writer that had no processor has not looked.
+ * The writer has looked and nothing came free: all segments belong to threads inside calls.  The wait is short, because
+ * those calls may be waiting for this thread.  A writer that had no processor has not looked.
  */
 static bool crowd_stays(const struct sl_ring *ring, const struct patience *patience)
 {
@@ -506,7 +515,10 @@ static bool crowd_stays(const struct sl_ring *ring, const struct patience *patie
 	       sl_agent_now() - patience->since_ns > CROWDED_NS;
 }
 
-/* One small step, for as long as the writer writes.  False: it does not.  Many at once look less often: a processor is all there is. */
+/*
+ * Waits one small step, as long as the writer writes.  False: it does not.  Where many wait each looks less often, to leave
+ * the processor to the writer.
+ */
 static bool wait_for_writer(struct sl_ring *ring, struct patience *patience)
 {
 	uint64_t step_ns = (atomic_fetch_add(&ring->waiting, 1) + 1) * WAIT_EACH_NS;
@@ -594,7 +606,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 	return true;
 }
 
-/* Wait while the writer holds the producer, a few microseconds: `taken` is all that tells who owns the segment. */
+/* Waits while the writer holds the producer, a few microseconds: only `taken` tells who owns the segment. */
 static void seize(struct sl_producer *producer, enum sl_producer_use use)
 {
 	const struct timespec step = {.tv_nsec = SEIZED_NS};
@@ -611,7 +623,7 @@ void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 	uint32_t at = (uint32_t)(producer - ring->producers);
 
 	if (!(producer->next & SL_RING_NOWHERE)) {
-		if (producer->next != producer->settled) /* its last call was left: nobody else would give these slots up */
+		if (producer->next != producer->settled) /* its last call was unwound: nobody else would give these slots up */
 			sl_ring_settle(producer);
 		atomic_fetch_sub(&ring->held, 1);
 		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
@@ -648,7 +660,7 @@ static bool has_room(struct sl_producer *producer, unsigned slots)
 	return producer->next + slots <= producer->limit;
 }
 
-/* The thread's first segment, or the next one after its last was taken back. */
+/* Takes the thread's first segment, or the next one after its last was taken back. */
 static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 {
 	uint64_t next = producer->next & ~SL_RING_NOWHERE;
@@ -665,7 +677,10 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 	return true;
 }
 
-/* On to another segment, with the program's signals blocked: one that is half taken would hold up the thread's events. */
+/*
+ * Moves to another segment, with the program's signals blocked: a segment that is half taken would hold up the thread's
+ * events.
+ */
 static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 {
 	struct sl_segment *full = producer->segment;
@@ -684,8 +699,8 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 }
 
 /*
- * A call of this thread that has not returned keeps all that came after it in the ring.  Where that is half of the backlog there
- * may be, the writer's progress is no hope: it is others'.
+ * A call of this thread that has not returned keeps everything after it in the ring.  Where that is half of the backlog
+ * there may be, waiting is no use: the writer's progress is with other threads.
  */
 static bool holds_itself_up(const struct sl_producer *producer)
 {
@@ -694,8 +709,9 @@ static bool holds_itself_up(const struct sl_producer *producer)
 }
 
 /*
- * The writer has gone on in the thread's segment: no system call for that.  A signal handler that comes between may move the thread on to
- * another segment and has another limit then; a writer that takes the segment back leaves a mark in `next`, and no limit is looked at.
+ * The writer has gone on in the thread's segment: raise the limit, without a system call.  A signal handler that comes
+ * between may move the thread to another segment, which has another limit; a writer that takes the segment back leaves a
+ * mark in `next`, and then no limit is looked at.
  */
 static bool has_come_free(struct sl_producer *producer, unsigned slots)
 {

@@ -17,48 +17,48 @@
  * yet, may have no segment: then SL_RING_NOWHERE is set in `next`, and its next call takes one.
  */
 struct sl_producer {
-	struct sl_slot *slots; /* of its segment */
-	uint64_t first;	       /* slot number of slots[0]: the segment's, whose line the writer writes to */
+	struct sl_slot *slots; /* slots of its segment */
+	uint64_t first;	       /* slot number of slots[0]; lies in the segment, in a line that the writer writes to */
 	struct sl_segment *segment;
 	uint64_t next;		 /* slot number it writes next */
 	uint64_t settled;	 /* every slot before this one has a valid state word; equals `next` when no slot is being filled */
-	uint64_t limit;		 /* first slot number that does not fit, as far as it knows */
+	uint64_t limit;		 /* first slot number that does not fit, as far as the thread knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
-	_Atomic int32_t tid;	 /* 0: none yet, or no more */
+	_Atomic int32_t tid;	 /* end of its thread; 0: none yet, or no longer */
 };
 
 enum sl_producer_use {
 	SL_PRODUCER_FREE,
 	SL_PRODUCER_TAKEN,
-	SL_PRODUCER_SEIZED, /* by the writer, which may take its segment back: for some microseconds */
+	SL_PRODUCER_SEIZED, /* held by the writer, which may take its segment back: for some microseconds */
 	SL_PRODUCER_ENDING,
 };
 
-#define SL_PRODUCER_MAX (1u << 16) /* threads at once; memory is touched for those there are alone */
+#define SL_PRODUCER_MAX (1u << 16) /* most threads at once; only the memory of those that exist is touched */
 #define SL_RING_NOWHERE (1ull << 63)
 
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	const char *path;				/* the file's; it lives as long as the ring */
-	bool elsewhere;					/* it lies in memory, not on the disk that the trace is written to */
-	uint64_t device, inode;				/* of fd: the program may have closed it and opened another */
-	_Atomic uint32_t growing;			/* a thread is making the file longer */
-	_Atomic uint64_t refused_ns;			/* when there was no room for that; 0: there was */
-	_Atomic uint32_t holes;				/* segments that have no blocks */
-	_Atomic uint32_t orders;			/* segments begun */
-	_Atomic uint32_t defs;				/* index of the segment the definition log is in */
-	_Atomic uint32_t defs_hint;			/* offset at or before its first free byte */
-	_Atomic uint32_t defs_users;			/* threads inside sl_define_publish */
-	_Atomic uint32_t held;				/* segments that threads have */
-	_Atomic uint32_t wanted;			/* a thread found none */
-	_Atomic uint32_t waiting;			/* threads that wait for one */
-	_Atomic uint32_t crowded;			/* events were lost because threads inside calls had them all */
-	_Atomic uint32_t producers_used, producer_hint; /* none is taken from `used` on; one below `hint` may be free */
+	const char *path;	     /* lock of the file; it lives as long as the ring */
+	bool elsewhere;		     /* it lies in memory, not on the disk that the trace is written to */
+	uint64_t device, inode;	     /* device and inode of fd: the program may have closed it and opened another file there */
+	_Atomic uint32_t growing;    /* a thread is making the file longer */
+	_Atomic uint64_t refused_ns; /* when there was no room to make it longer; 0: there was */
+	_Atomic uint32_t holes;	     /* segments that have no blocks */
+	_Atomic uint32_t orders;     /* segments begun */
+	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
+	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
+	_Atomic uint32_t defs_users; /* threads inside sl_define_publish */
+	_Atomic uint32_t held;	     /* segments that belong to threads */
+	_Atomic uint32_t wanted;     /* a thread found none */
+	_Atomic uint32_t waiting;    /* threads that wait for one */
+	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
+	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
-	uint64_t free_ns[SL_SEGMENT_MAX]; /* since when it is free */
-	uint8_t clean[SL_SEGMENT_MAX];	  /* free, and its pages were given back.  Writer alone */
+	uint64_t free_ns[SL_SEGMENT_MAX]; /* time since which the segment is free */
+	uint8_t clean[SL_SEGMENT_MAX];	  /* the segment is free, and its pages were given back.  Writer alone */
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
@@ -86,13 +86,13 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 /* A producer for the calling thread, without a segment yet; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
 
-/* Where it stands, for other threads: it has one where `next`, read first, is a slot number. */
+/* The thread's position, for other threads to read: it has a segment where `next`, read first, is a slot number. */
 static inline struct sl_segment *sl_ring_segment_of(const struct sl_producer *producer)
 {
 	return __atomic_load_n(&producer->segment, __ATOMIC_RELAXED);
 }
 
-/* Slot number it writes next. */
+/* Number of the slot it writes next. */
 static inline uint64_t sl_ring_position(const struct sl_producer *producer)
 {
 	return __atomic_load_n(&producer->next, __ATOMIC_RELAXED) & ~SL_RING_NOWHERE;
@@ -134,8 +134,9 @@ static inline struct sl_slot *sl_ring_slot(const struct sl_producer *producer, u
 }
 
 /*
- * In one instruction where there is one: atomic towards signal handlers of this thread, which is all that a producer needs,
- * and a fourth of the price of being so towards other threads.  ThreadSanitizer does not see into it.
+ * Exchanges a word in one instruction where there is one.  That is atomic towards signal handlers of this thread, which is
+ * all that a producer needs, at a fourth of the price of being atomic towards other threads.  ThreadSanitizer does not see
+ * into it.
  */
 static inline bool sl_ring_exchange(uint64_t *word, uint64_t expected, uint64_t desired)
 {
@@ -150,8 +151,8 @@ static inline bool sl_ring_exchange(uint64_t *word, uint64_t expected, uint64_t 
 }
 
 /*
- * The writer's core had the slots of the next calls last: they are asked for, to be written to, before the program's own work
- * and not in front of a time stamp, which waits for them.  Past the end of the segment it is nothing.
+ * Prefetches the slots of the next calls for writing, since the writer's core had them last.  Done before the program's own
+ * work and not before a time stamp, which would wait for it.  Past the end of the segment it does nothing.
  */
 #define SL_RING_AHEAD 4
 

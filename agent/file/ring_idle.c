@@ -15,10 +15,10 @@
 #include "agent/agent.h"
 #include "agent/process/kept.h"
 
-#define AT_WORK_NS 10000000ull /* a thread that called so recently is not asked after */
-#define ASKED_NS   20000000ull /* from one round of questions to the next: each is a system call, and the writer is waited for */
+#define AT_WORK_NS 10000000ull /* a thread that called so recently is not asked about */
+#define ASKED_NS   20000000ull /* time between two rounds of questions: each is a system call, and the writer is waited for */
 
-static _Atomic int available; /* 0: not asked, 1: yes, -1: no */
+static _Atomic int available; /* answer: 0 not asked, 1 yes, -1 no */
 
 static bool barrier(int command)
 {
@@ -32,7 +32,7 @@ static bool is_available(void)
 	return atomic_load(&available) > 0;
 }
 
-/* The slot number the thread stands at, of which everything before is in the file; 0: it is not idle. */
+/* The slot number at which the thread stands if everything before it is in the file; 0: it is not idle. */
 static uint64_t idle_at(const struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE), last_ns;
@@ -52,7 +52,7 @@ static bool mark(struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns
 	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || !idle_at(producer, idle_ns, now_ns) ||
 	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
 		return false;
-	next = idle_at(producer, idle_ns, now_ns); /* its thread may have ended and been another meanwhile */
+	next = idle_at(producer, idle_ns, now_ns); /* the thread may have ended, and the producer may belong to another */
 	if (next &&
 	    __atomic_compare_exchange_n(&producer->next, &next, next | SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return true;
@@ -77,8 +77,8 @@ static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed
 }
 
 /*
- * Asked of threads of any process: one that shares our memory and is no thread of ours, as after vfork, calls too.  A number that
- * somebody has anew keeps the segment.
+ * Asked about threads of any process: one that shares our memory and is no thread of ours, as after vfork, calls too.  A
+ * number that belongs to a new thread keeps the segment, which does no harm.
  */
 static bool is_gone(int32_t tid)
 {
@@ -86,8 +86,8 @@ static bool is_gone(int32_t tid)
 }
 
 /*
- * A thread that left by the system call `exit` told nobody.  Inside a call it would never be idle: it is ended here, what it had not
- * finished is given up or abandoned, as where the C library ends it.
+ * Ends the producer of a thread that left by the system call `exit`, which told nobody and would never be idle if it was
+ * inside a call.  Its unfinished slots are given up or abandoned, as where the C library ends a thread.
  */
 static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t now_ns)
 {
@@ -98,7 +98,7 @@ static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t no
 	    now_ns - sl_ring_last_ns(producer, next) < AT_WORK_NS || !is_gone(atomic_load(&producer->tid)) ||
 	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
 		return;
-	if (is_gone(atomic_load(&producer->tid))) /* not another thread's meanwhile */
+	if (is_gone(atomic_load(&producer->tid))) /* it must not be another thread's meanwhile */
 		sl_ring_end(ring, producer);
 	else
 		atomic_store(&producer->taken, SL_PRODUCER_TAKEN);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define RUN 16 /* sorted by insertion: events of one thread are nearly in order */
+#define RUN 16 /* insertion sort: events of one thread are nearly in order */
 
 static void insert_run(struct sl_sort_key *keys, uint32_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stable, in memory that is given: the C library's qsort may call the program's malloc. */
+/* A stable sort in memory that the caller gives: the C library's qsort may call the program's malloc. */
 #ifndef AGENT_FILE_SORT_H
 #define AGENT_FILE_SORT_H
 
@@ -10,7 +10,7 @@ struct sl_sort_key {
 	uint32_t index;
 };
 
-/* By key, ascending; scratch has room for as many. */
+/* Sorts by key, ascending; scratch has room for as many. */
 void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);
 
 #endif

@@ -20,8 +20,8 @@
 #include "common/block.h"
 
 /*
- * How hard to compress. Of 24 bytes an event of a varied program: 8.1 in 125 ns, or 11.5 in 45 (doc/performance.md).  Of literals 0 is
- * as the level has it, 1 always by Huffman; the type of these values changed its name in zstd 1.5.
+ * How hard to compress.  24 bytes an event of a varied program become 8.1 in 125 ns, or 11.5 in 45 (doc/performance.md).
+ * For literals, 0 means as the level has it and 1 always Huffman; the type of these values changed its name in zstd 1.5.
  */
 static const struct effort {
 	int level, shortest_match, literals;
@@ -43,7 +43,7 @@ static void add_name(struct sl_text *text, const struct sl_process_identity *pro
 	sl_text_add(text, suffix);
 }
 
-/* A ring that lies elsewhere shares its folder with every job of the node: the run's id is part of its name. */
+/* A ring that lies elsewhere shares its folder with every job of the node, so the run's id is part of its name. */
 static void add_run(struct sl_text *text, const struct sl_process_identity *process)
 {
 	size_t begin = text->used;
@@ -148,7 +148,7 @@ int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identit
 	return err;
 }
 
-/* A frame as zstd has it for bytes that are stored as they are: its header with their number, then parts, each behind 3 bytes. */
+/* Makes a zstd frame of bytes stored as they are: a header with their number, then parts, each behind 3 bytes. */
 static size_t store_plain(uint8_t *frame, const uint8_t *bytes, size_t size)
 {
 	const uint32_t magic = ZSTD_MAGICNUMBER, number = (uint32_t)size;
@@ -193,7 +193,7 @@ int sl_store_compress(struct sl_trace_store *store, struct sl_frame_index *index
 	return 0;
 }
 
-/* Someone removed the file: the recording goes on in a new one, which says so. */
+/* Somebody removed the file: the recording goes on in a new one, which says so. */
 static int begin_anew(struct sl_trace_store *store, const char *path)
 {
 	store->fd = sl_store_create(path);
@@ -208,7 +208,7 @@ static int begin_anew(struct sl_trace_store *store, const char *path)
 	return 0;
 }
 
-/* The program closed our descriptor, and the file is there still under its name; or it is not. */
+/* The program closed our descriptor: open the file again if it is still there under its name. */
 static int reopen(struct sl_trace_store *store)
 {
 	char path[SL_STORE_PATH];
@@ -226,7 +226,10 @@ static int reopen(struct sl_trace_store *store)
 	return 0;
 }
 
-/* There is a file, with a header but for `header`, and nothing behind its last whole frame. */
+/*
+ * Makes sure that there is a file with a header (except when `header` is being written) and nothing behind its last whole
+ * frame.
+ */
 static int make_ready(struct sl_trace_store *store, bool header)
 {
 	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);

@@ -17,17 +17,17 @@ struct sl_ring;
 
 struct sl_trace_store {
 	int fd;
-	uint64_t device, inode;	      /* of fd */
-	uint64_t end;		      /* of the last whole frame */
-	unsigned number;	      /* of the file that is written to; 1 and then .000002 ... */
+	uint64_t device, inode;	      /* device and inode of fd */
+	uint64_t end;		      /* end of the last whole frame */
+	unsigned number;	      /* number of the file that is written to; 1 and then .000002 ... */
 	unsigned folded;	      /* files up to this one are folded into file 1; 0: none is (retention.h) */
-	uint64_t events;	      /* in files that are there, as far as we know */
-	uint64_t closed_bytes;	      /* of all files before this one */
-	uint64_t base_bytes;	      /* of file 1, where it is closed */
+	uint64_t events;	      /* files that are there, as far as we know */
+	uint64_t closed_bytes;	      /* bytes of all files before this one */
+	uint64_t base_bytes;	      /* bytes of file 1, where it is closed */
 	bool torn;		      /* bytes may follow `end` */
 	int err;		      /* errno of the last write, 0: it worked */
-	bool ring_removed;	      /* at the end: nothing was in it */
-	bool ring_elsewhere;	      /* not in the trace's folder, which may outlive the node */
+	bool ring_removed;	      /* at the end: the ring was empty */
+	bool ring_elsewhere;	      /* the ring is not in the trace's folder and may be lost with the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
 	bool hurried;		      /* compress fast: more waits than could be compressed well */
 	bool plain;		      /* no writer: frames as they are, since nothing is encoded on a program's thread */
@@ -43,7 +43,8 @@ struct sl_trace_store {
 int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd);
 
 /*
- * The recording's header, as the ring has it, where the file is still empty: the first thing in it, whoever appends first.  0 or errno.
+ * Writes the recording's header, as the ring has it, where the file is still empty, before anything else is appended.  0 or
+ * errno.
  */
 int sl_store_begin(struct sl_trace_store *store);
 
@@ -70,13 +71,13 @@ void sl_store_sync(struct sl_trace_store *store);
 /* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */
 int sl_store_continue(struct sl_trace_store *store);
 
-/* The recording's ring stays, and lies elsewhere: to the trace it goes.  0 or errno. */
+/* The ring stays and lies elsewhere: move it to the trace.  0 or errno. */
 int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring);
 
-/* Remove the ring file: everything in it is in the trace. */
+/* Remove the ring file, because everything in it is in the trace. */
 void sl_store_remove_ring(struct sl_trace_store *store);
 
-/* Close and remove both: the recording could not begin. */
+/* Close and remove both, because the recording could not begin. */
 void sl_store_abandon(struct sl_trace_store *store);
 
 #endif
