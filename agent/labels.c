@@ -19,12 +19,12 @@
  * it again in its own.
  */
 
-#define TEXTS	    4096u /* slots, at most 3/4 used */
+#define TEXTS	    4096u /* slots, of which at most 3/4 are used */
 #define ARENA_BYTES (512u << 10)
 
 struct text {
 	uint64_t hash;
-	_Atomic uint64_t id; /* in the trace of the recording whose tag is in the upper half; 0: not defined yet */
+	_Atomic uint64_t id; /* its id in the trace of the recording whose tag is in the upper half; 0: not defined yet */
 	uint64_t bytes;
 	char text[]; /* zeroes to the end of its last word */
 };
@@ -33,7 +33,7 @@ static _Atomic(struct text *) texts[TEXTS];
 static _Atomic uint32_t text_count, arena_used;
 static _Alignas(8) char arena[ARENA_BYTES];
 
-/* The collapsed text in place; its length; the last number as index. */
+/* Collapses the text's numbers in place; returns its length, and the last number as index. */
 struct collapsed {
 	char text[SL_LABELS_TEXT_MAX + 8]; /* zeroes to the end of its last word */
 	uint32_t bytes;
@@ -138,7 +138,7 @@ static uint16_t find_text(const struct collapsed *what)
 		struct text *there = atomic_load_explicit(&texts[at], memory_order_acquire);
 
 		if (!at)
-			continue; /* 0 is no label */
+			continue; /* id 0 is no label */
 		if (!there) {
 			if (!mine && !(mine = new_text(hash, what)))
 				break;
@@ -204,7 +204,7 @@ uint32_t sl_labels_text(const char *text)
 
 struct open_range {
 	uint64_t index;
-	uint16_t label, api, domain, api_pop; /* api_pop not 0: a backward pass, which only its own end closes */
+	uint16_t label, api, domain, api_pop; /* api_pop not 0: this is a backward pass, which only its own end closes */
 };
 
 static __thread struct {
@@ -216,13 +216,13 @@ static __thread struct {
 
 atomic_bool sl_labels_used;
 
-/* Ranges of the process that are open: kept for the start of a recording. */
+/* Open ranges that belong to the process: kept until a recording starts. */
 #define STARTED 64
 static struct started {
 	_Atomic uint64_t id;
 	uint16_t label, api;
 } started[STARTED];
-static _Atomic uint64_t started_for; /* recording that has been told of them */
+static _Atomic uint64_t started_for; /* recording that has been given them */
 
 bool sl_labels_wanted(void)
 {
@@ -234,7 +234,7 @@ static bool recording(void)
 	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) && sl_agent->options.labels != SL_LABELS_OFF;
 }
 
-/* The thread's open ranges precede the event, in slot order too. */
+/* The thread's open ranges precede the event, also in slot order. */
 static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_instant_collective collective)
 {
 	if (label && recording() && !sl_unwound_inside() && sl_agent_attached())
@@ -340,12 +340,12 @@ void sl_labels_mark(unsigned api, struct sl_labels_entry what)
 /* --- backward passes -------------------------------------------------------------------------------------
  */
 
-/* What the pass that runs lends to autograd's threads; of another recording than `generation` it is void. */
+/* What the running pass lends to autograd's threads; void in another recording than `generation`. */
 static struct {
 	_Atomic uint64_t generation;
-	_Atomic uint64_t running_stack; /* passes running << 32 | Python stack, 0 where several run */
+	_Atomic uint64_t running_stack; /* passes that run << 32 | Python stack, 0 where several run */
 	_Atomic uint16_t label;
-	char name[16]; /* of the thread that lends: the same in all passes, but for a race of equals */
+	char name[16]; /* name of the thread that lends; of two that begin at once either's */
 } lent;
 
 static bool has_frames(void)
@@ -359,9 +359,9 @@ static bool has_frames(void)
 }
 
 /*
- * Recent versions name autograd's threads.  Before, they have the name of the thread that made them, as all
- * that nobody names: of those, one without Python frames when it first asks, which is during a pass, is
- * believed to be autograd's.
+ * Is this a thread of autograd's?  Recent versions name theirs.  Before that they have the name of the thread that made
+ * them, as all unnamed threads do: of those, one without Python frames at its first request during a pass is taken for
+ * autograd's.
  */
 static bool is_autograd(bool during_pass)
 {
@@ -418,12 +418,12 @@ static void take_back(void)
 	do {
 		if (!(now >> 32))
 			return;
-		/* Two passes ran at once: nobody knows whose stack is left. */
+		/* Two passes ran at once, so nobody knows whose stack this is. */
 		next = now >> 32 == 1 ? 0 : ((now >> 32) - 1) << 32;
 	} while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
 }
 
-/* The outermost pass is over: its range closes; those that were pushed inside and never popped stay open. */
+/* The outermost pass has ended: close its range.  Ranges that were pushed inside and never popped stay open. */
 static void backward_over(void)
 {
 	for (uint32_t at = open_here.depth; at-- > 0;)
@@ -441,7 +441,7 @@ static void begin_step(unsigned api, unsigned api_pop)
 	static _Atomic uint64_t steps;
 	struct sl_labels_entry label;
 
-	/* A pass that autograd's own thread makes is part of another (checkpointing), and no step. */
+	/* A pass made by autograd's own thread is part of another pass (checkpointing) and no step. */
 	if (is_autograd(false) || open_here.depth == SL_LABELS_DEPTH)
 		return;
 	label = sl_labels_intern(NULL, "backward_#");

@@ -41,19 +41,19 @@ struct sl_labels_entry sl_labels_intern(const char *domain, const char *text);
 uint32_t sl_labels_text(const char *text);
 
 /*
- * api: row of the hook table, for the event.  domain: ranges of one domain close in order, those of others
- * stay open. Both return the depth of the range within its domain, 0 the outermost; pop -1 if none was open.
+ * Opens a range.  api: row of the hook table, for the event.  domain: ranges of one domain close in order, those of others
+ * stay open.  Push and pop return the depth of the range within its domain, 0 the outermost; pop -1 if none was open.
  */
 int sl_labels_push(unsigned api, unsigned domain, struct sl_labels_entry what);
 int sl_labels_pop(unsigned api, unsigned domain);
 
-/* Ranges of the process, closed by id on any thread.  id 0: one of ours is made.  Returns the id. */
+/* Ranges that belong to the process: any thread may close them, by id.  id 0: a new one is made.  Returns the id. */
 uint64_t sl_labels_start(unsigned api, struct sl_labels_entry what, uint64_t id);
 void sl_labels_end(unsigned api, uint64_t id);
 
 void sl_labels_mark(unsigned api, struct sl_labels_entry what);
 
-/* False: --labels off.  True also as long as nothing records. */
+/* False: --labels off.  True as long as nothing records. */
 bool sl_labels_wanted(void);
 
 /*
@@ -81,7 +81,7 @@ void sl_labels_backward_end(void);
 /* Python stack lent to the calling thread; 0: none. */
 uint32_t sl_labels_borrowed_stack(void);
 
-/* The thread has attached to the recording: its open ranges become events. */
+/* The thread has attached to the recording: write its open ranges as events. */
 void sl_labels_attached(void);
 
 #endif

@@ -26,7 +26,7 @@ struct word4 {
 	uint32_t value;
 } __attribute__((packed, may_alias));
 
-/* Both ends of what is shorter than two words, which may overlap: read before either is written. */
+/* Copies both ends of what is shorter than two words; they may overlap, so both are read before either is written. */
 #define MOVE_ENDS(type)                                                                                                            \
 	do {                                                                                                                       \
 		struct type first = *(const struct type *)from, last = *(const struct type *)(from + size - sizeof(last));         \

@@ -14,7 +14,7 @@ static bool wants_refusal(struct sl_frame *frame, const struct sl_hooks_row *hoo
 	return owner ? owner->inject : frame->inject;
 }
 
-/* Only calls of the driver count, and of nested calls only the outer one, so that no bytes count twice. */
+/* Only calls of the driver count, and of nested calls the outer one, so that no bytes count twice. */
 static bool is_counted(const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {
 	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
@@ -48,9 +48,9 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 	struct sl_slot *second = frame->slot ? frame->second : sl_unwound_is_recorded(frame->owner) ? frame->owner->second : NULL;
 
 	if (!frame->claim.kept && frame->slot)
-		sl_limit_release_kept(&frame->second->more.claim); /* of an inner call that was unwound */
+		sl_limit_release_kept(&frame->second->more.claim); /* the claim of an inner call that was unwound */
 	else if (frame->claim.kept && second && !sl_limit_take_kept(&second->more.claim))
-		frame->claim.bytes = 0; /* it was taken for unwound */
+		frame->claim.bytes = 0; /* the claim was taken back because the call looked unwound */
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {

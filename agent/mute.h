@@ -19,8 +19,10 @@ struct sl_mute {
 
 static inline struct sl_mute sl_mute_begin(void)
 {
-	/* All but the C library's own signal, by which setuid changes all threads: its handler returns, and a thread that is made
-	   now inherits the mask, so setuid would wait for it for ever. */
+	/*
+	 * Blocks all signals but the C library's own, by which setuid changes all threads.  Its handler returns; and a
+	 * thread that is made now inherits the mask, so setuid would wait for that thread for ever.
+	 */
 	uint64_t all = ~(1ull << (SL_MUTE_SETXID - 1));
 	struct sl_mute mute = {0};
 

@@ -29,7 +29,7 @@ static bool parse_number(const char *text, uint64_t *number)
 	return true;
 }
 
-/* Index of `text` among words separated by |; -1: it is none of them. */
+/* Index of `text` among words separated by |; -1: it is not among them. */
 static int parse_choice(const char *words, const char *text)
 {
 	size_t size = strlen(text);
@@ -46,7 +46,7 @@ static int parse_choice(const char *words, const char *text)
 
 static bool parse_flag(const char *text, bool *flag)
 {
-	/* Words for on and off alternate. */
+	/* The words for on and off alternate. */
 	int index = parse_choice("0|1|no|yes|off|on|false|true", text);
 
 	if (index < 0)

@@ -9,7 +9,7 @@
 
 static _Atomic bool are_locked;
 
-/* What grows is as what it was before: one page is locked for a moment. */
+/* Growing memory keeps the lock state of what it grows from: one page is locked for a moment. */
 static void *map_unlocked(size_t bytes, int flags, int fd, size_t from)
 {
 	void *page = mmap(NULL, FIRST_BYTES, PROT_READ | PROT_WRITE, flags, fd, (off_t)from), *pages;
@@ -31,7 +31,7 @@ static void *map(size_t bytes, int flags, int fd, size_t from)
 		pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)from);
 		if (pages != MAP_FAILED)
 			return pages;
-		if (errno != EAGAIN) /* more locked than the program may */
+		if (errno != EAGAIN) /* the program may not lock as much */
 			return NULL;
 		atomic_store(&are_locked, true);
 	}

@@ -41,11 +41,11 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define LIBRARIES_NS 20000000ull   /* the first call waits this long for the header and libunwind */
-#define FINISH_NS    2000000000ull /* the end of the process waits this long for the disk */
-#define SEGMENTS     3		   /* of a fresh ring: the log, a thread, a spare */
+#define LIBRARIES_NS 20000000ull   /* longest wait of the first call for the header and libunwind */
+#define FINISH_NS    2000000000ull /* longest wait of the process's end for the disk */
+#define SEGMENTS     3		   /* segments of a fresh ring: the log, one thread, one spare */
 
-#define KEY_WANTED 31 /* glibc keeps the values of 32 keys inside the thread's descriptor */
+#define KEY_WANTED 31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
 
 /* What the kernel empties in a child. */
 struct recording {
@@ -54,17 +54,17 @@ struct recording {
 	struct sl_trace_store store;
 };
 
-/* musl has none: there nobody says how main ended. */
+/* musl has none: there nothing says how main ended */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 
-static pthread_key_t key; /* of the process image: tells the end of threads */
+static pthread_key_t key; /* key of the process image, whose destructor tells the end of threads */
 static bool have_key;
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
 /*
- * Linux before 4.14 has no MADV_WIPEONFORK.  There the C library's fork() calls this; other ways to fork are not seen.  The pages
- * are given back: to write zeros would take as many new ones, some megabytes in every child.
+ * Linux before 4.14 has no MADV_WIPEONFORK.  There the C library's fork() calls this; other ways to fork are not seen.  The
+ * pages are given back and not filled with zeros, which would take some megabytes in every child.
  */
 static void forget_in_child(void)
 {
@@ -79,7 +79,7 @@ static struct sl_agent *make_pages(void)
 	struct sl_agent *expected = &sl_agent_idle;
 
 	if (!pages) {
-		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* not asked for at every call */
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* so that it is not asked for at every call */
 		return NULL;
 	}
 	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK))
@@ -109,7 +109,7 @@ static void ignore_option(const char *variable, const char *value)
 	(void)value;
 }
 
-/* Identity into the ring; the writer has it in the file before anything else. */
+/* Writes the identity into the ring; the writer puts it into the file before anything else. */
 static int write_header(struct sl_agent *agent)
 {
 	struct sl_ringfile *file = agent->ring->file;
@@ -159,7 +159,7 @@ static void thread_ended(void *producer)
 
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
-	sl_stacks_unwound(); /* cancellation, or a handler's longjmp, may have left it in the midst of a stack */
+	sl_stacks_unwound(); /* cancellation, or a handler's longjmp, may have left it in the middle of a stack */
 	sl_stacks_thread_end();
 	sl_unwound_end(thread);
 	sl_ring_detach(sl_agent->ring, thread->ring);
@@ -168,9 +168,9 @@ static void thread_ended(void *producer)
 }
 
 /*
- * The C library of another namespace (dlmopen) counts its keys from 0 too, in the same table of the thread: with a low
- * number our value would be taken for one of theirs, by dlerror of glibc before 2.34 for one.  So ours is the last for
- * which a thread needs no more memory.
+ * The C library of another namespace (dlmopen) counts its keys from 0 too, in the same table of the thread.  It would take
+ * a value of ours with a low number for its own (dlerror of glibc before 2.34 does).  So we use the last key for which a
+ * thread needs no more memory.
  */
 static void make_key(void)
 {
@@ -187,7 +187,7 @@ static void make_key(void)
 		delete (low[--count]);
 }
 
-/* Another copy of the library, at another path, would record every call too.  The one that gets the calls first does. */
+/* Another copy of the library, at another path, would record every call too: only the one that gets the calls first records. */
 #define OF_EVERY_COPY "stormlog_api_v1"
 
 static bool is_second_copy(void)
@@ -209,7 +209,7 @@ static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
 void sl_preload_status(int status)
 {
 	if (is_ours(sl_agent))
-		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* as its parent sees it */
+		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* its pid as its parent sees it */
 }
 
 static void note_status(int status, void *unused)
@@ -217,7 +217,10 @@ static void note_status(int status, void *unused)
 	sl_preload_status(status);
 }
 
-/* Before our destructor, which is not told how main ended.  The C library's table has room for 32 without memory of its own. */
+/*
+ * Runs before our destructor, which is not told how main ended.  The C library's table has room for 32 without memory of
+ * its own.
+ */
 static void watch_exit(void)
 {
 	static bool watched;
@@ -250,7 +253,7 @@ static void start(struct sl_agent *agent)
 		atomic_store(&agent->phase, SL_PHASE_OFF);
 		return;
 	}
-	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
+	sl_options_read(options, bad_option); /* said again: now there is a trace to say it in */
 	say_second_copy();
 	if (!have_key)
 		make_key();
@@ -270,17 +273,20 @@ static void start(struct sl_agent *agent)
 	sl_limit_start(options);
 	if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = agent->store->plain = true;
-		sl_asleep_begin(false); /* nobody would wake it */
+		sl_asleep_begin(false); /* nobody would wake the writer */
 		sl_store_begin(agent->store);
 		sl_define_note("no background thread could be started: this trace ends when the ring is full");
-	} else /* for the header in the file too: a trace says who it is from its first moment */
+	} else /* and when the header is in the file: a trace says who it is from its first moment */
 		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
 	atomic_store(&agent->phase, SL_PHASE_RUNNING);
-	/* Never 0, never the parent's: a forked child's threads must not take their old ring for theirs. */
+	/* A generation is never 0 and never the parent's: a forked child's threads must not take their old ring for theirs. */
 	atomic_store(&agent->generation, agent->process.monotonic_ns << 22 | agent->process.pid);
 }
 
-/* Only the thread that moved IDLE to STARTING starts; others wait, unless they are that thread's own signal handler. */
+/*
+ * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
+ * handler.
+ */
 static bool ensure_started(void)
 {
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
@@ -323,7 +329,7 @@ static bool attach(struct sl_agent_thread *thread)
 	int tid = (int)syscall(SYS_gettid);
 
 	if (thread->generation) {
-		/* A forked child: what the thread knows is the parent's. */
+		/* In a forked child: what the thread knows is the parent's. */
 		thread->generation = 0;
 		thread->ring = NULL;
 		sl_unwound_forget(thread);
@@ -341,9 +347,8 @@ static bool attach(struct sl_agent_thread *thread)
 }
 
 /*
- * Other threads wait for the one that starts the recording, so that must come back: no handler of the program runs
- * meanwhile, which may leave by longjmp, and no cancellation is acted upon, for which the C library has points in much
- * that it does.
+ * Other threads wait for the one that starts the recording, so that thread must come back: meanwhile no handler of the
+ * program runs, which may leave by longjmp, and no cancellation is acted upon, for which much of the C library has points.
  */
 bool sl_agent_attach(void)
 {
@@ -373,7 +378,7 @@ bool sl_agent_attach(void)
 
 /* --- end -------------------------------------------------------------------------------------------- */
 
-/* This thread is the writer, the last of the process. */
+/* This thread is the writer and the last of the process. */
 static SL_NOINLINE void finish_as_writer(void)
 {
 	sl_writer_finish();
@@ -415,10 +420,10 @@ void sl_preload_finish(const char *how)
 	sl_mute_end(&mute);
 	deadline = sl_agent_now() + FINISH_NS;
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline) {
-		sl_agent_unpark(); /* it was slow to end */
+		sl_agent_unpark(); /* the writer was slow to end */
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
-	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
+	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
 	if (atomic_load(&agent->finished) == 1 && !agent->store->plain && !sl_kept_sandboxed() &&
 	    sl_ring_quiet(agent->ring, sl_thread.ring))
 		sl_store_remove_ring(agent->store);
@@ -476,7 +481,7 @@ static void before_fork(void)
 }
 
 /*
- * From 3.12 on Python counts the threads when its fork() has returned, and warns of more than one: then the writer stays away
+ * From Python 3.12 on fork() counts the threads when it has returned, and warns of more than one: the writer stays away
  * until the program's next call.
  */
 static bool counts_threads(void)
@@ -504,7 +509,7 @@ static void in_child(void)
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_IDLE);
 }
 
-/* A program that never touches a GPU begins its recording itself, where that is wanted. */
+/* A program that never touches a GPU begins its recording here, where that is wanted. */
 static SL_STARTUP_TEXT void start_host(void)
 {
 	struct sl_options options;

@@ -18,20 +18,20 @@ static inline bool sl_preload_running(void)
 }
 
 /*
- * The process is about to end or to become another image (`how`: "exit", "_exit", "quick_exit", "exec"): what
- * waits is written, the footer too, and the ring goes.  Waits at most 2 s for the writer; where the disk hangs the ring stays
- * behind.  Does nothing in a vfork child, in a process that records nothing, or the second time.
+ * The process is about to end or to become another image (`how`: "exit", "_exit", "quick_exit", "exec"): write what waits
+ * and the footer, and remove the ring.  Waits at most 2 s for the writer; where the disk hangs the ring stays behind.  Does
+ * nothing in a vfork child, in a process that records nothing, or the second time.
  */
 void sl_preload_finish(const char *how);
 
-/* What the process ends with, before it is told to finish; without it the footer does not say. */
+/* Tell the exit status before telling the process to finish; without it the footer has none. */
 void sl_preload_status(int status);
 
-void sl_preload_resume(void); /* exec failed: the recording goes on */
+void sl_preload_resume(void); /* exec failed, so the recording goes on */
 
 /*
- * A call follows that only a process of one thread may make (unshare, setns): the writer's ends.  False: it was not there, or
- * could not end in time.  Afterwards it begins again.
+ * Call this before a call that only a process of one thread may make (unshare, setns): it ends the writer.  False: the
+ * writer was not there, or could not end in time.  Afterwards the writer begins again.
  */
 bool sl_preload_alone(void);
 void sl_preload_not_alone(void);

@@ -19,8 +19,8 @@
 static const struct traits {
 	uint8_t class : 5;
 	bool stack : 1; /* taken before the call, so that a call in flight has it */
-	bool place : 1; /* device and context are asked after it */
-	bool loads : 1; /* code or a context: takes memory that no allocation names */
+	bool place : 1; /* device and context are asked after the call */
+	bool loads : 1; /* loads code or makes a context: takes memory that no allocation names */
 } traits[SL_VERB_COUNT] = {
 #define CLASS(verb, name) [SL_VERB_##verb].class = SL_CLASS_##name,
 #include "agent/hooks/classes.def"
@@ -29,7 +29,7 @@ static const struct traits {
 	[SL_VERB_ALLOC].place = true,
 	[SL_VERB_RESERVE].stack = true,
 	[SL_VERB_MAP].stack = true,
-	[SL_VERB_MAP].place = true, /* asked of what is imported alone */
+	[SL_VERB_MAP].place = true, /* size is asked for imported memory alone */
 	[SL_VERB_POOL_CREATE].stack = true,
 	[SL_VERB_POOL_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].stack = true,
@@ -122,7 +122,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	struct sl_producer *ring;
 	struct sl_agent *agent;
 
-	/* By the wrapper's frame: to ask for our own address would cost a register. */
+	/* Passed the wrapper's frame: to ask for our own address would cost a register. */
 	if (SL_UNLIKELY(thread->inside && sl_unwound_inside_at((uintptr_t)frame)) || SL_UNLIKELY(!sl_agent_attached()))
 		return false;
 	agent = sl_agent;
@@ -130,7 +130,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	if (SL_UNLIKELY(thread->top != NULL))
 		sl_unwound_drop(thread, frame);
 	begin_frame(frame, row, trait.class, thread->top, caller);
-	atomic_signal_fence(memory_order_release); /* a handler's call looks at all of it */
+	atomic_signal_fence(memory_order_release); /* a signal handler's call looks at all open calls */
 	thread->top = frame;
 	if (SL_UNLIKELY(sl_limit_active))
 		sl_limited_open(frame, &sl_hooks[row], in);
@@ -243,13 +243,13 @@ static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hook
 {
 	bool placed = ok && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_DEVICE_RESET);
 	int saved = sl_agent_work_begin();
-	int device = placed ? place_of(frame, hook, out, ok).device : -1; /* asked while the claim is in the slot still */
+	int device = placed ? place_of(frame, hook, out, ok).device : -1; /* asked while the claim is still in the slot */
 
 	sl_limited_close(frame, hook, out, ok, device);
 	sl_agent_work_end(saved);
 }
 
-/* What one call did to further objects, at the time of the call. */
+/* Writes what one call did to further objects, with the time of the call. */
 static void record_more(const struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	struct sl_producer *ring = sl_thread.ring;
@@ -273,7 +273,7 @@ static void record_more(const struct sl_frame *frame, const struct sl_hooks_row 
 	}
 }
 
-/* What a row cannot say and only some calls have: asked of the driver. */
+/* Asks the driver for what a row cannot say and only some calls have. */
 static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
@@ -317,7 +317,7 @@ static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hoo
 	}
 }
 
-/* The ring may be lost with the node: the writer is woken to bring home what led to this. */
+/* The ring may be lost with the node: wake the writer, so that what led to this is in the file. */
 static SL_NOINLINE void tell_writer(struct sl_agent *agent)
 {
 	int saved = errno;
@@ -336,7 +336,10 @@ static SL_NOINLINE void close_late(void)
 	sl_agent_work_end(saved);
 }
 
-/* The slot was given up: the call moved to another thread with its fiber, or the stack looked as if it had been left. */
+/*
+ * The slot was given up, because the call moved to another thread with its fiber, or the stack looked as if it had been
+ * left.
+ */
 static SL_NOINLINE void record_again(struct sl_frame *frame, unsigned row)
 {
 	struct sl_producer *ring = sl_thread.ring;
@@ -345,7 +348,7 @@ static SL_NOINLINE void record_again(struct sl_frame *frame, unsigned row)
 	do {
 		frame->slot = slot = sl_ring_reserve(ring, 2, &frame->seq);
 		if (!slot)
-			return; /* counted as lost */
+			return; /* the event counts as lost */
 		frame->second = second = sl_ring_slot(ring, frame->seq + 1);
 		memset(&slot->call, 0, sizeof(slot->call));
 		memset(&second->more, 0, sizeof(second->more));
@@ -407,14 +410,17 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		sl_slot_add_flags(owner->slot, SL_FLAG_injected);
 	if (frame->class != owner->class)
 		return;
-	/* HIP knows best which of its devices it is on, and its managed memory lies in pools of the host */
+	/* HIP knows best which of its devices it is on, and its managed memory lies in pools of the host. */
 	if (out->device_plus_one && sl_hooks[frame->api].family != SL_FAMILY_hsa)
 		*head = sl_slot_with_device(*head, out->device_plus_one - 1);
 	if (out->context)
 		owner->second->more.context = out->context;
 }
 
-/* A fiber that began its call on another thread may be the first to come to this one.  A forked child has the parent's generation. */
+/*
+ * A fiber that began its call on another thread may be the first to come to this one.  A forked child has the parent's
+ * generation.
+ */
 static SL_NOINLINE bool is_new_here(const struct sl_agent_thread *thread)
 {
 	return !thread->generation && sl_agent_attached();
@@ -466,7 +472,7 @@ static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
 	second->more.object = asked->object;
 }
 
-/* The Python stack of a framework's block; 0 too while asleep. */
+/* The Python stack of a framework's block; 0 also while asleep. */
 static uint32_t block_stack(unsigned *flags)
 {
 	uint32_t python, mode = atomic_load_explicit(&sl_agent->stacks, memory_order_relaxed);

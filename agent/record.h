@@ -27,7 +27,7 @@
 __attribute__((warn_unused_result)) bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller,
 							const struct sl_fields *inputs);
 
-/* The call is to fail with the family's out-of-memory code instead of being made (inject, limit). */
+/* True: the call is not made and its result is out of memory (inject, limit). */
 static inline bool sl_record_refused(const struct sl_frame *frame)
 {
 	return frame->refuse;
@@ -36,10 +36,10 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 /* ok: the call succeeded, so that outputs were read. */
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
-/* A call that was only forwarded has returned out of memory: recorded now, with the stack and the thread's device. */
+/* A call that was only forwarded has returned out of memory: record it now, with the stack and the thread's device. */
 void sl_record_failed(unsigned api, const void *caller, int64_t result);
 
-/* What was asked of a framework's allocator, as events.def has it in `stream` and `object` of a block event. */
+/* What a framework's allocator was asked for, as events.def has it in `stream` and `object` of a block event. */
 struct sl_asked {
 	uint64_t stream, object;
 };

@@ -19,8 +19,8 @@ static struct pair {
 } pairs[SL_SAID_PAIRS];
 static atomic_uint pair_count;
 static atomic_bool no_stacks;
-static _Atomic uint64_t free_asked_ns; /* 0: never */
-static _Atomic uint64_t told;	       /* the recording that has been told */
+static _Atomic uint64_t free_asked_ns; /* when it asked; 0: never */
+static _Atomic uint64_t told;	       /* the recording that has been given this */
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -69,7 +69,7 @@ void sl_said_metadata(const char *key, const char *value)
 	atomic_store_explicit(&pairs[at].filled, true, memory_order_release);
 }
 
-/* What was not asked for at the start is not captured whatever stands here. */
+/* Kinds of stacks that were not asked for at the start are not captured, whatever this says. */
 static void apply_stacks(void)
 {
 	__atomic_store_n(&sl_agent->options.stacks, atomic_load(&no_stacks) ? 0 : SL_STACKS_PYTHON | SL_STACKS_NATIVE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the program said of itself (include/stormlog.h) before there was a recording to write it in: kept for that, and for
- * the recordings of forked children, which are the same program.  Any thread, async-signal-safe, allocates nothing.
+ * Keeps what the program said of itself (include/stormlog.h) before a recording ran, for that recording and for those of
+ * forked children, which are the same program.  Any thread, async-signal-safe, allocates nothing.
  */
 #ifndef AGENT_SAID_H
 #define AGENT_SAID_H
@@ -10,17 +10,17 @@
 
 #define SL_SAID_KEY   64u /* bytes with the end mark; longer ones are cut */
 #define SL_SAID_VALUE 192u
-#define SL_SAID_PAIRS 64u /* kept; later ones are said to the recording that runs alone */
+#define SL_SAID_PAIRS 64u /* texts that are kept; later ones go only to the recording that runs */
 
 void sl_said_metadata(const char *key, const char *value);
 
-/* Stacks are wanted, or not for now. */
+/* The program wants stacks, or none for now. */
 void sl_said_stacks(bool wanted);
 
-/* It asked how much memory is free: what it does then may depend on the card.  The first time is kept. */
+/* The program asked how much memory is free, so what it does next may depend on the card.  The first time is kept. */
 void sl_said_free_asked(void);
 
-/* A thread has attached to the recording: the first one tells it everything. */
+/* A thread has attached to the recording: the first one gives it everything. */
 void sl_said_attached(void);
 
 #endif

@@ -18,8 +18,8 @@ static bool on_alternate_stack(void)
 }
 
 /*
- * A frame that was left can look alive: what the program has on the stack in its place may have a hole there.  Our own
- * calls, and a signal handler's that interrupted us, are a few; where many come one after the other, nobody is inside.
+ * A frame that was left can look alive, where what the program has on the stack in its place does not write all of it.  A
+ * few such calls may be ours or a signal handler's that interrupted us; where many follow each other, nobody is inside.
  */
 static bool too_many_refused(struct sl_agent_thread *thread)
 {
@@ -48,8 +48,8 @@ bool sl_unwound_inside_at(uintptr_t frame)
 }
 
 /*
- * A frame that may have been left, and lie where any call, ours and a signal handler's too, writes its own: it is looked at in
- * a copy.  True: what that says of its slot and of outer calls can be trusted.  AddressSanitizer need not say whose it is.
+ * Copies a frame that may have been left and that may lie where any call, ours and a signal handler's too, writes its own.
+ * True: what the copy says of its slot and of outer calls can be trusted.  AddressSanitizer is not told whose memory it is.
  */
 static __attribute__((no_sanitize("address"))) bool copy_whole(struct sl_frame *copy, const struct sl_frame *at)
 {
@@ -79,8 +79,8 @@ static void abandon(struct sl_agent_thread *thread, uint64_t seq, uint64_t end)
 }
 
 /*
- * Calls that were left without returning (longjmp, exception, cancellation) lie below the stack pointer or where this one
- * lies, or their frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
+ * A call that was left without returning (longjmp, exception, cancellation) lies below the stack pointer or where this one
+ * lies, or its frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
  */
 void sl_unwound_drop(struct sl_agent_thread *thread, const struct sl_frame *now)
 {

@@ -47,7 +47,8 @@ bool sl_asleep_is_due(uint64_t now_ns);
 typedef bool sl_asleep_write(uint32_t thread, uint64_t first, uint64_t next, struct sl_event *events, unsigned count);
 
 /*
- * Write what is kept, and what was only counted as one `slept` map (doc/trace-format.md); then go on awake if `wake`, else asleep.  `events` has room for SL_BLOCK_EVENTS, `map` for SL_BLOCK_BYTES of them; `write` may use both.
+ * Write what is kept, and what was only counted as one `slept` map (doc/trace-format.md); then go on awake if `wake`, else
+ * asleep.  `events` has room for SL_BLOCK_EVENTS, `map` for SL_BLOCK_BYTES of them; `write` may use both.
  */
 bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_t *map, sl_asleep_write *write);
 

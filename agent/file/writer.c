@@ -22,25 +22,25 @@
 #include "agent/stacks/stacks.h"
 #include "common/block.h"
 
-#define IDLE_NS	      100000000ull /* longest sleep: rings are looked at this often */
-#define BUSY_NS	      1000000ull   /* after a pass that found much */
+#define IDLE_NS	      100000000ull /* longest sleep between two looks at the rings */
+#define BUSY_NS	      1000000ull   /* sleep after a pass that found much */
 #define REMOTE_NS     1000000000ull
-#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread; what is left of one segment may come to it */
-#define FOLD_MIN_NS   2000000ull	    /* work at a fold between two passes */
+#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread, to which what is left of one segment may come */
+#define FOLD_MIN_NS   2000000ull	    /* time for a fold between two passes */
 #define SPARE	      2			    /* free segments kept ahead of need */
-#define GIVEN_BACK_NS 800000000ull	    /* pages of a segment that was free for so long go back, within a second */
+#define GIVEN_BACK_NS 800000000ull	    /* pages of a segment that was free for so long are given back within a second */
 #define DEFS_WAIT_MAX 1000
 #define AHEAD	      24      /* slots */
 #define HURRY_NS      2000ull /* an event: half a million a second */
 #define CROWD	      64      /* threads with a segment of 1 MiB each */
 
-/* One writer, so one set; emptied pages are not needed, a child makes its own. */
+/* There is one writer, so one set of buffers.  They need not be emptied by fork: a child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
 static uint64_t block_ns;	/* when the last block was made */
 static uint64_t written_events, written_at_ns, synced_at_ns, taken_back_ns, gaps_said;
 static char stacks_said[224];
-static uint64_t cutoff_ns; /* what began before it is taken: so a pass ends, however fast the program is */
+static uint64_t cutoff_ns; /* events that began later are left to the next pass, so that a pass ends however fast the program is */
 
 bool sl_writer_prepare(void)
 {
@@ -71,7 +71,7 @@ static int defs_segment(struct sl_ring *ring)
 	return oldest;
 }
 
-/* The word at `at`, waiting a little for a producer in the middle of its record. */
+/* The word at `at`; waits a little for a producer in the middle of its record. */
 static uint64_t def_word(const uint8_t *bytes, size_t at)
 {
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(bytes + at);
@@ -83,7 +83,10 @@ static uint64_t def_word(const uint8_t *bytes, size_t at)
 	return found;
 }
 
-/* One frame of what is whole in the oldest open segment of the log; false: nothing was there, or not written. */
+/*
+ * Writes one frame of the complete records in the oldest open segment of the log; false: there were none, or the write
+ * failed.
+ */
 static bool drain_defs_once(struct sl_ring *ring)
 {
 	int index = defs_segment(ring);
@@ -119,7 +122,7 @@ static bool drain_defs_once(struct sl_ring *ring)
 	return used || ended;
 }
 
-/* A closed, drained segment of the log is free once no thread can still be looking at it. */
+/* A closed, drained segment of the log is freed once no thread can still be looking at it. */
 static void release_defs(struct sl_ring *ring)
 {
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
@@ -141,8 +144,8 @@ static void drain_defs(void)
 /* --- events ----------------------------------------------------------------------------------------- */
 
 /*
- * The event at slot number *seq or after slots that were given up there; *seq is moved past it.  False: not finished.
- * `take_open`: calls that have not returned count as well, because their thread has ended.
+ * Takes the event at slot number *seq, or the next one after slots that were given up there, and moves *seq past it.
+ * False: it is not finished.  take_open: calls that have not returned count as well, because their thread has ended.
  */
 static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
 		       struct sl_event *event)
@@ -153,7 +156,7 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 
 	for (;; ++*seq) {
 		first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
-		__builtin_prefetch(first + AHEAD); /* it is in the cache of another core */
+		__builtin_prefetch(first + AHEAD); /* the slot is in the cache of another core */
 		second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
 		word = atomic_load_explicit(&first->state, memory_order_acquire);
 		if (word != SL_SLOT_WORD(*seq, SL_SLOT_FILLING, false))
@@ -182,7 +185,7 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 	return count;
 }
 
-/* Large blocks come faster than they can be compressed well with a small part of a core. */
+/* Large blocks come faster than a small part of a core could compress them well. */
 static bool is_hurried(unsigned count)
 {
 	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - block_ns;
@@ -211,8 +214,10 @@ static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct s
 		if (block[i].time_ns > frame.end_ns)
 			frame.end_ns = block[i].time_ns;
 	}
-	/* What the events name was published before them: it is in the log by now, and goes first.  Callers' modules
-	   are defined with native stacks; without those, here. */
+	/*
+	 * Defines what the events name, before them: it was published first, so it is in the log by now.  Callers' modules
+	 * are defined with native stacks; without those, here.
+	 */
 	sl_stacks_modules();
 	drain_defs();
 	size = sl_block_encode(map_bytes, thread, first, next, block, count);
@@ -226,7 +231,7 @@ static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct s
 	return true;
 }
 
-/* The thread writes to it no more: it has another one, or has ended. */
+/* The thread will write no more to the segment: it has another one, or has ended. */
 static bool is_closed(const struct sl_segment *segment)
 {
 	return atomic_load(&segment->end) != 0;
@@ -238,7 +243,7 @@ static bool write_asleep(const char *why, bool wake)
 	return sl_asleep_flush(why, wake, events, map_bytes, write_block);
 }
 
-/* Into the file, or to what is kept asleep. */
+/* Writes events into the file, or hands them to what is kept asleep. */
 static bool take_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
 {
 	if (!sl_asleep_is())
@@ -263,7 +268,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 			return false;
 		count = collect(segment, slots, &next, ended);
 
-		if (!count && next != first) /* what was given up is in no file */
+		if (!count && next != first) /* slots that were given up are in no file */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
 		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS && next - first < SL_SEGMENT_SLOTS / 4))
 			break;
@@ -294,8 +299,8 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
 }
 
 /*
- * A thread that moved on while we looked at its old segment left events there that go first: a reader takes the
- * greatest slot number in the file for all that came before it.  False: the old segment is not empty yet.
+ * A thread that moved on while we looked at its old segment left events there that go first, because a reader takes the
+ * greatest slot number in the file as the end of everything before it.  False: the old segment is not empty yet.
  */
 static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *wrote)
 {
@@ -333,7 +338,7 @@ static bool drain(bool everything, bool *wrote)
 	return good && !sl_agent->store->err;
 }
 
-/* When the event began that the segment has behind those of one step; UINT64_MAX: it has none there. */
+/* When the event behind those of one step began; UINT64_MAX: the segment has none. */
 static uint64_t behind_step(const struct sl_segment *segment, const struct sl_slot *slots)
 {
 	uint64_t tail = atomic_load(&segment->tail);
@@ -348,7 +353,7 @@ static uint64_t behind_step(const struct sl_segment *segment, const struct sl_sl
 	return UINT64_MAX;
 }
 
-/* A step takes events up to this instant; a file is only ever cut at such an instant. */
+/* A step takes events up to this instant; a file is only cut at such an instant. */
 static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
 {
 	uint64_t end_ns = until_ns;
@@ -386,7 +391,7 @@ static void write_gap(struct sl_ringfile *file)
 		return;
 	gaps_said = count;
 	atomic_store(&sl_agent->ring->crowded, 0);
-	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */
+	atomic_store(&file->gap_begin_ns, 0); /* a later gap is another one */
 }
 
 static void write_footer(const char *how)
@@ -426,7 +431,7 @@ static void continue_file(void)
 	sl_store_append(agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
-/* Which stacks this recording has, and of an interpreter that is not known why not: said when it changes. */
+/* Says which stacks this recording has, and why not where the interpreter is not known, each time that changes. */
 static void say_stacks(void)
 {
 	char text[sizeof(stacks_said)];
@@ -439,19 +444,20 @@ static void say_stacks(void)
 }
 
 /*
- * A part of a pass, and some work at a fold: so a file is cut near its size, and folds keep pace, however much waits.  False: the
- * file could not be written.
+ * One part of a pass, and some work at a fold.  So a file is cut near its size, and folds keep pace however much waits.
+ * False: the file could not be written.
  */
 static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 {
 	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
 	bool some = false;
 
-	everything = everything || sl_asleep_is(); /* so that one thread's frees do not stay behind another's allocations */
+	/* asleep, so that one thread's frees do not stay behind another's allocations */
+	everything = everything || sl_asleep_is();
 	cutoff_ns = end_of_step(sl_agent->ring, until_ns);
 	if (!drain(everything, &some))
 		return false;
-	if (!some && cutoff_ns < until_ns) { /* a call under way holds its thread's events back, and the end with them */
+	if (!some && cutoff_ns < until_ns) { /* a call under way holds back its thread's events, and so the end */
 		cutoff_ns = until_ns;
 		if (!drain(everything, &some))
 			return false;
@@ -468,7 +474,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	return true;
 }
 
-/* Threads that are idle for so long give up their segments: a thread found none, or many threads have one. */
+/* Threads that are idle for so long lose their segments when a thread found none, or many threads have one. */
 static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 {
 	struct sl_ring *ring = sl_agent->ring;
@@ -483,13 +489,13 @@ static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 	return true;
 }
 
-/* Between two passes: what has to be written of a sleep, or another state that was asked for. */
+/* Between two passes: writes what a sleep has gathered, and changes to the state that was asked for. */
 static bool turn(uint64_t now_ns)
 {
 	bool wrote = false;
 
 	if (sl_asleep_asked_to_wake()) {
-		cutoff_ns = sl_agent_now(); /* what came since this pass began, and before somebody asked, is of the sleep too */
+		cutoff_ns = sl_agent_now(); /* what came between the start of this pass and the request belongs to the sleep too */
 		if (!drain(true, &wrote))
 			return false;
 		sl_asleep_settle(cutoff_ns);
@@ -514,7 +520,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	bool sync = asked || (sync_ns && now_ns - synced_at_ns >= sync_ns), wrote = false, folding = false, everything, good;
 	uint64_t idle_ns = UINT64_MAX;
 
-	if (asked) /* what was recorded until it was asked, not until this pass began */
+	if (asked) /* time of the request, not of the start of this pass */
 		now_ns = sl_agent_now();
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything =
@@ -554,7 +560,7 @@ void sl_writer_finish(void)
 	sl_kept_look();
 	sl_writer_pass(sl_agent_now());
 	sl_retention_stop(sl_agent->store);
-	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: theirs stays in the ring */
+	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: what they do stays in the ring */
 	sl_objects_say_holes();
 	write_gap(sl_agent->ring->file);
 	say_stacks();

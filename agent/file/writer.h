@@ -9,13 +9,13 @@
 /* One pass over the ring; returns how long to sleep, in nanoseconds. */
 uint64_t sl_writer_pass(uint64_t now_ns);
 
-/* What it does last: write what waits and the footer, and say that it is done. */
+/* The writer's last work: write what waits and the footer, and say that it is done. */
 void sl_writer_finish(void);
 
 /* The end where there is no writer, by a thread of the program: the ring stays, with all that is in it, and the footer is written. */
 void sl_writer_leave(void);
 
-/* One pass over the ring, everything that has finished.  False: something could not be written. */
+/* One pass over everything in the ring that has finished.  False: something could not be written. */
 bool sl_writer_drain(void);
 
 /* Make the writer's buffers, before anything drains.  False: no memory. */

@@ -26,8 +26,9 @@
 #define STACK_BYTES (1u << 20) /* whatever the program's default is: vendors' libraries run on it too */
 #define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
-#define LOOK_NS	    90000000ull	  /* at the program\'s filters */
-#define PARK_NS	    100000000ull  /* it may be in a vendor's library, or wait for a lock that who parks it holds */
+#define LOOK_NS	    90000000ull	  /* so often the program's seccomp filters are looked at */
+#define PARK_NS                                                                                                                    \
+	100000000ull /* longest wait for its end: it may be in a vendor's library, or wait for a lock that the parking thread holds */
 
 enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
 
@@ -48,7 +49,7 @@ static bool has_to_end(void)
 	return atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) == PARKED || is_last() || sl_kept_deserted();
 }
 
-/* After the end of the recording, where nobody else looks. */
+/* After the end of the recording, when nobody else looks at this. */
 static bool nobody_is_left(void)
 {
 	sl_kept_look();
@@ -89,9 +90,10 @@ static void work(void)
 }
 
 /*
- * The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded, our end,
- * which writes here, since the stack is ours.  Where the last thread left by the system call `exit` it does not know of that: then
- * nobody runs handlers, without us too, and the process ends with this thread, which says what that one said.
+ * The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded,
+ * and our end, which writes on this stack, since it is ours.  Where the last thread left by the system call `exit` the C
+ * library does not know that: then no handlers run (without us neither), and the process ends with this thread and the
+ * status that the last one gave.
  */
 static void be_the_last(void)
 {
@@ -104,7 +106,7 @@ static void be_the_last(void)
 		syscall(SYS_exit, code);
 	}
 	sl_file_no_signals(false);
-	program_signals.before |= 1ull << (SIGXFSZ - 1); /* may be pending */
+	program_signals.before |= 1ull << (SIGXFSZ - 1); /* a signal may be pending */
 	sl_mute_end(&program_signals);
 }
 
@@ -117,7 +119,7 @@ static void *run(void *unused)
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
 	open_libraries();
-	for (work(); atomic_load(&sl_agent->finish); work()) { /* again: exec failed, and the process goes on */
+	for (work(); atomic_load(&sl_agent->finish); work()) { /* begin again: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
 		sl_writer_finish();
@@ -128,7 +130,7 @@ static void *run(void *unused)
 		be_the_last();
 		return unused;
 	}
-	sl_stacks_thread_end(); /* the next writer's */
+	sl_stacks_thread_end(); /* the stack is the next writer's */
 	atomic_store(&sl_agent->writer, 0);
 	sl_agent_wake(&sl_agent->writer);
 	return unused;
@@ -139,15 +141,15 @@ void sl_writer_thread_signals(const struct sl_mute *mute)
 	program_signals = *mute;
 }
 
-/* The thread is still in the kernel's list, where it stays a moment longer than its own code runs. */
+/* The thread is still in the kernel's list, where it stays a moment after its own code has run. */
 static bool is_listed(uint32_t tid)
 {
 	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);
 }
 
 /*
- * A stack of our own, where the program has locked what the C library would map.  It is of one writer after the other; the C library
- * does not unmap it.
+ * Makes a stack of our own, where the program has locked what the C library would map.  One writer after the other uses it;
+ * the C library does not unmap it.
  */
 static bool own_stack(pthread_attr_t *attr)
 {
@@ -164,7 +166,7 @@ static bool own_stack(pthread_attr_t *attr)
 	       !set_stack(attr, (char *)sl_agent->writer_stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
 }
 
-/* pthread_create moved between libraries over the years: looked up, never imported. */
+/* pthread_create moved between libraries over the years, so it is looked up and never imported. */
 int sl_writer_thread_start(void)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = sl_resolve_symbol("pthread_create");
@@ -202,7 +204,7 @@ bool sl_writer_thread_park(void)
 
 	if (agent->no_writer || !atomic_compare_exchange_strong(&agent->parking, &not_parked, PARKED))
 		return false;
-	while (!(tid = atomic_load(&agent->writer)) && sl_agent_now() < deadline_ns) /* it was made a moment ago */
+	while (!(tid = atomic_load(&agent->writer)) && sl_agent_now() < deadline_ns) /* the thread was made a moment ago */
 		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
@@ -214,7 +216,7 @@ bool sl_writer_thread_park(void)
 	return !listed;
 }
 
-/* One that has not ended in time is waited for by its successor: two at once would write over each other. */
+/* A writer that has not ended in time is waited for by its successor: two at once would write over each other. */
 void sl_agent_unpark(void)
 {
 	struct sl_agent *agent = sl_agent;
