@@ -11,6 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "server/ask.h"
 #include "server/places.h"
+#include "server/view.h"
 
 #define NAMES_MAX   20
 #define METRICS_MAX 200
@@ -135,8 +136,11 @@ void sl_api_run(struct sl_request *request)
 	sl_card_init(&card);
 	if (!store)
 		sl_request_say(request, 500, "the catalogue cannot be opened", NULL);
-	else if (end == request->rest || (*end && strcmp(end, "/report")) || !sl_store_card(store, run, &card))
+	else if (end == request->rest || (*end && strcmp(end, "/report") && strcmp(end, "/page")) ||
+		 !sl_store_card(store, run, &card))
 		sl_request_say(request, 404, "there is no such run", NULL);
+	else if (!strcmp(end, "/page"))
+		sl_view_data(request, &card);
 	else if (*end)
 		answer_report(request, &card);
 	else

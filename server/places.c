@@ -19,5 +19,5 @@ void sl_places_window(const char *pack, uint64_t from_ns, uint64_t to_ns, char p
 
 void sl_places_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64])
 {
-	snprintf(path, 2 * SL_PACKS_NAME + 64, "pages/compare/%.64s-%.64s.html", before, after);
+	snprintf(path, 2 * SL_PACKS_NAME + 64, "pages/compare/%.64s-%.64s." SL_PLACES_PAGE, before, after);
 }

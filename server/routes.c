@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/site.h"
 #include "server/upload.h"
+#include "server/view.h"
 
 const struct sl_route sl_routes[] = {
 	{"PUT", "/api/v1/packs/", SL_RIGHT_WRITE, SL_BODY_PACK, NULL},
@@ -14,10 +15,11 @@ const struct sl_route sl_routes[] = {
 	{"GET", "/api/v1/names", SL_RIGHT_READ, SL_BODY_NONE, sl_api_names},
 	{"GET", "/api/v1/metrics", SL_RIGHT_READ, SL_BODY_NONE, sl_api_metrics},
 	{"GET", "/api/v1/history", SL_RIGHT_READ, SL_BODY_NONE, sl_api_history},
+	{"GET", "/api/v1/compare", SL_RIGHT_READ, SL_BODY_NONE, sl_view_changes},
 	{"GET", "/", SL_RIGHT_READ, SL_BODY_NONE, sl_site_landing},
 	{"GET", "/search", SL_RIGHT_READ, SL_BODY_NONE, sl_site_search},
 	{"GET", "/trends", SL_RIGHT_READ, SL_BODY_NONE, sl_site_trends},
-	{"GET", "/compare", SL_RIGHT_READ, SL_BODY_NONE, sl_site_compare},
+	{"GET", "/compare", SL_RIGHT_READ, SL_BODY_NONE, sl_view_compare},
 	{"GET", "/packs/", SL_RIGHT_READ, SL_BODY_NONE, sl_site_pack},
 	{"GET", "/runs/", SL_RIGHT_READ, SL_BODY_NONE, sl_site_run},
 	{"POST", "/runs/", SL_RIGHT_WRITE, SL_BODY_SMALL, sl_site_change},

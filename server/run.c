@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run's page, its report, what people add to it, and two compared. */
+/* A run's page, and what people add to it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,16 +16,8 @@
 #include "server/places.h"
 #include "server/quota.h"
 #include "server/site.h"
-#include "server/work.h"
+#include "server/view.h"
 #include "common/now.h"
-
-#define TIME_MAX_NS (INT64_MAX >> 3)
-
-/* The report may draw but not reach anything, not even this server: whatever it contains, it has no rights here. */
-static const char report_policy[] =
-	"sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; script-src 'unsafe-inline';"
-	" style-src 'unsafe-inline'; connect-src data:; img-src data:; base-uri 'none';"
-	" form-action 'none'; frame-ancestors 'none'";
 
 /* The number that a path begins with, and the rest of the path; false: there is none. */
 static bool read_run(const char *rest, int64_t *run, const char **after)
@@ -48,22 +40,6 @@ static bool find(struct sl_request *request, struct sl_store **store, int64_t ru
 	sl_request_say(request, *store ? 404 : 500, *store ? "there is no such run" : "the catalogue cannot be opened", NULL);
 	sl_card_free(card);
 	return false;
-}
-
-static bool send_page(struct sl_request *request, const char *path)
-{
-	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = report_policy};
-	int fd = openat(request->server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	struct stat st;
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return false;
-	}
-	sl_request_file(request, &answer, fd, (uint64_t)st.st_size);
-	return true;
 }
 
 struct notes {
@@ -153,44 +129,6 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 	sl_html_end(&page, 200);
 }
 
-/* Several zooms share one window: it starts at a multiple of half a power of two and is one and a half times that power wide. */
-static void widen(uint64_t *from, uint64_t *to)
-{
-	uint64_t width = 2048;
-
-	while (width < *to - *from)
-		width *= 2;
-	*from -= *from % (width / 2);
-	*to = *from + width + width / 2;
-}
-
-/* The report; with from= and to= (ns since the run began) the one whose bins cover only that window and are finer. */
-static void answer_report(struct sl_request *request, const struct sl_card *card)
-{
-	uint64_t from = (uint64_t)sl_ask_number(request, "from", 0, TIME_MAX_NS),
-		 to = (uint64_t)sl_ask_number(request, "to", 0, TIME_MAX_NS);
-	char path[SL_PACKS_NAME + 64];
-
-	if (!to) {
-		sl_places_of(card->identity, "report.html", path);
-		if (!send_page(request, path))
-			sl_request_say(request, 404, "there is no report of this run", NULL);
-		return;
-	}
-	if (from >= to) {
-		sl_request_say(request, 400, "from= lies before to=, in ns since the run began", NULL);
-		return;
-	}
-	widen(&from, &to);
-	sl_places_window(card->identity, from, to, path);
-	if (send_page(request, path))
-		return;
-	if (sl_work_window(request->server->work, card->identity, from, to))
-		sl_html_wait(request, "This part of the run is being looked at.");
-	else
-		sl_request_say(request, 503, "too much is being computed: try again", NULL);
-}
-
 void sl_site_run(struct sl_request *request)
 {
 	struct sl_store *store;
@@ -205,7 +143,7 @@ void sl_site_run(struct sl_request *request)
 	if (!find(request, &store, run, &card))
 		return;
 	if (*after)
-		answer_report(request, &card);
+		sl_view_report(request, &card);
 	else
 		answer_page(request, store, &card);
 	sl_card_free(&card);
@@ -244,32 +182,6 @@ void sl_site_pack(struct sl_request *request)
 		*why = 0;
 	close(fd);
 	sl_request_say(request, 422, why, NULL);
-}
-
-void sl_site_compare(struct sl_request *request)
-{
-	const int64_t number[2] = {sl_ask_number(request, "before", 0, INT64_MAX), sl_ask_number(request, "after", 0, INT64_MAX)};
-	char path[2 * SL_PACKS_NAME + 64];
-	struct sl_store *store;
-	struct sl_card before, after;
-
-	if (!number[0] || !number[1]) {
-		sl_request_say(request, 400, "before=N and after=N name two runs", NULL);
-		return;
-	}
-	if (!find(request, &store, number[0], &before))
-		return;
-	if (find(request, &store, number[1], &after)) {
-		sl_places_compare(before.identity, after.identity, path);
-		if (send_page(request, path))
-			;
-		else if (sl_work_compare(request->server->work, before.identity, after.identity))
-			sl_html_wait(request, "These two are being compared.");
-		else
-			sl_request_say(request, 503, "too many runs are being compared: try again", NULL);
-		sl_card_free(&after);
-	}
-	sl_card_free(&before);
 }
 
 static bool add_note(struct sl_request *request, struct sl_store *store, int64_t run)

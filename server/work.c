@@ -26,7 +26,7 @@
 #include "server/server.h"
 #include "server/worse.h"
 
-enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
+enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, COMPARED_MAX = 256, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
 
 struct job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
@@ -164,8 +164,8 @@ static void index_pack(struct sl_work *work, const char *pack)
 	mkdirat(folder, path, 0700);
 	sl_places_of(pack, "", path);
 	mkdirat(folder, path, 0700);
-	sl_places_of(pack, "report.html", path);
-	fine = status == SL_CHILD_FINE && move(work, "report.html", path);
+	sl_places_of(pack, SL_PLACES_PAGE, path);
+	fine = status == SL_CHILD_FINE && move(work, "page", path);
 	sl_places_of(pack, "report.json", path);
 	fine = fine && move(work, "report.json", path) &&
 	       put_card(work, pack, &full); /* last, so that whoever finds the run also finds its report */
@@ -174,6 +174,45 @@ static void index_pack(struct sl_work *work, const char *pack)
 		sl_folder_remove(folder, path);
 	else if (!fine)
 		put_failed(work, pack, status);
+}
+
+/* Removes the oldest file of that ending if there are so many; it can be made anew. */
+static void make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
+{
+	int fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	char oldest[256] = "";
+	struct timespec when = {0};
+	unsigned count = 0;
+	struct dirent *entry;
+	struct stat st;
+
+	while (folder && (entry = readdir(folder))) {
+		if (!strstr(entry->d_name, ending) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (!count++ || st.st_mtim.tv_sec < when.tv_sec ||
+		    (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec < when.tv_nsec)) {
+			when = st.st_mtim;
+			snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
+		}
+	}
+	if (count >= most)
+		unlinkat(fd, oldest, 0);
+	if (folder)
+		closedir(folder);
+}
+
+/* Runs a child and keeps its page as `path`; an empty file there says that it was tried in vain. */
+static void keep_page(struct sl_work *work, char *const *argv, const char *path)
+{
+	int fd;
+
+	if ((run_child(work, argv) == SL_CHILD_FINE && move(work, "page", path)) || __atomic_load_n(&work->ends, __ATOMIC_RELAXED))
+		return;
+	fd = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0)
+		close(fd);
+	sl_door_print(stderr, "stormlog-server: %s could not be computed\n", path);
 }
 
 static void compare(struct sl_work *work, const struct job *job)
@@ -186,31 +225,9 @@ static void compare(struct sl_work *work, const struct job *job)
 		snprintf(from[i], sizeof(from[i]), "%s/%s", work->server->path, pack_path);
 		snprintf(name[i], sizeof(name[i]), "%.12s", i ? job->after : job->pack);
 	}
+	make_room(work, "pages/compare", SL_PLACES_PAGE, COMPARED_MAX);
 	sl_places_compare(job->pack, job->after, path);
-	if (run_child(work, argv) != SL_CHILD_FINE || !move(work, "compare.html", path))
-		sl_door_print(stderr, "stormlog-server: %s and %s could not be compared\n", name[0], name[1]);
-}
-
-/* Removes windows of a pack that may never be asked for again; they can be made anew. */
-static void drop_windows(struct sl_work *work, const char *pack)
-{
-	char path[SL_PACKS_NAME + 64];
-	unsigned count = 0;
-	struct dirent *entry;
-	DIR *folder;
-	int fd;
-
-	sl_places_of(pack, "", path);
-	fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	folder = fd < 0 ? NULL : fdopendir(fd);
-	while (folder && (entry = readdir(folder))) {
-		const char *end = strstr(entry->d_name, SL_WINDOW_SUFFIX);
-
-		if (end && ++count >= WINDOWS_MAX)
-			unlinkat(fd, entry->d_name, 0);
-	}
-	if (folder)
-		closedir(folder);
+	keep_page(work, argv, path);
 }
 
 static void look_closer(struct sl_work *work, const struct job *job)
@@ -222,10 +239,10 @@ static void look_closer(struct sl_work *work, const struct job *job)
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
 	snprintf(times[0], sizeof(times[0]), "%" PRIu64, job->from_ns);
 	snprintf(times[1], sizeof(times[1]), "%" PRIu64, job->to_ns);
-	drop_windows(work, job->pack);
+	sl_places_of(job->pack, "", path);
+	make_room(work, path, SL_WINDOW_SUFFIX, WINDOWS_MAX);
 	sl_places_window(job->pack, job->from_ns, job->to_ns, path);
-	if (run_child(work, argv) != SL_CHILD_FINE || !move(work, "report.html", path))
-		sl_door_print(stderr, "stormlog-server: a part of %.12s could not be looked at\n", job->pack);
+	keep_page(work, argv, path);
 }
 
 /* ---- the queue */
@@ -364,7 +381,7 @@ static void resume(void *context, const char *name, const struct stat *st)
 	char path[SL_PACKS_NAME + 64];
 	struct stat made;
 
-	sl_places_of(name, "report.html", path);
+	sl_places_of(name, SL_PLACES_PAGE, path);
 	if (!fstatat(work->server->packs.folder, path, &made, 0) && sl_runs_known(work->server, name))
 		return;
 	sl_places_of(name, "failed", path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes pages from packs.  Child processes (server/child/) do it, one after the other, on a thread of its own, each in a
- * folder that is removed afterwards.  Results are kept as files: STORE/pages/ab/abcd.../report.html and report.json of a pack
- * ("failed", with a sentence, where that was impossible), STORE/pages/compare/A-B.html of two packs, and beside report.html the
- * latest windows of the run that somebody asked for.
+ * folder that is removed afterwards.  Results are kept as files (server/places.h): STORE/pages/ab/abcd.../page.msgpack.gz and
+ * report.json of a pack ("failed", with a sentence, where that was impossible), STORE/pages/compare/A-B.page.msgpack.gz of two
+ * packs, and beside the page of a pack the latest windows of the run that somebody asked for.
  */
 #ifndef SERVER_WORK_H
 #define SERVER_WORK_H

@@ -9,8 +9,9 @@
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/upstream/sessions.h"
 
-/* Reduced step by step, from everything to a budget that always fits; the first that fits is used. */
+/* Reduced step by step to a budget that always fits; the first that fits is used.  Only a diff can be without any limit. */
 static const struct sl_page_budget budgets[] = {
+	{.samples = UINT_MAX, .cards = UINT_MAX},
 	{.bins = 2048,
 	 .samples = 2000,
 	 .moments = 64,
@@ -60,53 +61,110 @@ static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
 }
 
-static bool write_html(struct sl_report *report, FILE *out)
+/* What a page is made of: the members that its `build` uses. */
+struct matter {
+	void (*build)(struct sl_page *page, const struct matter *matter, const struct sl_page_budget *budget);
+	struct sl_report *report;
+	const struct sl_telemetry *telemetry;
+	const struct sl_page_fits *fits;
+	const char *path;
+	const struct sl_emit_options *emit;
+	const struct sl_page_changes *stacks;
+	const struct sl_differences *differences;
+	char *const *paths;
+	const unsigned *counts;
+};
+
+static void build_report(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
 {
-	uint64_t most = sl_html_most(report->html_max_bytes);
+	sl_page_build(page, of->report, of->telemetry, of->fits, budget);
+}
+
+static void build_lines(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
+{
+	sl_page_build_lines(page, of->report, budget);
+}
+
+static void build_telemetry(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
+{
+	sl_page_build_telemetry(page, of->telemetry, of->path, of->emit, budget);
+}
+
+static void build_changes(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
+{
+	sl_page_changes_build(page, of->stacks, of->differences, of->paths, of->counts, budget);
+}
+
+/* The data of a page that fits: to free. */
+static unsigned char *zip(const struct matter *of, uint64_t most, size_t *size)
+{
+	unsigned char *zipped = NULL;
+
+	for (unsigned i = of->stacks ? 0 : 1; i < BUDGETS && (!zipped || !fits(most, *size)); i++) {
+		struct sl_page page;
+
+		if (of->report && i + 1 < BUDGETS && estimate(of->report, &budgets[i]) > (double)most * 24)
+			continue;
+		free(zipped);
+		of->build(&page, of, &budgets[i]);
+		zipped = sl_packed_gzip(&page.pack, size);
+		sl_page_free(&page);
+	}
+	return zipped;
+}
+
+static bool put(const struct matter *of, uint64_t most, bool (*how)(FILE *out, const unsigned char *zipped, size_t size), FILE *out)
+{
+	size_t size = 0;
+	unsigned char *zipped = zip(of, most, &size);
+	bool fine = how(out, zipped, size);
+
+	free(zipped);
+	return fine;
+}
+
+static bool put_data(FILE *out, const unsigned char *zipped, size_t size)
+{
+	return fwrite(zipped, 1, size, out) == size;
+}
+
+static bool put_report(struct sl_report *report, bool (*how)(FILE *out, const unsigned char *zipped, size_t size), FILE *out)
+{
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	struct sl_page_fits *asked = sl_page_fits_new(report);
-	unsigned char *zipped = NULL;
-	size_t size = 0;
-	bool fine;
+	struct matter of = {build_report, .report = report, .telemetry = telemetry, .fits = asked};
+	bool fine = put(&of, sl_html_most(report->html_max_bytes), how, out);
 
-	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(most, size)); i++) {
-		struct sl_page page;
-
-		if (i + 1 < BUDGETS && estimate(report, &budgets[i]) > (double)most * 24)
-			continue;
-		free(zipped);
-		sl_page_build(&page, report, telemetry, asked, &budgets[i]);
-		zipped = sl_packed_gzip(&page.pack, &size);
-		sl_page_free(&page);
-	}
 	sl_page_fits_free(asked);
 	sl_telemetry_free(telemetry);
 	sl_arena_free(&arena);
-	fine = put_page(out, zipped, size);
-	free(zipped);
 	return fine;
+}
+
+static bool write_html(struct sl_report *report, FILE *out)
+{
+	return put_report(report, put_page, out);
+}
+
+bool sl_html_data(struct sl_report *report, FILE *out)
+{
+	return put_report(report, put_data, out);
+}
+
+bool sl_html_lines(struct sl_report *report, FILE *out)
+{
+	struct matter of = {build_lines, .report = report};
+
+	return put(&of, sl_html_most(report->html_max_bytes), put_data, out);
 }
 
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
 		       uint64_t max_bytes, FILE *out)
 {
-	uint64_t most = sl_html_most(max_bytes);
-	unsigned char *zipped = NULL;
-	size_t size = 0;
-	bool fine;
+	struct matter of = {build_telemetry, .telemetry = telemetry, .path = path, .emit = emit};
 
-	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(most, size)); i++) {
-		struct sl_page page;
-
-		free(zipped);
-		sl_page_build_telemetry(&page, telemetry, path, emit, &budgets[i]);
-		zipped = sl_packed_gzip(&page.pack, &size);
-		sl_page_free(&page);
-	}
-	fine = put_page(out, zipped, size);
-	free(zipped);
-	return fine;
+	return put(&of, sl_html_most(max_bytes), put_page, out);
 }
 
 struct sl_html_changes {
@@ -129,23 +187,19 @@ void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *pro
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
-	static const struct sl_page_budget whole = {.samples = UINT_MAX, .cards = UINT_MAX};
-	uint64_t most = sl_html_most(max_bytes);
-	unsigned char *zipped = NULL;
-	size_t size = 0;
-	bool fine;
+	struct matter of = {build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
+			    .counts = counts};
 
-	for (unsigned i = 0; i <= BUDGETS && (!zipped || !fits(most, size)); i++) {
-		struct sl_page page;
+	return put(&of, sl_html_most(max_bytes), put_page, out);
+}
 
-		free(zipped);
-		sl_page_changes_build(&page, &changes->stacks, differences, paths, counts, i ? &budgets[i - 1] : &whole);
-		zipped = sl_packed_gzip(&page.pack, &size);
-		sl_page_free(&page);
-	}
-	fine = put_page(out, zipped, size);
-	free(zipped);
-	return fine;
+bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
+			  const unsigned *counts, FILE *out)
+{
+	struct matter of = {build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
+			    .counts = counts};
+
+	return put(&of, sl_html_most(0), put_data, out);
 }
 
 void sl_html_changes_free(struct sl_html_changes *changes)

@@ -133,6 +133,16 @@ static bool write_html(struct sl_report *report, FILE *out)
 	return fputs("</html>\n", out) >= 0;
 }
 
+bool sl_html_data(struct sl_report *report, FILE *out)
+{
+	return write_html(report, out);
+}
+
+bool sl_html_lines(struct sl_report *report, FILE *out)
+{
+	return write_html(report, out);
+}
+
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
 		       uint64_t max_bytes, FILE *out)
 {
@@ -190,6 +200,12 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 		fprintf(out, "<p>%zu more rows: --html-max-bytes SIZE allows a larger page; diff --json has every number.</p>\n",
 			differences->list.count - i);
 	return fputs("</html>\n", out) >= 0;
+}
+
+bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
+			  const unsigned *counts, FILE *out)
+{
+	return sl_html_changes_write(changes, differences, paths, counts, 0, out);
 }
 
 void sl_html_changes_free(struct sl_html_changes *changes)

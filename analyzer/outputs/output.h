@@ -30,6 +30,13 @@ static inline uint64_t sl_html_most(uint64_t asked)
 	return asked ? asked : 8u << 20;
 }
 
+/*
+ * What a server keeps of a run, to send it to the page: the data of report.html alone, gzip of msgpack (doc/report-page.md);
+ * and of a report that was made for a window of time only its lines.  A build with the plain page writes that page.
+ */
+bool sl_html_data(struct sl_report *report, FILE *out);
+bool sl_html_lines(struct sl_report *report, FILE *out);
+
 /* report.html for Stormlog's own files: the selected session.  max_bytes: as above. */
 struct sl_telemetry;
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
@@ -43,6 +50,8 @@ struct sl_html_changes *sl_html_changes_new(void);
 void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share);
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			   const unsigned *counts, uint64_t max_bytes, FILE *out);
+bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
+			  const unsigned *counts, FILE *out); /* its data alone, as above */
 void sl_html_changes_free(struct sl_html_changes *changes);
 
 /* What the user said of the run, by --meta or from inside the program, as members of an open object. */

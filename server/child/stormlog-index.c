@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-index OUT PACK makes what the server keeps of a pack: OUT/report.html, report.json and card.json.  The pack may come
- * from a stranger.  stormlog-index OUT PACK FROM TO makes OUT/report.html whose lines over time show only FROM to TO (ns since
- * the run began), with finer bins.  stormlog-index OUT BEFORE AFTER NAME NAME makes OUT/compare.html.  The server runs it in a
+ * stormlog-index OUT PACK makes what the server keeps of a pack: OUT/page, report.json and card.json.  The pack may come from a
+ * stranger.  stormlog-index OUT PACK FROM TO makes OUT/page with only the lines over time from FROM to TO (ns since the run
+ * began), in finer bins.  stormlog-index OUT BEFORE AFTER NAME NAME makes OUT/page of a comparison.  The server runs it in a
  * folder that it removes afterwards, so a failure here does no harm elsewhere.
  */
 #include <errno.h>
@@ -78,7 +78,7 @@ static bool write_card(struct sl_report *report, FILE *out)
 
 static int index_pack(const char *folder, char *pack)
 {
-	FILE *html = make(folder, "report.html"), *json = make(folder, "report.json"), *out = make(folder, "card.json");
+	FILE *page = make(folder, "page"), *json = make(folder, "report.json"), *out = make(folder, "card.json");
 	char *packs[] = {pack, NULL};
 	struct sl_report report = {0};
 	struct sl_pipeline_options options = {.threads = 1};
@@ -89,7 +89,7 @@ static int index_pack(const char *folder, char *pack)
 		fputs("nothing in this pack can be read\n", stderr);
 		return SL_CHILD_UNREADABLE;
 	}
-	fine = finish(html, sl_output_html.file(&report, html));
+	fine = finish(page, sl_html_data(&report, page));
 	fine = finish(json, sl_json_report(&report, json)) && fine;
 	fine = finish(out, write_card(&report, out)) && fine;
 	return fine ? SL_CHILD_FINE : SL_CHILD_FAILED;
@@ -102,30 +102,31 @@ static uint64_t clock_of(const struct sl_process *process, uint64_t unix_ns)
 	return unix_ns > booted ? unix_ns - booted : 0;
 }
 
-/* Figures of the run stay those of the whole run; only the lines come from a second replay. */
+/* The first replay tells when each process ran, the second draws the part of it. */
 static int look_closer(const char *folder, char *pack, uint64_t from_ns, uint64_t to_ns)
 {
-	FILE *html = make(folder, "report.html");
+	FILE *page = make(folder, "page");
 	char *packs[] = {pack, NULL};
-	struct sl_report report = {0}, close = {0};
+	struct sl_report whole = {0}, part = {0};
 	struct sl_pipeline_options options = {.threads = 1}, closer = {.threads = 1};
 	struct sl_window *windows;
+	unsigned count;
 
 	enter(folder, packs);
-	if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
+	if (sl_pipeline_run(&whole, packs, 1, &options) != SL_PIPELINE_FINE) {
 		fputs("nothing in this pack can be read\n", stderr);
 		return SL_CHILD_UNREADABLE;
 	}
-	closer.windows = windows = sl_memory_must(calloc(report.images.image_count + 1, sizeof(*windows)));
-	for (unsigned i = 0; i < report.process_count; i++)
-		windows[report.processes[i].image] =
-			(struct sl_window){clock_of(&report.processes[i], report.started_unix_ns + from_ns),
-					   clock_of(&report.processes[i], report.started_unix_ns + to_ns)};
-	if (sl_pipeline_run(&close, packs, 1, &closer) != SL_PIPELINE_FINE || close.process_count != report.process_count)
+	closer.windows = windows = sl_memory_must(calloc(whole.images.image_count + 1, sizeof(*windows)));
+	for (unsigned i = 0; i < whole.process_count; i++)
+		windows[whole.processes[i].image] =
+			(struct sl_window){clock_of(&whole.processes[i], whole.started_unix_ns + from_ns),
+					   clock_of(&whole.processes[i], whole.started_unix_ns + to_ns)};
+	count = whole.process_count;
+	sl_report_free(&whole);
+	if (sl_pipeline_run(&part, packs, 1, &closer) != SL_PIPELINE_FINE || part.process_count != count)
 		return SL_CHILD_FAILED;
-	for (unsigned i = 0; i < report.process_count; i++)
-		report.processes[i].model->timeline = close.processes[i].model->timeline;
-	return finish(html, sl_output_html.file(&report, html)) ? SL_CHILD_FINE : SL_CHILD_FAILED;
+	return finish(page, sl_html_lines(&part, page)) ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 
 static bool take_side(struct sl_side *side, struct sl_html_changes *page, char *pack, bool after)
@@ -148,7 +149,7 @@ static bool take_side(struct sl_side *side, struct sl_html_changes *page, char *
 static int compare(const char *folder, char **packs, char *const *names)
 {
 	static const unsigned counts[] = {1, 1};
-	FILE *html = make(folder, "compare.html");
+	FILE *out = make(folder, "page");
 	struct sl_html_changes *page;
 	struct sl_side sides[2] = {0};
 	struct sl_differences differences;
@@ -162,8 +163,8 @@ static int compare(const char *folder, char **packs, char *const *names)
 			return SL_CHILD_UNREADABLE;
 		}
 	sl_diff(&differences, &sides[0], &sides[1]);
-	fine = sl_html_changes_write(page, &differences, names, counts, 0, html);
-	return finish(html, fine) ? SL_CHILD_FINE : SL_CHILD_FAILED;
+	fine = sl_html_changes_data(page, &differences, names, counts, out);
+	return finish(out, fine) ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 
 int main(int argc, char **argv)

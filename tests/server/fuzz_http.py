@@ -15,7 +15,7 @@ from served import Server, make_pack, name_of  # noqa: E402
 
 PROGRAM, SECONDS = os.path.abspath(sys.argv[1]), float(sys.argv[2])
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 25
-PATHS = ["/", "/search?q=project:x peak>1G", "/api/v1/runs?q=(a or b) -c&order=-peak&limit=5&skip=1", "/api/v1/runs/1", "/api/v1/runs/1/report", "/runs/1", "/runs/1/report",
+PATHS = ["/", "/search?q=project:x peak>1G", "/api/v1/runs?q=(a or b) -c&order=-peak&limit=5&skip=1", "/api/v1/runs/1", "/api/v1/runs/1/report", "/api/v1/runs/1/page", "/api/v1/runs/1/page?from=1&to=1000000", "/api/v1/compare?before=1&after=1", "/runs/1", "/runs/1/report",
          "/trends?field=peak", "/trends?metric=1&q=", "/compare?before=1&after=2", "/packs/{sha}", "/api/v1/packs/{sha}", "/api/v1/names?begins=tr", "/api/v1/metrics?of=stack&text=a",
          "/api/v1/history?metric=1", "/static/style.css", "/runs/1/note", "/runs/1/pin"]
 WORDS = [b"%00", b"%", b"%zz", b"../", b"//", b"\0", b"\r\n", b"\r\n\r\n", b"'", b'"', b"<script>", b"9" * 30, b"-1", b"?", b"&&&", b"=", b"q=" + b"(" * 300, b"\xff\xfe", b"A" * 9000,

@@ -97,7 +97,7 @@ class Keep(unittest.TestCase):
         self.kept([*range(8), 10])
         shutil.rmtree(os.path.join(self.server.store, "pages"))
         self.restart("--project-quota", "1")
-        pages = [os.path.join(self.server.store, "pages", name[:2], name, "report.html") for name in self.packs.values()]
+        pages = [os.path.join(self.server.store, "pages", name[:2], name, "report.json") for name in self.packs.values()]
         wait_for(lambda: all(map(os.path.exists, pages)))
         self.kept([*range(8), 10])
 
@@ -124,7 +124,7 @@ class Keep(unittest.TestCase):
         shutil.rmtree(os.path.join(self.server.store, "pages"))
         self.restart()
         number = self.all()[0]["number"]
-        wait_for(lambda: self.server.get(f"/runs/{number}/report")[0] == 200)
+        wait_for(lambda: self.server.get(f"/api/v1/runs/{number}/report")[0] == 200)
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

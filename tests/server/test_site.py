@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE: what people and programs get out of the server.  Figures are those that the traces were made with."""
+"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain: what people and programs get out of the server.  Figures are those that the traces were made with."""
 import base64
 import gzip
+import hashlib
 import html.parser
 import json
 import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -25,11 +27,16 @@ import msgpack  # noqa: E402
 from served import Server, make_pack, name_of, wait_for  # noqa: E402
 
 PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+PAGE = sys.argv[3] == "page"  # the build has the interactive page
 MIB = 1 << 20
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "server.schema.json")) as schema:
     VALID = jsonschema.Draft202012Validator(json.load(schema)) if jsonschema else None
 EVIL = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "javascript:alert(1)", "</title><script>alert(2)</script>",
         "a\r\nX-Evil: yes", "\x1b[31m\u202e", "'; DROP TABLE runs; --", "\" OR 1=1 --", "%s%n%x", "$1 % 2 $", "\\u003cscript\\u003e", "]]>", "&lt;b&gt;"]
+
+
+def unpacked(body):
+    return msgpack.unpackb(gzip.decompress(body), ext_hook=lambda kind, data: data if kind != 5 else [x for x, in struct.iter_unpack("<d", data)])
 
 
 class Page(html.parser.HTMLParser):
@@ -162,25 +169,56 @@ class Site(unittest.TestCase):
             self.assertEqual(self.server.get(path)[0], 200)
         self.assertEqual(self.server.get("/static/../tokens")[0], 404)
 
-    def test_the_report_of_a_run_is_served_unchanged_and_caged(self):
-        status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report")
+    def data(self, path):
+        """The data of a page, computed first where it must be."""
+        def ready():
+            status, headers, body = self.server.get(path)
+            self.assertIn(status, (200, 202), body)
+            return status == 200 and (headers, body)
+        headers, body = wait_for(ready)
+        self.assertEqual((headers["Content-Type"], headers["Content-Encoding"]), ("application/msgpack", "gzip"))
+        return body, unpacked(body)
+
+    @unittest.skipUnless(PAGE, "built without the interactive page")
+    def test_the_data_of_a_page_is_what_the_child_made_and_the_page_has_none(self):
+        body, page = self.data(f"/api/v1/runs/{self.numbers[1]}/page")
         name = name_of(self.packs[1])
-        with open(os.path.join(self.server.store, "pages", name[:2], name, "report.html"), "rb") as file:
+        with open(os.path.join(self.server.store, "pages", name[:2], name, "page.msgpack.gz"), "rb") as file:
             self.assertEqual(body, file.read())
-        self.assertEqual(status, 200)
-        self.assertIn("sandbox allow-scripts", headers["Content-Security-Policy"])
-        self.assertNotIn("allow-same-origin", headers["Content-Security-Policy"])
+        self.assertEqual((page["schema"], [p["peak"] for p in page["processes"]]), ("stormlog.page", [151 * MIB]))
+        status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report")
+        self.assertEqual((status, headers["Content-Encoding"]), (200, "gzip"))
+        self.assertEqual(self.server.get(f"/runs/{self.numbers[2]}/report")[2], body, "one page for every run")
+        script, = re.findall(rb"<script>(.*?)</script>", gzip.decompress(body), re.S)
+        hashed = base64.b64encode(hashlib.sha256(script).digest()).decode()
+        self.assertIn(f"default-src 'none'; script-src 'sha256-{hashed}'; ", headers["Content-Security-Policy"])
+        self.assertEqual(self.server.get("/runs/999999/report")[0], 404)
+        self.json("/api/v1/runs/999999/page", 404)
 
+    def test_what_the_server_says_of_a_run_is_what_stormlog_analyze_says(self):
+        """report.json byte by byte, and every field of the catalogue but the run's name there and the path of what it was read from."""
+        for n in (0, 4):
+            path = os.path.join(self.folder, f"run-{n}.stormlog")
+            ask = [[ANALYZE, "--json", path], [ANALYZE, "runs", "--json", "--catalogue", os.path.join(self.folder, "catalogue.sqlite"), f"run:run-{n}", path]]
+            report, found = (subprocess.run(arguments, check=True, capture_output=True).stdout for arguments in ask)
+            status, _, body = self.server.get(f"/api/v1/runs/{self.numbers[n]}/report")
+            self.assertEqual((status, body), (200, report))
+            ours, = json.loads(found)["runs"]
+            theirs = self.json(f"/api/v1/runs/{self.numbers[n]}")["run"]
+            fields = ours.keys() - {"identity", "source"}
+            self.assertGreater(len(fields), 20)
+            self.assertEqual({name: theirs[name] for name in fields}, {name: ours[name] for name in fields})
+
+    @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_two_are_compared(self):
-        path = "/compare?" + urllib.parse.urlencode({"before": self.numbers[0], "after": self.numbers[4]})
-
-        def compared():
-            status, _, body = self.server.get(path)
-            self.assertIn(status, (200, 202))
-            return status == 200 and body
-        self.assertIn(b"<html", wait_for(compared))
-        self.assertEqual(self.server.get("/compare?before=1&after=999999")[0], 404)
-        self.assertEqual(self.server.get("/compare")[0], 400)
+        query = "?" + urllib.parse.urlencode({"before": self.numbers[0], "after": self.numbers[4]})
+        _, page = self.data("/api/v1/compare" + query)
+        total, = [row for row in page["differences"] if row["of"] == "total" and row["key"] == "peak"]
+        self.assertEqual([total[side]["mean"] for side in ("before", "after")], [150 * MIB, 154 * MIB])
+        self.assertEqual(self.server.get("/compare" + query)[0], 200)
+        for path in ("/compare", "/api/v1/compare"):
+            self.assertEqual(self.server.get(path + "?before=1&after=999999")[0], 404)
+            self.assertEqual(self.server.get(path)[0], 400)
 
     def test_a_trend_shows_every_run_and_leads_to_both_sides(self):
         page = self.page("/trends", q="project:alpha", field="peak")
@@ -269,6 +307,15 @@ class Site(unittest.TestCase):
         self.assertEqual(status, 422)
         self.assertRegex(body, rb"pack")
 
+    @unittest.skipUnless(PAGE, "built without the interactive page")
+    def test_what_cannot_be_computed_is_said_and_not_tried_for_ever(self):
+        pack = runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), 66, [5], second=6666)
+        number = self.send(pack)
+        os.truncate(self.server.packs()[name_of(pack)], 100)
+        for path in (f"/api/v1/runs/{number}/page?from=1&to=2", f"/api/v1/compare?before={number}&after={self.numbers[0]}"):
+            status, _, body = wait_for(lambda: (lambda got: got if got[0] != 202 else None)(self.server.get(path)))
+            self.assertEqual((status, b"could not be computed" in body), (422, True))
+
     def test_runs_are_there_after_a_restart_and_what_was_not_read_is(self):
         before = self.json("/api/v1/runs")["count"]
         pack = runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), 77, [5], second=7777)
@@ -278,6 +325,7 @@ class Site(unittest.TestCase):
         self.assertEqual(wait_for(lambda: self.json("/api/v1/runs")["count"] == before + 1), True)
 
 
+@unittest.skipUnless(PAGE, "built without the interactive page")
 class Closer(unittest.TestCase):
     """A part of a run, in bins of its own."""
 
@@ -288,15 +336,12 @@ class Closer(unittest.TestCase):
         self.addCleanup(self.server.kill)
 
     def known_line(self, run, **query):
-        """Of the report's page: start, width and the least and most of each bin of what the device is known to hold."""
+        """Of the page's data: start, width and the least and most of each bin of what the device is known to hold."""
         def ready():
-            status, _, body = self.server.get(f"/runs/{run}/report?" + urllib.parse.urlencode(query))
+            status, _, body = self.server.get(f"/api/v1/runs/{run}/page?" + urllib.parse.urlencode(query))
             self.assertIn(status, (200, 202), body)
-            return status == 200 and body.decode()
-        text = wait_for(ready)
-        block = gzip.decompress(base64.b64decode(re.search(r'type="text/plain">([^<]*)<', text)[1]))
-        page = msgpack.unpackb(block, ext_hook=lambda kind, data: data if kind != 5 else [x for x, in struct.iter_unpack("<d", data)])
-        line, = [line for line in page["lines"] if line["what"] == "known"]
+            return status == 200 and body
+        line, = [line for line in unpacked(wait_for(ready))["lines"] if line["what"] == "known"]
         return line
 
     def test_a_part_of_a_run_is_seen_in_finer_bins_and_each_is_what_was_held(self):
@@ -321,7 +366,7 @@ class Closer(unittest.TestCase):
             all_of_it = any(at < begin and at + span >= end for at, size, span in bursts)
             self.assertEqual(most, (10 + max(inside, default=0)) * MIB, (i, begin, end))
             self.assertEqual(least, (10 + (inside[0] if all_of_it else 0)) * MIB, (i, begin, end))
-        self.assertEqual(self.server.get(f"/runs/{run}/report?from=7&to=7")[0], 400)
+        self.assertEqual(self.server.get(f"/api/v1/runs/{run}/page?from=7&to=7")[0], 400)
         before = self.known_line(run, **{"from": 3 * second, "to": 3 * second + 1000})
         self.assertEqual({*before["min"], *before["max"]}, {10 * MIB})
 

@@ -97,27 +97,38 @@ test("the address of a moment opened in a fresh profile shows the same moment an
 	}
 });
 
-test("what is in view is drawn in finer bins, and from there the whole run again", async () => {
+test("what is zoomed in on is drawn in finer bins, with its stacks, as soon as they are computed, and the whole run again", async () => {
 	await report("/runs/1/report");
-	const finest = `Math.min(...stormlog.page.lines.map((l) => l.width))`, link = `[...document.querySelectorAll("#time a")]`;
-	const wide = await browser.eval(finest), [from, to] = await browser.eval(`(() => { const [a, b] = stormlog.series.span(), x = Math.floor(a + (b - a) / 3);
+	const width = "stormlog.timeline.picture.grid.width", finest = "Math.min(...stormlog.timeline.picture.totalLines.map((l) => l.width))";
+	const wide = await browser.eval(finest), view = await browser.eval(`(() => { const [a, b] = stormlog.series.span(), x = Math.floor(a + (b - a) / 3);
 		stormlog.state.set({from: x, to: Math.ceil(x + (b - a) / 40)}); return [stormlog.state.number("from"), stormlog.state.number("to")]; })()`);
-	await browser.eval(`${link}.find((a) => a.innerText === "Finer bins").click()`);
-	await until("the page of the part", () => browser.eval(`location.search && globalThis.stormlog?.page ? 1 : 0`).catch(() => 0));
-	await browser.settle();
-	assert.ok(await browser.eval(finest) < wide);
-	assert.deepEqual(await browser.eval(`[stormlog.state.number("from"), stormlog.state.number("to")]`), [from, to]);
-	assert.ok(await browser.eval(`stormlog.page.lines.every((l) => l.start <= ${to} && l.start + l.max.length * l.width >= ${from})`));
+	await until("finer bins", () => browser.eval(`${finest} < ${wide}`));
+	assert.ok(await browser.eval(`${width} < ${wide}`));
+	assert.deepEqual(await browser.eval(`[stormlog.state.number("from"), stormlog.state.number("to")]`), view, "the same view");
+	assert.ok(await browser.eval(`stormlog.series.part.from <= ${view[0]} && stormlog.series.part.to >= ${view[1]}`));
+	const named = await browser.eval(`stormlog.series.part.lines.filter((l) => l.what === "known").flatMap((l) => [...l.stack]).filter((n) => n)
+		.map((n) => stormlog.stacks.path(n).map((f) => stormlog.stacks.name(f)).join(" "))`);
+	assert.ok(named.length && named.every((name) => /train\.py/.test(name)), named[0]);
+	assert.equal(browser.requests.filter((r) => /\/page\?from=/.test(r)).length > 0, true);
 	clean();
-	await browser.eval(`${link}.find((a) => a.innerText === "Bins of the whole run").click()`);
-	await until("the whole run", () => browser.eval(`!location.search && globalThis.stormlog?.page ? 1 : 0`).catch(() => 0));
+	await browser.eval(`[...document.querySelectorAll("#time button")].find((b) => b.innerText === "Whole run").click()`);
+	await browser.settle();
 	assert.equal(await browser.eval(finest), wide);
 });
 
-test("a report can reach nothing of the server", async () => {
+test("a page from a server runs no script but its own, whatever the data put into it", async () => {
 	await report("/runs/1/report");
-	assert.equal(await browser.eval("self.origin"), "null");
-	const got = await browser.eval(`fetch("/api/v1/runs").then(() => "reached", () => "refused")`);
+	const ran = await browser.eval(`new Promise((done) => {
+		const script = document.createElement("script"), other = document.createElement("div"), link = document.createElement("a");
+		script.textContent = "window.ran = 1";
+		other.innerHTML = "<img src=x onerror='window.ran = 2'><svg onload='window.ran = 3'></svg>";
+		link.href = "javascript:window.ran = 4";
+		document.body.append(script, other, link);
+		link.click();
+		setTimeout(() => done(window.ran ?? "nothing"), 300);
+	})`);
+	assert.equal(ran, "nothing");
+	const got = await browser.eval(`fetch("https://example.org/").then(() => "reached", () => "refused")`);
 	assert.equal(got, "refused");
 });
 

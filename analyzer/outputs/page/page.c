@@ -71,8 +71,7 @@ static const char *rest_name(const struct sl_report *report)
 	return sl_model_rest_name(&all);
 }
 
-void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
-		   const struct sl_page_fits *fits, const struct sl_page_budget *budget)
+static void begin(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget, uint32_t keys)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
 
@@ -88,8 +87,21 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS + 8, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, keys, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL);
+}
+
+void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget)
+{
+	begin(page, report, budget, 14);
+	sl_page_lines(page);
+	sl_page_close(page);
+}
+
+void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
+		   const struct sl_page_fits *fits, const struct sl_page_budget *budget)
+{
+	begin(page, report, budget, SL_PAGE_KEYS + 8);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
 	sl_page_tables(page);

@@ -35,6 +35,8 @@ void sl_page_fits_free(struct sl_page_fits *fits);
 /* telemetry: the same run's; its analyses are findings too. */
 void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
 		   const struct sl_page_fits *fits, const struct sl_page_budget *budget);
+/* Only its lines, with the frames of their stacks; they are numbered on their own. */
+void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget);
 /* The page of telemetry's selected session. */
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);

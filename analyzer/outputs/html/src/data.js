@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the base64 in the page to columns (doc/report-page.md).  Decoded once: base64 and gzip by the browser,
- * msgpack without touching a number of a column.
+ * From the base64 in the page, or from a stormlog-server, to columns (doc/report-page.md).  Decoded once: base64 and gzip by
+ * the browser, msgpack without touching a number of a column.
  */
 import {decode, ExtensionCodec} from "@msgpack/msgpack";
 
@@ -27,4 +27,17 @@ export async function load(base64) {
 	const response = await fetch("data:application/octet-stream;base64," + base64);
 	const stream = response.body.pipeThrough(new DecompressionStream("gzip"));
 	return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
+/* What a server has at `address`; it may have to compute it first. */
+export async function ask(address, {signal, get = fetch, pause = 100} = {}) {
+	for (;;) {
+		const response = await get(address, {signal});
+		if (response.status === 200)
+			return unpack(new Uint8Array(await response.arrayBuffer()));
+		if (response.status !== 202)
+			throw new Error((await response.json()).error);
+		await new Promise((done) => setTimeout(done, pause));
+		pause = Math.min(2 * pause, 2000);
+	}
 }

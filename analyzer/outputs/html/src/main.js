@@ -2,7 +2,8 @@
 /* Puts the views together; every one draws from the data and the state, and nothing else. */
 import {drawAnswer} from "./answer.js";
 import {Cards} from "./cards.js";
-import {load} from "./data.js";
+import {Closer} from "./closer.js";
+import {ask, load} from "./data.js";
 import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
 import {append, h, replace} from "./dom.js";
 import {Fit} from "./fit.js";
@@ -18,7 +19,7 @@ import {Stacks} from "./stacks.js";
 import {Tables} from "./tables.js";
 import {colours, isDark} from "./theme.js";
 import {Timeline} from "./timeline.js";
-import {State, finer} from "./url.js";
+import {State, dataOf} from "./url.js";
 
 function choices(state, key, list, label, now = () => state.get(key)) {
 	const group = h("div", {class: "choices", role: "group", "aria-label": label});
@@ -66,7 +67,8 @@ function assemble(page, state, header, sections) {
 	const nav = h("nav", {"aria-label": "Views"}, h("span", {class: "brand"}, "stormlog"),
 		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, title)))), searchBox(page, state), theme);
 	replace(document.body, nav, h("main", {}, header, sections.map(([, , s]) => s),
-		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. Opens without a network; the address keeps the view, so it can be shared with this file.`)));
+		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. ${location.protocol === "file:" ? "Opens without a network; the address keeps the view, so it can be shared with this file." :
+			"The address keeps the view."}`)));
 }
 
 function setTheme(state, p) {
@@ -107,21 +109,7 @@ function buildDiff(page) {
 	return {page, state, flame, changes, stacks, palette};
 }
 
-/* From a server: what is in view in bins of its own. */
-function closer(state) {
-	const link = h("a", {}, "Finer bins"), whole = location.search && h("a", {href: location.pathname}, "Bins of the whole run");
-	const show = () => {
-		link.href = finer(location, state.number("from"), state.number("to"));
-		link.hidden = state.number("from") === null;
-	};
-	if (!finer(location))
-		return null;
-	state.on(["from", "to", "at", "by", "mode"], show);
-	show();
-	return [link, " ", whole];
-}
-
-function build(page) {
+function build(page, served) {
 	const state = makeState();
 	if (!location.hash.includes("rank="))
 		state.value.rank = firstRank(page);
@@ -137,6 +125,7 @@ function build(page) {
 	const common = {page, stacks, series, ranges, range, sayRange, state, palette, scope, canTell: () => ranges.canTell(scope())};
 	const {sections, section} = makeSections();
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
+	const closer = served && new Closer({series, stacks, state, draw: () => timeline.draw()});
 	const flame = new Flame(common);
 	const ranks = new Ranks({...common, onOpen: (i) => {
 		state.set({rank: String(i), device: ""});
@@ -159,7 +148,7 @@ function build(page) {
 		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
 		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
-		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), closer(state)), timeline.node);
+		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), closer?.node), timeline.node);
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
@@ -219,10 +208,10 @@ function build(page) {
 async function start() {
 	const began = performance.now(), data = document.getElementById("data");
 	try {
-		const page = await load(data.textContent.trim());
+		const text = data.textContent.trim(), page = await (text ? load(text) : ask(dataOf(location)));
 		data.remove();
 		document.title = `stormlog: ${page.title}`.slice(0, 200);
-		globalThis.stormlog = page.source === "diff" ? buildDiff(page) : build(page); /* for tests, and for curious readers in the console */
+		globalThis.stormlog = page.source === "diff" ? buildDiff(page) : build(page, !text); /* for tests, and for curious readers in the console */
 		globalThis.stormlog.ready_ms = performance.now();
 		globalThis.stormlog.decode_and_draw_ms = performance.now() - began;
 	} catch (error) {

@@ -24,6 +24,24 @@ export class Series {
 	constructor(page) {
 		this.page = page;
 		this.lines = page.lines.map((line) => ({...line, pyramid: new Pyramid(line)}));
+		this.part = null;
+	}
+
+	/* Takes lines of a part of the run, which are drawn wherever they cover the view. */
+	take(lines) {
+		this.part = new Series({...this.page, lines});
+		this.part.from = Math.min(...lines.map((line) => line.start));
+		this.part.to = Math.max(...lines.map((line) => line.start + line.max.length * line.width));
+	}
+
+	/* The lines for a view: those of the part, if they cover it. */
+	over(from, to) {
+		return this.part && this.part.from <= from && Math.min(to, this.span()[1]) <= this.part.to ? this.part : this;
+	}
+
+	/* Width of the finest bins that a view has, in ns. */
+	finest(from, to) {
+		return Math.min(...this.over(from, to).lines.map((line) => line.width));
 	}
 
 	pick(scope, what) {
@@ -98,6 +116,8 @@ export class Series {
 
 	/* Everything to draw between two instants, in at most `most` columns. */
 	picture(scope, by, mode, from, to, most) {
+		if (this.over(from, to) !== this)
+			return this.part.picture(scope, by, mode, from, to, most);
 		const wide = by === "rank" ? {...scope, process: null} : scope;
 		const layers = this.layersOf(scope, by);
 		const totals = by === "host" ? layers.flatMap((l) => l.lines) : this.pick(wide, "known");

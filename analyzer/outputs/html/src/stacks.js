@@ -7,11 +7,30 @@ import {basename, visible} from "./format.js";
 
 export class Stacks {
 	constructor(page) {
+		this.page = page;
 		this.strings = page.strings;
 		this.frames = page.frames;
 		this.nodes = page.nodes;
 		this.names = new Map();
 		this.all = false; /* frames of interpreters and bridges too */
+	}
+
+	/*
+	 * Takes in the stacks of a part of the run, which has numbers of its own, in place of an earlier part's.  Returns what
+	 * turns a stack of the part into one of ours.
+	 */
+	adopt(part) {
+		const {strings, frames, nodes} = this.page, texts = strings.length, known = frames.line.length, first = nodes.parent.length;
+		const join = (a, b, change = (v) => v) => Uint32Array.from([...a, ...Array.from(b, change)]);
+		const text = (v) => (v ? v + texts : 0), stack = (v) => (v ? v + first : 0);
+		this.strings = [...strings, ...part.strings];
+		this.frames = Object.fromEntries(Object.keys(frames).map((key) =>
+			[key, join(frames[key], part.frames[key], ["function", "file", "module"].includes(key) ? text : undefined)]));
+		this.nodes = {parent: join(nodes.parent, part.nodes.parent, stack), frame: join(nodes.frame, part.nodes.frame, (v) => v + known)};
+		for (const f of this.names.keys())
+			if (f >= known)
+				this.names.delete(f);
+		return stack;
 	}
 
 	/* Frames of a stack, outermost first; [] when unknown.  What only passes a request on is folded, unless it is all there is. */

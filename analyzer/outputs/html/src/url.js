@@ -21,11 +21,11 @@ export function format(state) {
 	return text ? "#" + text : "";
 }
 
-/* Where a stormlog-server has finer bins of what is in view, or the whole run again; null: the page is a file, or came from elsewhere. */
-export function finer({protocol, pathname, hash}, from, to) {
-	if (!/^https?:$/.test(protocol) || !/\/runs\/[0-9]+\/report$/.test(pathname))
-		return null;
-	return pathname + (to > from ? `?from=${Math.max(0, Math.floor(from))}&to=${Math.ceil(to)}` : "") + hash;
+/* Where a stormlog-server has the data of its page at this address, or only the lines of a part of the run. */
+export function dataOf({pathname, search}, from, to) {
+	if (!pathname.endsWith("/report"))
+		return "/api/v1" + pathname + search;
+	return "/api/v1" + pathname.replace(/report$/, "page") + (to > from ? `?from=${Math.max(0, Math.floor(from))}&to=${Math.ceil(to)}` : "");
 }
 
 /* The state of the page: views subscribe, and are told which keys changed. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 import assert from "node:assert/strict";
 import {test} from "node:test";
+import {isCoarse} from "../src/closer.js";
+import {ask} from "../src/data.js";
 import {Series} from "../src/series.js";
+import {dataOf} from "../src/url.js";
 
 /* A line of `what` whose bins are as flat as the data knows: the bounds of what is left beside it are exact in them. */
 function line(what, values) {
@@ -24,4 +27,32 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 	assert.equal(known[Math.floor(told.at / 8)], told.most);
 	assert.equal(outside(series.figures(scope, "pytorch", 800, 808).layers).max, known[100] - reserved[100]);
 	assert.equal(series.figures({process: 7, device: null}, "pytorch", 0, 8).most, null);
+});
+
+test("lines of a part are drawn where they cover the view, and nowhere else", () => {
+	const series = new Series({source: "trace", processes: [{rank: 0, pid: 1}], duration_ns: 800, lines: [line("known", Array(100).fill(5))]});
+	const part = {...line("known", [5, 9, 5, 5]), start: 400, width: 2}, scope = {process: 0, device: null};
+	assert.equal(series.finest(400, 408), 8);
+	series.take([part]);
+	assert.deepEqual([series.finest(400, 408), series.finest(402, 404), series.finest(399, 408), series.finest(400, 409)], [2, 2, 8, 8]);
+	assert.equal(series.figures(scope, "kind", 402, 404).most, 9);
+	assert.equal(series.figures(scope, "kind", 402, 404).at, 403);
+	assert.equal(series.figures(scope, "kind", 0, 800).most, 5);
+});
+
+test("a view is asked for only where its bins are too wide and finer ones can be had", () => {
+	assert.equal(isCoarse(1024, 0, 1024 * 255), true);
+	assert.equal(isCoarse(1024, 0, 1024 * 256), false);
+	assert.equal(isCoarse(2, 0, 10), false);
+	const at = (pathname, search, ...view) => dataOf({pathname, search}, ...view);
+	assert.equal(at("/runs/7/report", "", 1.5, 9.5), "/api/v1/runs/7/page?from=1&to=10");
+	assert.equal(at("/runs/7/report", "?x", -3, 9), "/api/v1/runs/7/page?from=0&to=9");
+	assert.equal(at("/runs/7/report", ""), "/api/v1/runs/7/page");
+	assert.equal(at("/compare", "?before=1&after=2"), "/api/v1/compare?before=1&after=2");
+});
+
+test("what a server still computes is asked for again, and its refusal is told in its words", async () => {
+	const answers = [{status: 202}, {status: 202}, {status: 404, json: async () => ({error: "there is no such run"})}];
+	await assert.rejects(ask("/x", {pause: 1, get: async () => answers.shift()}), /there is no such run/);
+	assert.equal(answers.length, 0);
 });

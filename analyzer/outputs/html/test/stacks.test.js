@@ -81,3 +81,21 @@ test("search finds functions, files and libraries, and stacks around them", () =
 	assert.equal(stacks.matching("  "), null);
 	assert.deepEqual(tally(page, "lib"), {functions: 0, files: 0, libraries: 2});
 });
+
+test("stacks of a part, numbered on their own, keep their frames beside ours, and another part's take their place", () => {
+	const whole = new Stacks(page), part = {
+		strings: ["", "resize", "/x/late.py", "main"],
+		frames: {function: [3, 1], file: [2, 2], module: [0, 0], line: [1, 77], python: [1, 1], folded: [0, 0], own: [1, 1]},
+		nodes: {parent: [0, 0, 1], frame: [0, 0, 1]},
+	};
+	const names = (node) => whole.path(node).map((f) => whole.name(f));
+	for (const line of [77, 78]) {
+		part.frames.line[1] = line;
+		const ours = whole.adopt(part);
+		assert.deepEqual(names(ours(2)), ["main  late.py:1", `resize  late.py:${line}`]);
+		assert.equal(ours(0), 0);
+		assert.deepEqual(names(3), ["main  train.py:1", "step  train.py:20", "forward  train.py:30"]);
+		assert.equal(whole.matching("resize")[ours(2)], 1);
+		assert.equal(whole.nodes.parent.length, page.nodes.parent.length + 3);
+	}
+});
