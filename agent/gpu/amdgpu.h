@@ -11,13 +11,13 @@
 
 #include "agent/gpu/sample.h"
 
-/* The device with that PCI id; false: not told. */
+/* Finds the device with that PCI id; false: the kernel does not show it. */
 bool sl_amdgpu_memory(const char *pci, uint64_t *used_bytes, uint64_t *total_bytes);
 
 /* KFD's number of the device with that PCI id; 0: it has none. */
 uint64_t sl_amdgpu_kfd(const char *pci);
 
-/* kfd 0: without processes.  Writer thread. */
+/* kfd 0: without its processes.  Writer thread. */
 bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_device_sample *sample);
 
 #endif

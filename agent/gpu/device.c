@@ -33,10 +33,11 @@ enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
 enum state { UNUSED, DESCRIBING, USED };
 
 struct device {
-	_Alignas(256) _Atomic unsigned state; /* enum state; aligned: found by its number without a multiplication, in every call */
-	_Atomic unsigned due;		      /* the next caller is to take a sample */
+	/* enum state; aligned so that every call finds it by the device's number without a multiplication */
+	_Alignas(256) _Atomic unsigned state;
+	_Atomic unsigned due; /* the next caller takes a sample */
 	struct sl_vendor_device is;
-	enum source source; /* writer thread only, as the rest */
+	enum source source; /* writer thread only, like the rest */
 	struct sl_nvml_device *nvml;
 	uint64_t kfd; /* KFD's number of the device; 0: it has none */
 };
@@ -50,7 +51,7 @@ static bool processes_said,
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 
-/* A map of which keys are left out: counted first, for msgpack wants the size before the keys. */
+/* Writes a map of which some keys are left out.  They are counted first, because msgpack wants the size before the keys. */
 struct map {
 	struct sl_pack pack;
 	uint8_t bytes[2048]; /* 64 processes of a sample, or the names of a device */
@@ -60,7 +61,7 @@ struct map {
 static void map_begin(struct map *map, const char *def, uint64_t ns)
 {
 	map->pack = sl_pack_begin(map->bytes, sizeof(map->bytes));
-	sl_pack_map(&map->pack, 15); /* one byte, of which the low half is filled in at the end */
+	sl_pack_map(&map->pack, 15); /* one byte, whose low half is filled in at the end */
 	map->keys = 2;
 	sl_pack_pair_text(&map->pack, "def", def);
 	sl_pack_pair_uint(&map->pack, "ns", ns);
@@ -224,7 +225,10 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	int saved = errno;
 	struct map map;
 
-	/* This may be the only question the process ever asks the device; the device's identity tells who else uses it. */
+	/*
+	 * This may be the only question that the process ever asks about the device; the device's identity tells who else
+	 * uses it.
+	 */
 	if (sl_vendor_of(family) == SL_VENDOR_CUDA && !sl_event_kinds[kind].on_host)
 		sl_device_used(device, family);
 	map_begin(&map, "oom", now_ns);
@@ -234,7 +238,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 		map_number(&map, "device", (uint64_t)device);
 	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
 	    memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
-		/* As the program was told. */
+		/* as --limit lets the program see it */
 		sl_limit_clamp(device, &free_bytes, &total_bytes);
 		map_number(&map, "free_bytes", free_bytes);
 		map_number(&map, "total_bytes", total_bytes);
@@ -315,7 +319,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 	map_end(&map);
 }
 
-/* source: as samples say it; processes: who told of them. */
+/* source: as samples name it; processes: who told of them. */
 static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
 			const struct sl_device_sample *sample)
 {
@@ -333,7 +337,7 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 	if (sample->full && !full_said)
 		sl_define_note("more than 64 processes are on a device: samples have the 64 that were listed first");
 	full_said = full_said || sample->full;
-	/* Only where no block came or went while it was asked. */
+	/* only where no block came or went while NVML was asked */
 	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
 		sl_limit_overhead(ordinal, sample->own_bytes, live);
 }
@@ -348,7 +352,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
 	if (!sl_limit_live(ordinal, &live))
-		live = UINT64_MAX; /* one comes or goes: equal to nothing */
+		live = UINT64_MAX; /* a block comes or goes: a value that equals nothing */
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:

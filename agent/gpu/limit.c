@@ -35,7 +35,7 @@ bool sl_limit_active;
 
 static uint64_t limit_bytes;
 static struct block *blocks;
-static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live: claims are in it */
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* bytes that are live, with the claims */
 static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint32_t overflowed;
@@ -61,7 +61,7 @@ static void read_injection(const char *text)
 
 void sl_limit_start(const struct sl_options *options)
 {
-	/* A forked child inherits its parent's table, whose blocks are not its own. */
+	/* A forked child inherits its parent's table, whose blocks do not belong to it. */
 	inject_api[0] = 0;
 	atomic_store(&injectable, 0);
 	atomic_store(&overflowed, 0);
@@ -144,7 +144,7 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 	return false;
 }
 
-/* The claim became a block, or was given up: it is no longer counted as under way. */
+/* The claim became a block, or was given up: it no longer counts as under way. */
 static void drop_claim(struct sl_limit_claim *claim)
 {
 	claim->bytes = 0;
@@ -170,7 +170,7 @@ static struct block *slot_of(uint64_t key, unsigned probe)
 	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
 }
 
-/* The thread that takes the key also subtracts the bytes. */
+/* The thread that takes the key out also subtracts the bytes. */
 static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
 {
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
@@ -196,7 +196,7 @@ static void remove_key(uint64_t key, struct sl_limit_claim *claim)
 	}
 }
 
-/* Its bytes count already. */
+/* its bytes are counted already */
 static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
@@ -228,8 +228,8 @@ static int current_device(enum sl_vendor *vendor)
 }
 
 /*
- * What the context takes is known to NVML alone, which the writer thread asks; until then it is what is gone from the
- * device beside our blocks.  Other processes are in that too, so it counts for at most 1 GiB.
+ * What the context takes is known to NVML alone, which the writer thread asks.  Until it has answered, it is what has gone
+ * from the device beside our blocks; other processes are in that too, so it counts for at most 1 GiB.
  */
 static void learn(int device)
 {
@@ -260,7 +260,7 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 		atomic_fetch_add(&claims[device], 1);
 	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was a guess, or none */
 	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
-	remove_key(key, &missed); /* handed out again: its free was not seen */
+	remove_key(key, &missed); /* the address was handed out again, so its free was not seen */
 	sl_limit_release(&missed);
 	if (insert(key, (uint32_t)device, bytes)) {
 		drop_claim(claim);

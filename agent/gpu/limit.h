@@ -23,11 +23,11 @@ void sl_limit_start(const struct sl_options *options); /* at the first GPU call 
  */
 bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
 
-/* Bytes of a call under way, which count: an allocation that may be made, a block that may be freed. */
+/* Bytes of a call under way that count: of an allocation that may be made, or of a block that may be freed. */
 struct sl_limit_claim {
 	uint64_t bytes; /* 0: none */
 	int device;
-	bool kept; /* in the slot of its event too (sl_limit_keep) */
+	bool kept; /* the claim is in the slot of its event too (sl_limit_keep) */
 };
 
 /*

@@ -9,20 +9,21 @@
 #define SL_SAMPLE_PROCESSES 64
 
 struct sl_device_sample {
-	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
-	bool has_processes; /* the list below is complete, or full, and its pids are those of our namespace */
-	bool full;	    /* there were more */
+	/* used: by all processes; without what is reserved, where the source tells that apart */
+	uint64_t total_bytes, free_bytes, used_bytes;
+	bool has_processes; /* the list below is complete, or full, and its pids are of our namespace */
+	bool full;	    /* there were more processes than fit */
 	unsigned count;
 	struct {
 		uint64_t pid, bytes;
-	} processes[SL_SAMPLE_PROCESSES]; /* those whose bytes are known */
-	uint64_t own_bytes;		  /* of this process; 0: unknown */
+	} processes[SL_SAMPLE_PROCESSES]; /* processes whose bytes are known */
+	uint64_t own_bytes;		  /* bytes of this process; 0: unknown */
 };
 
-/* One more process, where there is room. */
+/* Adds a process, where there is room. */
 void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes);
 
-/* The list is whole: whether its pids mean something here, and which is ours. */
+/* The list is complete: decides whether its pids mean something here, and which is ours. */
 void sl_sample_listed(struct sl_device_sample *sample);
 
 #endif

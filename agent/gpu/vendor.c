@@ -76,14 +76,14 @@ static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uin
 CUDA_FUNCTIONS(CUDA)
 HIP_FUNCTIONS(HIP)
 
-/* True: the function exists and says success. */
+/* True: the function exists and reports success. */
 #define OK(name, ...)                                                                                                              \
 	({                                                                                                                         \
 		__typeof__(name()) found = name();                                                                                 \
 		found &&found(__VA_ARGS__) == 0;                                                                                   \
 	})
 
-static __thread int hip_device = -1; /* as the thread was last seen to have it */
+static __thread int hip_device = -1; /* the device, as the thread was last seen to have it */
 
 static bool hip_is_quiet(void)
 {
@@ -91,7 +91,10 @@ static bool hip_is_quiet(void)
 	int known = atomic_load_explicit(&keeps_errors, memory_order_relaxed), version = 0;
 
 	if (!known) {
-		/* Major version times ten million; asking it is a call that succeeds, so only when nothing is pending. */
+		/*
+		 * Major version times ten million.  Asking for it is a call that succeeds, so it is done only when no error
+		 * is pending.
+		 */
 		if (!OK(hipPeekAtLastError))
 			return false;
 		known = OK(hipRuntimeGetVersion, &version) && version >= 70000000 ? 1 : -1;

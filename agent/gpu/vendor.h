@@ -34,7 +34,7 @@ struct sl_vendor_device {
 };
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
-/* The calling thread's. */
+/* Device of the calling thread. */
 struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor);
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
 

@@ -11,7 +11,7 @@
 #define DEPTH 200
 
 struct matcher {
-	const char *text; /* its begin, for ^ */
+	const char *text; /* its beginning, for ^ */
 	unsigned steps, depth;
 };
 
@@ -19,13 +19,13 @@ struct matcher {
 struct then {
 	const char *re, *end;
 	const char *group, *group_end;
-	const char *from; /* where the group began: a group that matched nothing is not repeated */
+	const char *from; /* where the group began; a group that matched nothing is not repeated */
 	const struct then *next;
 };
 
 static bool alternatives(struct matcher *m, const char *re, const char *end, const char *text, const struct then *next);
 
-/* After a bracket expression that begins at re; NULL: it does not end. */
+/* The text behind a bracket expression that begins at re; NULL: it does not end. */
 static const char *skip_class(const char *re, const char *end)
 {
 	re++;
@@ -36,7 +36,7 @@ static const char *skip_class(const char *re, const char *end)
 	return re < end ? re + 1 : NULL;
 }
 
-/* After the atom at re; NULL: it does not end. */
+/* The text behind the atom at re; NULL: it does not end. */
 static const char *skip_atom(const char *re, const char *end)
 {
 	if (*re == '\\')
@@ -67,7 +67,7 @@ static bool in_class(const char *re, const char *end, unsigned char c)
 	return found != negated;
 }
 
-/* Does a one-character atom match at text? */
+/* Does the one-character atom match at text? */
 static bool one(const char *atom, const char *end, const char *text)
 {
 	if (!*text)
@@ -114,7 +114,7 @@ static bool group(struct matcher *m, const char *atom, const char *atom_end, cha
 	return (repeat == '*' || repeat == '?') && sequence(m, rest->re, rest->end, text, rest->next);
 }
 
-/* A one-character atom, as often as its sign allows, greedily. */
+/* Matches a one-character atom as often as its sign allows, greedily. */
 static bool repeated(struct matcher *m, const char *atom, const char *atom_end, char repeat, const struct then *rest,
 		     const char *text)
 {
@@ -201,7 +201,7 @@ bool sl_filter_matches(const char *regex, const char *text)
 	}
 }
 
-/* One "N" or "N-M" at *list, moved behind it and its comma. */
+/* Reads one "N" or "N-M" at *list and moves *list behind it and its comma. */
 static bool range(const char **list, uint64_t *low, uint64_t *high)
 {
 	const char *at = *list;

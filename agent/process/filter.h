@@ -18,7 +18,7 @@ bool sl_filter_matches(const char *regex, const char *text);
 /* Is `number` in a list as "0,2,4-7"? */
 bool sl_filter_lists(const char *list, unsigned number);
 
-/* Can the list, the expression be read? */
+/* True: the list, or the expression, can be read. */
 bool sl_filter_list_valid(const char *list);
 bool sl_filter_regex_valid(const char *regex);
 

@@ -17,9 +17,9 @@
 #include "common/keyed.h"
 #include "common/tracefile.h"
 
-#define VALUE_MAX     4096	  /* bytes of a variable kept */
-#define VALUES_MAX    (64u << 10) /* of all; the header's room is 192 KiB */
-#define ARGUMENTS_MAX (16u << 10) /* bytes of the command line kept */
+#define VALUE_MAX     4096	  /* bytes that are kept of a variable */
+#define VALUES_MAX    (64u << 10) /* bytes of all of them; the header has room for 192 KiB */
+#define ARGUMENTS_MAX (16u << 10) /* bytes that are kept of the command line */
 
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
 static void pack_pids(struct sl_keyed *out, const struct sl_process_identity *process)
@@ -50,7 +50,7 @@ static void pack_argv(struct sl_keyed *out)
 	for (long i = 0; i < size; i++)
 		count += !line[i];
 	if (size > 0 && line[size - 1])
-		count++; /* cut, or rewritten by the program without its terminator */
+		count++; /* cut here, or rewritten by the program without its terminator */
 	sl_keyed_key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = line; count--; at += strlen(at) + 1) {

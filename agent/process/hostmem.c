@@ -36,7 +36,7 @@ static bool read_number(const char *where, const char *name, uint64_t *number)
 	return sl_kept_number(path, number);
 }
 
-/* A limit that is one: version 1 writes "none" as the largest multiple of a page. */
+/* Reads a limit; version 1 writes "none" as the largest multiple of a page. */
 static bool read_limit(const char *where, uint64_t *limit)
 {
 	return read_number(where, layout->limit, limit) && *limit < 1ull << 60;
@@ -72,7 +72,7 @@ static bool own_path(const char *content, bool second, char *out, size_t size)
 	return at != NULL;
 }
 
-/* From our cgroup up: the one with the tightest limit is what kills us; without limits our own. */
+/* Searches from our cgroup upward for the tightest limit, which is what kills us; without limits our own cgroup. */
 static bool find_folder(const char *path)
 {
 	char at[sizeof(folder)];
@@ -84,7 +84,7 @@ static bool find_folder(const char *path)
 	sl_text_add(&text, layout->root);
 	sl_text_add(&text, path);
 	for (;;) {
-		/* A container sees its cgroup at the root although its path is the host's. */
+		/* A container sees its cgroup at the root although the path it is given is the host's. */
 		if (read_number(at, layout->usage, &usage)) {
 			bool tighter = read_limit(at, &limit) && limit < tightest;
 
@@ -102,7 +102,7 @@ static bool find_folder(const char *path)
 
 static bool find(void)
 {
-	static char content[4096]; /* one thread, once (`state`), and its stack may be small */
+	static char content[4096]; /* one thread runs this, once (`state`), and its stack may be small */
 	char path[512];
 
 	if (sl_procfile_read("/proc/self/cgroup", content, sizeof(content)) <= 0)

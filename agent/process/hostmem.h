@@ -12,8 +12,9 @@
 
 struct sl_hostmem {
 	uint64_t rss_bytes, vm_bytes;
-	uint64_t cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes; /* of the tightest limit above us; limit unknown: none */
-	uint64_t oom_kills;					      /* in that cgroup since it was made */
+	/* in the cgroup with the tightest limit above us; limit unknown: there is none */
+	uint64_t cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes;
+	uint64_t oom_kills; /* kills in that cgroup since it was made */
 };
 
 void sl_hostmem_read(struct sl_hostmem *memory);
@@ -21,7 +22,7 @@ void sl_hostmem_read(struct sl_hostmem *memory);
 /* RLIMIT_AS; unknown: none. */
 uint64_t sl_hostmem_limit(void);
 
-/* Forget the cgroup: looked for anew at the next read. */
+/* Forget the cgroup: it is looked for again at the next read. */
 void sl_hostmem_child(void);
 
 #endif

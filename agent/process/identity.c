@@ -16,7 +16,7 @@ static const char *variable(const char *name)
 	return value && value[strspn(value, " \t\n")] ? value : NULL;
 }
 
-/* As Python's int(): blanks around, a sign.  -1: unset, no number, negative or too large. */
+/* Reads a number as Python's int() does: blanks around, a sign.  -1: unset, no number, negative or too large. */
 static int integer(const char *name)
 {
 	const char *at = variable(name);
@@ -35,12 +35,12 @@ static int integer(const char *name)
 
 struct group {
 	const char *rank, *local, *size;
-	bool local_is_rank; /* where only the rank is named, as upstream has it */
+	bool local_is_rank; /* where only the rank is named, this is what upstream assumes */
 };
 
-/* Order matters: torchrun under mpirun or srun has several.  PMIx tells no size: complete with the rank alone. */
+/* Order matters: torchrun under mpirun or srun sets several groups.  PMIx gives no size: complete with the rank alone. */
 static const struct group groups[] = {
-	{"STORMLOG_RANK", "LOCAL_RANK", "STORMLOG_WORLD_SIZE", true}, /* said by the user */
+	{"STORMLOG_RANK", "LOCAL_RANK", "STORMLOG_WORLD_SIZE", true}, /* set by the user */
 	{"STORMLOG_RANK", "LOCAL_RANK", NULL, true},
 	{"RANK", "LOCAL_RANK", "WORLD_SIZE", true},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", true},
@@ -66,7 +66,7 @@ struct sl_identity_rank sl_identity_rank(void)
 	return (struct sl_identity_rank){-1, -1, -1};
 }
 
-/* torchrun's run id; its default, the word none, is no id. */
+/* torchrun's run id; its default, the word "none", is no id. */
 static const char *torchrun(void)
 {
 	const char *id = variable("TORCHELASTIC_RUN_ID");
@@ -150,13 +150,13 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
-/* The process that all processes of a run have above them, as far as one can guess: their session's leader. */
+/* Guesses which process all processes of a run have above them: their session's leader. */
 static uint64_t ancestor(int pid)
 {
 	int leader = getsid(pid);
 
 	if (leader <= 0)
-		return 0; /* it lives outside our pid namespace, whose processes then share this id */
+		return 0; /* the leader is outside of our pid namespace, whose processes then share this id */
 	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
 	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
 }

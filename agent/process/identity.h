@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who a process is among the processes of its job, from the environment and /proc: what process.c, which fills
- * the trace's header, and the launcher, which names the run, must agree on.  No allocation, no stdio.
+ * Who a process is among the processes of its job, from the environment and /proc.  process.c, which fills the trace's
+ * header, and the launcher, which names the run, must agree on it.  No allocation, no stdio.
  */
 #ifndef AGENT_PROCESS_IDENTITY_H
 #define AGENT_PROCESS_IDENTITY_H
@@ -16,8 +16,9 @@ struct sl_identity_rank {
 };
 
 /*
- * STORMLOG_RANK and STORMLOG_WORLD_SIZE, else the first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size, and a missing local rank is the
- * rank, as Python Stormlog reads them), else of PMI, Flux, JSM, PMIx.  Numbers that cannot be are no group.
+ * STORMLOG_RANK and STORMLOG_WORLD_SIZE, else the first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size;
+ * a missing local rank is the rank, as in Python Stormlog), else of PMI, Flux, JSM, PMIx.  A group with impossible numbers
+ * is passed over.
  */
 struct sl_identity_rank sl_identity_rank(void);
 
@@ -33,12 +34,15 @@ void sl_identity_hip_devices(char *out, size_t size);
  */
 bool sl_identity_run_named(char *out, size_t size);
 
-/* Run id when the environment names none: host, boot, and pid and start of process pid's session leader (under torchrun: the parent).  0: of this one. */
+/*
+ * Run id when the environment names none: made of host, boot, and pid and start of the session leader of process pid (under
+ * torchrun: of its parent).  0: of this process.
+ */
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int pid);
 
 /*
- * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run),
- * so it must not make a name of its own.
+ * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run), so it
+ * must not make up a name.
  */
 bool sl_identity_run_shared(void);
 

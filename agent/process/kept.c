@@ -16,19 +16,19 @@
 #define KEPT_MAX	8
 #define DESCRIPTORS_MIN 256
 #define OWN_STAT	"/proc/self/stat"
-#define EXIT_CODE	52 /* the number of its field, from 1 on */
+#define EXIT_CODE	52 /* the number of its field in /proc/PID/stat, from 1 on */
 
 enum state { FREE, OPENING, OPEN };
 
 static struct kept {
 	_Atomic unsigned state; /* enum state */
-	uint64_t path;		/* hash */
+	uint64_t path;		/* hash of the path */
 	int fd;
 	uint64_t device, inode;
 } table[KEPT_MAX];
 
 static _Atomic bool sandboxed;
-static bool deserted, outlived; /* outlived: other threads went on when the first one had ended */
+static bool deserted, outlived; /* other threads went on when the first one had ended */
 static uint64_t filters_at_start;
 
 static uint64_t hash_of(const char *path)
@@ -110,7 +110,7 @@ bool sl_kept_number(const char *path, uint64_t *number)
 	return sl_kept_read(path, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
 }
 
-/* What the kernel says of the process; empty: nothing.  Writer, and before there is one. */
+/* Asks the kernel about the process; empty: it says nothing.  Writer, and whoever runs before there is one. */
 static const char *read_status(void)
 {
 	static char status[8192];
@@ -127,7 +127,7 @@ static uint64_t number_of(const char *status, const char *name)
 	return at && sl_procfile_digits(at, &number) ? number : 0;
 }
 
-/* Mode and number of filters (since Linux 5.9) in one figure that grows. */
+/* Mode and number of seccomp filters (since Linux 5.9) as one figure that only grows. */
 static uint64_t filters(const char *status)
 {
 	return number_of(status, "Seccomp:") + (number_of(status, "Seccomp_filters:") << 8);
@@ -149,7 +149,7 @@ bool sl_kept_deserted(void)
 	return deserted;
 }
 
-/* Field 52 of the first thread's line, the last but what later kernels may add. */
+/* Field 52 of the first thread's line: the last one, unless later kernels add more. */
 int sl_kept_last_code(void)
 {
 	char stat[1024];
@@ -178,5 +178,5 @@ void sl_kept_begin(void)
 	atomic_store(&sandboxed, false);
 	deserted = outlived = false;
 	filters_at_start = filters(read_status());
-	keep(OWN_STAT, hash_of(OWN_STAT)); /* asked of at the end, when files may no longer be opened */
+	keep(OWN_STAT, hash_of(OWN_STAT)); /* asked for at the end, when files may no longer be opened */
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of /proc and /sys that are read again and again: kept open, for a program may forbid itself to open any (seccomp), and
- * count the numbers it gets.  Numbers of 1000 and above, as those of our own files; with a limit of few descriptors nothing is kept.
+ * Files of /proc and /sys that are read again and again.  They are kept open, because a program may forbid itself to open
+ * any (seccomp), with high descriptors, because it may count the low ones: 1000 and above, as for our own files.  Where few
+ * descriptors are allowed nothing is kept.
  */
 #ifndef AGENT_PROCESS_KEPT_H
 #define AGENT_PROCESS_KEPT_H
@@ -10,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As sl_procfile_read and sl_procfile_number.  Any thread. */
+/* The same as sl_procfile_read and sl_procfile_number.  Any thread. */
 long sl_kept_read(const char *path, char *buffer, size_t size);
 bool sl_kept_number(const char *path, uint64_t *number);
 
-/* Writer: ask the kernel for what the next two tell. */
+/* Writer: ask the kernel for what the next two functions answer. */
 void sl_kept_look(void);
 
 /*
@@ -23,16 +24,22 @@ void sl_kept_look(void);
  */
 bool sl_kept_sandboxed(void);
 
-/* The process has no thread but the writer: its first one has ended, which the kernel counts to the end, and so have all others. */
+/*
+ * True: the process has no thread but the writer.  The first thread has ended, which the kernel shows until the end, and so
+ * have all others.
+ */
 bool sl_kept_deserted(void);
 
 /*
- * Then: what the last thread said when it left by the system call, which from Linux 5.18 on is what the process ends with.  Known
- * of the first thread alone; 0, as threads of the C library say, where others outlived it.
+ * The status with which the last thread left by the system call, which from Linux 5.18 on is the process's exit status.
+ * Known of the first thread alone; 0, as the C library gives it, where others outlived it.
  */
 int sl_kept_last_code(void);
 
-/* When a recording begins: what a forked child inherited is forgotten, and the filters there are are those of a container. */
+/*
+ * Call this when a recording begins: what a forked child inherited is forgotten, and filters that are there already count
+ * as the container's.
+ */
 void sl_kept_begin(void);
 
 #endif

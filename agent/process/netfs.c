@@ -10,7 +10,10 @@
 #include "common/base.h"
 
 #define NETWORK "the trace lies on a network file system"
-/* Each page that a store makes dirty asks for new blocks: where there are none it is a SIGBUS, though the file has been allocated. */
+/*
+ * btrfs: each page that a store makes dirty asks for new blocks; where there are none it is a SIGBUS, although the file has
+ * been allocated.
+ */
 #define COPIES "in the trace's folder a full disk would be a SIGBUS"
 
 /* Magic numbers of statfs(2) and the kernel's linux/magic.h. */

@@ -3,12 +3,12 @@
 #ifndef AGENT_PROCESS_NETFS_H
 #define AGENT_PROCESS_NETFS_H
 
-#include "common/ringfile.h" /* SL_REMOTE_RING: where the ring of a trace on such a file system lies */
+#include "common/ringfile.h" /* SL_REMOTE_RING: folder of the ring of a trace on such a file system */
 
-/* Why the ring of a trace in this folder lies in SL_REMOTE_RING, for people; NULL: it lies beside the trace. */
+/* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
 const char *sl_remote_why(const char *folder);
 
-/* "NFS", "ext4", ...: what the folder lies on, for people; NULL where the number has no name here. */
+/* Name of the file system that the folder lies on ("NFS", "ext4"); NULL where the number has no name here. */
 const char *sl_remote_name(const char *folder);
 
 #endif

@@ -34,7 +34,7 @@ long sl_procfile_read(const char *path, char *buffer, size_t size)
 }
 
 struct search {
-	const char *name, *rest; /* of the name, still to be seen on this line; NULL: it is another line */
+	const char *name, *rest; /* rest of the name that this line must still show; NULL: it is another line */
 	char *line;
 	size_t used, size;
 	bool found, done;

@@ -10,13 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At most size - 1 bytes of the file, terminated; their number, or -1 (buffer then empty). */
+/* Reads at most size - 1 bytes of the file and terminates them; returns their number, or -1 (buffer then empty). */
 long sl_procfile_read(const char *path, char *buffer, size_t size);
 
-/* The whole file is one decimal number ("max" is none). */
+/* Reads a file that is one decimal number; false: it is not ("max" is none). */
 bool sl_procfile_number(const char *path, uint64_t *number);
 
-/* The first line that starts with `name`: what follows, blanks skipped, cut to size - 1 bytes.  Takes little stack. */
+/*
+ * Finds the first line that starts with `name` and gives what follows, blanks skipped, cut to size - 1 bytes.  Takes little
+ * stack.
+ */
 bool sl_procfile_find(const char *path, const char *name, char *line, size_t size);
 
 /* What follows `name` at the start of a line, blanks skipped; NULL when no line starts so. */

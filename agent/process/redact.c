@@ -36,14 +36,14 @@ static bool ends(const char *bytes, size_t size, const char *word)
 	return size >= length && same(bytes + size - length, word, length);
 }
 
-/* Does a word begin there: first of all, after a separator, or by its capital (accessToken)? */
+/* True: a word begins there.  It is first of all, follows a separator, or has a capital (accessToken). */
 static bool begins_word(const char *name, size_t at)
 {
 	return !at || strchr("-_.:+", name[at - 1]) || (lower(name[at]) != name[at] && lower(name[at - 1]) == name[at - 1]);
 }
 
 /*
- * Does a thing of this name hold a secret?  Words like "token" count as the last word alone: --hf-token does,
+ * True: a thing of this name holds a secret.  Words like "token" count only as the last word: --hf-token holds one,
  * --max-tokens and --tokenizer do not.
  */
 static bool is_secret_name(const char *name, size_t size)
@@ -76,7 +76,7 @@ static bool is_secret_value(const char *value)
 	return false;
 }
 
-/* value, but with the part of a URL between :// and @ masked, if there is one. */
+/* Writes value; if it is a URL, the part between :// and @ is masked. */
 static void add_value(struct sl_text *text, const char *value)
 {
 	const char *scheme, *at;
@@ -95,7 +95,7 @@ static void add_value(struct sl_text *text, const char *value)
 		}
 		value = scheme;
 	}
-	/* What a URL's query names as a secret: to the next & or the end. */
+	/* Masks what a URL's query names as a secret: to the next & or the end. */
 	for (;;) {
 		size_t length = strcspn(value, "?&"), name;
 

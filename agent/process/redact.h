@@ -7,7 +7,7 @@
 
 #define SL_REDACTED "***"
 
-/* What an argument said of the next one: its value is a secret; it is one if it is a name:password (curl -u). */
+/* What one argument tells of the next: its value is a secret, or is one if it is name:password (curl -u). */
 enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
 
 /*

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread's stacks -> ids: what makes a capture cost tens of nanoseconds.  The key is compared word by
- * word. An entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it
- * stale. Owned by one thread, zero is empty, nothing is ever freed: when the words run out all entries are
- * dropped.
+ * Maps one thread's stacks to ids, so that a capture costs tens of nanoseconds.  The key is compared word by word.  An
+ * entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it stale.  Owned by one
+ * thread; a zeroed cache is empty; nothing is ever freed: when the words run out all entries are dropped.
  */
 #ifndef AGENT_STACKS_CACHE_H
 #define AGENT_STACKS_CACHE_H
@@ -19,18 +18,18 @@ struct sl_cache_entry {
 	uint64_t hash;
 	uint64_t stamp, sum; /* codes.h; 0 for native stacks */
 	uint32_t id;
-	uint32_t at;	/* first of its words; the owner's spare words follow the key's */
-	uint32_t count; /* of words; 0: the entry is free */
-	uint32_t flags; /* part of the key */
+	uint32_t at;	/* index of its first word; the owner's spare words follow the key's */
+	uint32_t count; /* number of words; 0: the entry is free */
+	uint32_t flags; /* start of the key, for a quick comparison */
 };
 
 struct sl_cache {
-	uint32_t used; /* of words */
+	uint32_t used; /* capacity in words */
 	struct sl_cache_entry entry[1u << SL_CACHE_BITS];
 	uint64_t words[SL_CACHE_WORDS];
 };
 
-/* One step of the hash of a key; the low bits of h are weak, the high ones index. */
+/* One step of the hash of a key; its low bits are weak, so the high ones index. */
 static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
 {
 	return (hash ^ word) * 0x9e3779b97f4a7c15u;
@@ -59,8 +58,10 @@ static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint6
 	return NULL;
 }
 
-/* An entry for this key, which is not in the cache, with room for `spare` words: another stack may be
- * forgotten. */
+/*
+ * Makes an entry for this key, which is not in the cache, with room for `spare` words.  Another stack may be forgotten for
+ * it.
+ */
 static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
 						  uint32_t flags, uint32_t spare)
 {

@@ -18,10 +18,10 @@
 #include "agent/symbols/objects.h"
 
 #define REMEMBERED   8
-#define SAMPLES	     16	     /* entries of a table that are looked at before it is used */
-#define SEEN	     256     /* objects whose tables were looked at are remembered */
+#define SAMPLES	     16	     /* entries of a table that are checked before it is used */
+#define SEEN	     256     /* objects that are remembered as checked */
 #define REGISTER_MAX 130     /* of x86-64 */
-#define CALLERS_OWN  0xf048u /* rbx, rbp, r12 to r15: what a call leaves as it was; rsp too */
+#define CALLERS_OWN  0xf048u /* rbx, rbp, r12 to r15: registers that a call preserves; rsp too */
 
 enum { BP = 6, SP = 7, RETURN = 16 }; /* registers as DWARF numbers them */
 enum { PCREL_SDATA4 = 0x1b, DATAREL_SDATA4 = 0x3b, UDATA4 = 0x03, INDIRECT = 0x80, OMITTED = 0xff }; /* encodings of pointers */
@@ -31,10 +31,10 @@ _Atomic bool sl_cfi_lies;
 struct reader {
 	const uint8_t *at, *end;
 	bool bad;
-	bool odd; /* right, for all we know, and not simple */
+	bool odd; /* as far as we know right, but not simple */
 };
 
-/* From `at` to the end of the object's segment that it lies in. */
+/* Bytes from `at` to the end of the object's segment that it lies in. */
 static struct reader segment_from(const struct dl_phdr_info *object, uintptr_t at)
 {
 	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
@@ -66,7 +66,7 @@ static int32_t signed4(struct reader *r)
 	return (int32_t)fixed(r, 4);
 }
 
-/* LEB128; *sign: the bits above it where the last byte says that it is negative. */
+/* Reads a LEB128; *sign: the bits above it, set where the last byte says that it is negative. */
 static uint64_t leb(struct reader *r, uint64_t *sign)
 {
 	uint64_t value = 0, byte;
@@ -102,7 +102,7 @@ static void skip(struct reader *r, uint64_t bytes)
 	r->at = r->bad ? r->end : r->at + bytes;
 }
 
-/* Past a pointer to a function in this encoding.  libunwind follows one that is indirect. */
+/* Skips a pointer to a function in this encoding.  libunwind follows one that is indirect. */
 static void skip_pointer(const struct dl_phdr_info *object, struct reader *r, unsigned encoding)
 {
 	static const uint8_t bytes[16] = {[0] = 8, [2] = 2, [3] = 4, [4] = 8, [10] = 2, [11] = 4, [12] = 8};
@@ -119,13 +119,13 @@ static void skip_pointer(const struct dl_phdr_info *object, struct reader *r, un
 	r->bad |= encoding & INDIRECT && encoding != (PCREL_SDATA4 | INDIRECT);
 }
 
-/* A row of the table that the instructions make. */
+/* A row of the table that the instructions build. */
 struct row {
 	uint64_t cfa_register;
 	int64_t cfa_offset;
 	bool cfa_expression;
 	struct {
-		bool changed; /* else the caller's value is in the register still */
+		bool changed; /* otherwise the caller's value is still in the register */
 		bool undefined, elsewhere;
 		int64_t offset;
 	} bp, sp, pc;
@@ -177,7 +177,7 @@ static void define_cfa(struct row *row, uint64_t reg, int64_t offset)
 	row->cfa_expression = false;
 }
 
-/* Each that is written for a frame begins with a register and an offset. */
+/* Reads an operand: each one for a frame begins with a register and an offset. */
 static void skip_expression(struct reader *r, bool of_frame)
 {
 	uint64_t bytes = uleb(r);
@@ -285,7 +285,7 @@ static void operate(struct table *t, struct reader *r, unsigned op)
 	}
 }
 
-/* Up to the row that holds at `pc`; what is left in `r` says whether it is one. */
+/* Runs the instructions up to the row that holds at `pc`; what `r` has left says whether there is one. */
 static void execute(struct table *t, struct reader *r, uintptr_t pc)
 {
 	while (r->at < r->end && !r->bad) {
@@ -320,13 +320,13 @@ static struct reader entry_at(const struct dl_phdr_info *object, uintptr_t at)
 	uint64_t length = fixed(&r, 4);
 
 	if (!length || length > (uint64_t)(r.end - r.at))
-		r.bad = true; /* of 64 bits, too: nobody writes them */
+		r.bad = true; /* also the 64-bit form: nobody writes it */
 	else
 		r.end = r.at + length;
 	return r;
 }
 
-/* What the letters of a CIE say: how an FDE has its addresses. */
+/* Reads the letters of a CIE, which say how an FDE has its addresses. */
 static uint64_t read_augmentation(const struct dl_phdr_info *object, struct reader *r, const char *letters, bool *signal)
 {
 	uint64_t encoding = 0;
@@ -346,7 +346,7 @@ static uint64_t read_augmentation(const struct dl_phdr_info *object, struct read
 	return encoding;
 }
 
-/* The reader is left at the instructions. */
+/* Leaves the reader at the instructions. */
 static void read_cie(const struct dl_phdr_info *object, struct reader *r, struct table *t)
 {
 	uint64_t version, bytes, encoding;
@@ -399,8 +399,8 @@ static struct sl_cfi_rule rule_of(const struct row *row)
 }
 
 /*
- * The rule at `pc` of the entry at `at`, which is said to be of the function at `function`.  pc 0: the whole entry is looked at.
- * False: it lies.
+ * The rule at `pc` in the entry at `at`, which should be of the function at `function`.  pc 0: checks the whole entry.
+ * False: the entry is noise.
  */
 static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t function, uintptr_t pc, struct sl_cfi_rule *rule)
 {
@@ -422,7 +422,7 @@ static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t 
 	if (fde.bad || table.location != function)
 		return false;
 	if (pc && pc - function >= range)
-		return true; /* of no function */
+		return true; /* it belongs to no function */
 	skip(&fde, uleb(&fde));
 	execute(&table, &cie, UINTPTR_MAX);
 	table.initial = table.row;
@@ -432,7 +432,7 @@ static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t 
 	if (!pc || cie.odd || fde.odd)
 		return true;
 	*rule = table.signal ? (struct sl_cfi_rule){.kind = SL_CFI_SIGNAL} : rule_of(&table.row);
-	/* What a call may change says nothing of the frame behind it. */
+	/* a register that a call may change says nothing of the frame outside it */
 	return table.row.cfa_expression ||
 	       (table.row.cfa_register <= RETURN && ((CALLERS_OWN | 1u << SP) >> table.row.cfa_register & 1));
 }
@@ -440,7 +440,7 @@ static bool read_fde(const struct dl_phdr_info *object, uintptr_t at, uintptr_t 
 struct search {
 	uintptr_t pc;
 	struct sl_cfi_rule rule;
-	bool begun; /* the program itself, which comes first, has been seen */
+	bool begun; /* the program itself, which comes first, has been checked */
 };
 
 /* .eh_frame_hdr: where .eh_frame is, how many entries, and (function, entry) pairs in order, all from its own beginning. */
@@ -451,7 +451,7 @@ struct index {
 	uint64_t count;
 };
 
-/* False: it lies.  count 0: it has no pairs. */
+/* False: the header is noise.  count 0: it has no pairs. */
 static bool open_index(struct index *index, size_t bytes)
 {
 	struct reader r = segment_from(index->object, index->header);
@@ -478,7 +478,7 @@ static bool open_index(struct index *index, size_t bytes)
 	return !r.bad && index->count <= (size_t)(r.end - r.at) / 8;
 }
 
-/* The function and the entry of pair i, both from the header on. */
+/* The function and the entry of pair i, as offsets from the header. */
 static void read_pair(const struct index *index, uint64_t i, int32_t pair[2])
 {
 	memcpy(pair, index->pairs + i * 8, 8);
@@ -493,7 +493,7 @@ static bool read_entry(const struct index *index, uint64_t i, uintptr_t pc, stru
 			pc, rule);
 }
 
-/* A look at some entries, once for each object: noise is seldom in one alone. */
+/* Checks some entries, once for each object: noise is seldom in one alone. */
 static bool looks_right(const struct index *index)
 {
 	static _Atomic uint64_t seen[SEEN];
@@ -514,7 +514,7 @@ static bool looks_right(const struct index *index)
 	return true;
 }
 
-/* False: the table lies. */
+/* False: the table is noise. */
 static bool look_up(const struct index *index, uintptr_t pc, struct sl_cfi_rule *rule)
 {
 	int64_t wanted = (int64_t)(pc - index->header);
@@ -554,7 +554,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 			bytes = part->p_memsz;
 		}
 	}
-	/* The program's own too: libunwind may be asked, and come there, before we do. */
+	/* The program's own table too: libunwind may be asked, and read it, before we do. */
 	if ((inside || program) && index.header &&
 	    (!open_index(&index, bytes) || !looks_right(&index) || (inside && !look_up(&index, search->pc, &search->rule)))) {
 		search->rule = (struct sl_cfi_rule){0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How to get from a return address to the frame outside it, where that is simple: from .eh_frame, through the search
- * table that PT_GNU_EH_FRAME points to.  Simple is what compilers write for nearly every function; of all else (signal
- * frames, expressions, other registers) no rule is given, and libunwind is asked.  x86-64 only.
+ * How to get from a return address to the frame outside it, where that is simple: from .eh_frame, through the search table
+ * that PT_GNU_EH_FRAME points to.  Simple is what compilers write for nearly every function.  For anything else (signal
+ * frames, expressions, other registers) there is no rule, and libunwind is asked.  x86-64 only.
  */
 #ifndef AGENT_STACKS_CFI_H
 #define AGENT_STACKS_CFI_H
@@ -16,29 +16,29 @@
 enum sl_cfi_kind {
 	SL_CFI_NONE,   /* not simple, or not known */
 	SL_CFI_BY_SP,  /* the canonical frame address (CFA) is rsp + cfa; the return address lies below it */
-	SL_CFI_BY_BP,  /* it is rbp + cfa */
+	SL_CFI_BY_BP,  /* the CFA is rbp + cfa */
 	SL_CFI_END,    /* the outermost frame: its return address is undefined */
-	SL_CFI_SIGNAL, /* a signal handler returns to it: outside of it is what was interrupted, by no simple rule */
+	SL_CFI_SIGNAL, /* a signal handler returns to it: no simple rule leads to the interrupted frame outside */
 };
 
 #define SL_CFI_BP_KEPT INT16_MIN
 
 struct sl_cfi_rule {
 	int32_t cfa;
-	int16_t bp; /* the caller's rbp lies at CFA + bp; SL_CFI_BP_KEPT: it is rbp still */
+	int16_t bp; /* offset from the CFA at which the caller's rbp lies; SL_CFI_BP_KEPT: it is still in rbp */
 	uint8_t kind;
 };
 
-/* To another frame. */
+/* Which frame outside this rule leads to. */
 static inline bool sl_cfi_leads_on(struct sl_cfi_rule rule)
 {
 	return rule.kind == SL_CFI_BY_SP || rule.kind == SL_CFI_BY_BP;
 }
 
-/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock. */
+/* The rule for the call that returns to `pc`.  Takes dl_iterate_phdr's lock. */
 struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
 
-/* Tables of an object were found to be noise, or led out of the stack: nobody who believes tables may be asked any more. */
+/* True: tables of an object were noise, or led out of the stack.  From then on nobody is asked who believes tables. */
 extern _Atomic bool sl_cfi_lies SL_HIDDEN;
 
 #endif

@@ -3,8 +3,10 @@
 
 #define SLOT_BITS 14
 
-/* Deaths times two, plus one while a cache depends on the slot.  Mark and count share a word: a mark that
- * comes while a death is counted is either in the sum or keeps the slot marked. */
+/*
+ * Twice the number of deaths, plus one while a cache depends on the slot.  Mark and count share a word, so a mark that
+ * comes while a death is counted is either in the sum or keeps the slot marked.
+ */
 static _Atomic uint32_t slots[1u << SLOT_BITS];
 _Atomic uint64_t sl_codes_stamp;
 

@@ -25,9 +25,9 @@ extern _Atomic uint64_t sl_codes_stamp;
 bool sl_codes_watch(_Atomic uintptr_t *dealloc);
 bool sl_codes_watched(void);
 
-/* The code's slot from now on counts; its value, for the sum.  Read the stamp before the first. */
+/* Counts the code's slot from now on and returns its value, for the sum.  Read the stamp before the first call. */
 uint32_t sl_codes_mark(uintptr_t code);
-/* The slot's value. */
+/* The value of the code's slot. */
 uint32_t sl_codes_count(uintptr_t code);
 
 #endif

@@ -58,11 +58,11 @@ static struct sl_intern_slot *segment_at(struct sl_intern *table, unsigned numbe
 	fresh = sl_pages_map(segment_slots(number) * sizeof(*fresh));
 	if (!fresh)
 		return NULL;
-	/* The loser's pages are never touched, so they cost address space only. */
+	/* The pages of the thread that lost are never touched, so they cost address space only. */
 	return atomic_compare_exchange_strong(&table->segment[number], &segment, fresh) ? fresh : segment;
 }
 
-/* True when the word is, or now has become, `mine`. */
+/* True when the word is `mine`, or has now become so. */
 static bool settle(_Atomic uint64_t *word, uint64_t mine)
 {
 	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Content -> id, for the whole process: frames, stacks, modules, texts.  Lock-free and async-signal-safe.
+ * Maps content to ids for the whole process: frames, stacks, modules, texts.  Lock-free and async-signal-safe.
  *
- * The table keeps a 128-bit hash instead of the content: 24 bytes an entry, and a collision among a million
- * stacks has a chance of 2^-88.  Ids are dense, from 1.  A definition is in the log before its id is
- * returned; two threads that meet the same new content at the same instant may both write it, with the same
- * id and the same bytes.
+ * The table keeps a 128-bit hash instead of the content: 24 bytes an entry; a collision among a million stacks has a chance
+ * of 2^-88.  Ids are dense, from 1.  A definition is in the log before its id is returned; two threads that meet the same
+ * new content at the same instant may both write it, with the same id and the same bytes.
  */
 #ifndef AGENT_STACKS_INTERN_H
 #define AGENT_STACKS_INTERN_H
@@ -27,20 +26,19 @@ struct sl_intern_slot;
 
 #define SL_INTERN_SEGMENTS 8
 
-/* Zero is an empty table. */
+/* A zeroed table is empty. */
 struct sl_intern {
-	_Atomic uint32_t last; /* id given out last */
+	_Atomic uint32_t last; /* the id given out last */
 	_Atomic(struct sl_intern_slot *) segment[SL_INTERN_SEGMENTS];
 };
 
 /* Writes the definition of `what` as `id`; false: it could not. */
 typedef bool sl_intern_publish(uint32_t id, const void *what);
 
-/* The id of this content, published if it is new; 0: no room, or publish failed (the next call tries again).
- */
+/* Returns the id of this content and publishes it if it is new.  0: no room, or publish failed (the next call tries again). */
 uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publish *publish, const void *what);
 
-/* Forked child: an empty table.  No other thread may be in it. */
+/* In a forked child: makes the table empty.  No other thread may be in it. */
 void sl_intern_reset(struct sl_intern *table);
 
 #endif

@@ -17,7 +17,7 @@
 #include "common/now.h"
 
 static struct sl_intern modules;
-/* The loader's counts of objects added and removed when all were last defined, plus one. */
+/* The loader's counts of objects added and removed at the time when all were last defined, plus one. */
 static _Atomic uint64_t seen_adds, seen_subs;
 
 struct module {
@@ -88,7 +88,7 @@ struct visit {
 	bool failed;
 };
 
-/* The program's is asked of the kernel once: it may forbid itself to ask (seccomp). */
+/* The program's path is asked of the kernel once: it may forbid itself to ask (seccomp). */
 static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t bytes)
 {
 	static char program[4096];
@@ -100,7 +100,7 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	if (atomic_load(&known))
 		return program;
 	n = sl_file_link("/proc/self/exe", buffer, bytes - 1);
-	if (n <= 0) /* no /proc here: as it was called, perhaps relative */
+	if (n <= 0) /* no /proc here: the path as the program was called, perhaps relative */
 		return getauxval(AT_EXECFN) ? (const char *)getauxval(AT_EXECFN) : "";
 	buffer[n] = 0;
 	if ((size_t)n < sizeof(program)) { /* several threads write the same */
@@ -116,7 +116,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	struct module module = {.begin = UINT64_MAX, .bias = info->dlpi_addr, .thread = visit->thread};
 	struct sl_hash hash = SL_HASH_INIT;
 
-	if (!visit->time_ns) { /* the first object: is there any news at all? */
+	if (!visit->time_ns) { /* at the first object: has anything changed at all? */
 		visit->adds = info->dlpi_adds + 1;
 		visit->subs = info->dlpi_subs + 1;
 		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs))
@@ -140,13 +140,13 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 		uint64_t at = info->dlpi_addr + header->p_vaddr;
 
-		/* Notes that are not loaded (core files' tools make such) are not in memory. */
+		/* Notes that are not loaded (tools for core files make such) are not in memory. */
 		if (header->p_type == PT_NOTE && at >= module.begin && at + header->p_memsz <= module.end)
 			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
 	}
 	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
 	module.time_ns = visit->time_ns;
-	/* An object that went and came back to its place is defined again, later. */
+	/* An object that was unloaded and came back to its place is defined again, later. */
 	sl_hash_word(&hash, module.begin);
 	sl_hash_word(&hash, module.end);
 	sl_hash_bytes(&hash, module.path, strlen(module.path));

@@ -15,7 +15,7 @@
 #include "common/text.h"
 
 #define OURS_MAX    24 /* our own frames in front of the program's */
-#define LEARN_TRIES 32 /* times a stack is looked at closely for ranges of the evaluation loop */
+#define LEARN_TRIES 32 /* number of stacks that are searched closely for ranges of the evaluation loop */
 #define RANGES_MAX  16
 
 static uintptr_t our_begin, our_end;
@@ -51,7 +51,7 @@ static int find_us(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-#define SETTLED 16 /* captures in a row that were known */
+#define SETTLED 16 /* captures in a row whose stack was known */
 
 void sl_native_start(void)
 {
@@ -95,7 +95,7 @@ static bool in_eval(uintptr_t pc)
 	unsigned n = atomic_load_explicit(&eval_ranges, memory_order_acquire);
 
 	for (unsigned i = 0; i < n; i++)
-		if (pc > eval_range[i].begin && pc <= eval_range[i].end) /* a return address may lie behind */
+		if (pc > eval_range[i].begin && pc <= eval_range[i].end) /* a return address may lie behind its function's end */
 			return true;
 	return false;
 }
@@ -116,7 +116,7 @@ static void add_range(uintptr_t begin, uintptr_t end)
 	atomic_store_explicit(&eval_ranges, n + 1, memory_order_release);
 }
 
-/* Step through the stack and keep the address range of every function whose C frame holds an anchor. */
+/* Steps through the stack and keeps the address range of every function whose C frame holds an anchor. */
 static void learn_with(const struct sl_libunwind *lib)
 {
 	uintptr_t anchors[64], function = sl_python_eval_function();
@@ -148,7 +148,7 @@ static void learn_with(const struct sl_libunwind *lib)
 	}
 }
 
-/* Then nobody else unwinds. */
+/* then nobody else unwinds */
 static bool tables_lie(void)
 {
 	return atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed);
@@ -200,8 +200,7 @@ static bool publish_stack(uint32_t id, const void *what)
 	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
-/* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack.
- */
+/* Records a stack that this thread has not had: defines the modules, perhaps learns the evaluation loop, defines the stack. */
 static uint32_t capture_new(const struct stack *stack)
 {
 	struct sl_hash hash = SL_HASH_INIT;
@@ -220,7 +219,7 @@ static uint32_t capture_new(const struct stack *stack)
 	return sl_intern(&stacks, hash, publish_stack, stack);
 }
 
-/* Four chains side by side: one alone would cost as much as the unwinding. */
+/* Four hash chains side by side: one alone would cost as much as the unwinding. */
 static uint64_t hash_pcs(void **pcs, uint32_t count)
 {
 	uint64_t lane[4] = {1, 2, 3, 4};
@@ -236,7 +235,7 @@ static uint64_t hash_pcs(void **pcs, uint32_t count)
 	return lane[0];
 }
 
-/* The program's part of `got` addresses. */
+/* The program's among `got` addresses. */
 static bool trim(struct stack *stack, int got, unsigned depth)
 {
 	for (; got > 0 && (uintptr_t)*stack->pcs - our_begin < our_end - our_begin; got--)
@@ -259,7 +258,7 @@ static uint32_t define_stack(struct stack *stack, struct sl_cache_entry *entry, 
 
 	if (!entry)
 		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack->pcs, stack->count, stack->truncated, 0);
-	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
+	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning also unwinds */
 	entry->id = capture_new(stack);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	sl_mute_end(&mute);
@@ -295,9 +294,9 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 }
 
 /*
- * A walk is many times faster than libunwind, but only stacks that libunwind has seen too are believed: a new one is
- * unwound by both, and where they differ nothing is walked any more.  Once an object was unloaded, and beside a sanitizer, the
- * walk is believed alone; and where tables lie, since libunwind would follow them anywhere.
+ * Our own walk is many times faster than libunwind, but its stacks are believed only after libunwind has agreed: a new
+ * stack is unwound by both, and where they differ nothing is walked any more.  The walk is believed alone once an object
+ * was unloaded, beside a sanitizer, and where tables are noise, since libunwind would follow them anywhere.
  */
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
@@ -310,7 +309,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 
 	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
 		return 0;
-	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked); /* where it differs, too: it sees tables that lie */
+	/* also where the walks differed before: it sees tables that are noise */
+	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
 	if (SL_UNLIKELY(tables_lie()))
 		sl_objects_hole(SL_HOLE_TABLES);
 	else if (SL_UNLIKELY(atomic_load_explicit(&walk_differs, memory_order_relaxed)))

@@ -10,17 +10,17 @@
 #include "common/base.h"
 
 enum state {
-	ABSENT,	     /* no interpreter in the process, so far */
-	FINDING,     /* some thread is looking */
-	UNSUPPORTED, /* a version without a table */
-	UNCHECKED,   /* waits for the first stack that has frames */
+	ABSENT,	     /* no interpreter in the process so far */
+	FINDING,     /* a thread is looking for one */
+	UNSUPPORTED, /* a version without a table of offsets */
+	UNCHECKED,   /* waits for the first stack that has frames, to check the tables by */
 	CHECKED,
 	REFUSED, /* the tables do not fit */
 };
 
 static _Atomic int state;
 static const char *_Atomic refusal;
-static _Atomic uint64_t seen_unloads; /* at which the interpreter was there still */
+static _Atomic uint64_t seen_unloads; /* count of unloads at which the interpreter was still there */
 
 struct sl_python sl_python; /* written by the one thread in FINDING */
 
@@ -101,7 +101,7 @@ void sl_python_find(void)
 	sl_mute_end(&mute);
 }
 
-/* Once: the first stack that has frames decides. */
+/* Once: the first stack that has frames decides whether the tables fit. */
 static bool pass_check(uintptr_t thread)
 {
 	int expected = UNCHECKED;
@@ -110,7 +110,7 @@ static bool pass_check(uintptr_t thread)
 	struct sl_mute mute;
 
 	if (!why && !frames)
-		return false; /* nothing seen, nothing said */
+		return false; /* nothing seen, so nothing said */
 	mute = sl_mute_begin();
 	if (why)
 		atomic_store(&refusal, why);
@@ -176,7 +176,7 @@ static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first, co
 	return id;
 }
 
-/* A program that embeds Python may unload it; what another puts into its place is no business of ours. */
+/* A program that embeds Python may unload it; what is then loaded in its place is no interpreter. */
 static SL_NOINLINE bool is_there(uint64_t unloads)
 {
 	if (!sl_resolve_loaded((const void *)sl_python.thread_state)) {
@@ -192,7 +192,7 @@ static SL_NOINLINE bool is_there(uint64_t unloads)
 #define LOOK_EACH 256
 #define LOOKS	  64
 
-/* Python comes with a library, which takes its time to load: some looks after each that is opened, and then no more. */
+/* Python comes with a library, which takes time to load: looks a few times after each library that is opened, then no more. */
 static bool is_due(struct sl_stacks_thread *thread)
 {
 	uint64_t loads = atomic_load_explicit(&sl_objects_loads, memory_order_relaxed) + 1;
@@ -280,8 +280,10 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 	if (atomic_load_explicit(&state, memory_order_acquire) != CHECKED || !(tstate = live_thread_state()))
 		return 0;
 	if (where->cframe) {
-		/* Each lies in a C frame of the loop, but the outermost: in the thread state, its link never
-		 * set. */
+		/*
+		 * Each address lies in a C frame of the loop, except the outermost, which lies in the thread state and is
+		 * never set.
+		 */
 		for (at = word_at(tstate, where->cframe); at - tstate >= THREAD_STATE_MAX && n < max;
 		     at = word_at(at, where->cframe_previous))
 			anchors[n++] = at;
@@ -327,5 +329,5 @@ void sl_python_child(void)
 	int finding = FINDING;
 
 	sl_python_forget();
-	atomic_compare_exchange_strong(&state, &finding, ABSENT); /* the thread that was looking is not here */
+	atomic_compare_exchange_strong(&state, &finding, ABSENT); /* the thread that was looking is not in this process */
 }

@@ -32,7 +32,7 @@ struct sl_python {
 extern struct sl_python sl_python;
 static const struct sl_python_layout *const where = &sl_python.layout;
 
-/* What the walks read is typed by the tables only. */
+/* The walks read structs by these tables only. */
 static inline uintptr_t word_at(uintptr_t object, uint32_t offset)
 {
 	uintptr_t value;
@@ -65,7 +65,7 @@ static inline uintptr_t sl_python_innermost(uintptr_t thread)
 	return where->through_cframe ? word_at(frame, where->current) : frame;
 }
 
-/* What the warm walk found: the words of the key lie in its caller's array. */
+/* Result of the warm walk; the words of the key lie in its caller's array. */
 struct sl_python_walk {
 	uint64_t hash;
 	uint32_t count;
@@ -74,11 +74,13 @@ struct sl_python_walk {
 	bool unkeyed; /* does not fit into words: cannot be cached */
 };
 
-/* seen: the frames of the thread's last walk, for this one to go by; any contents. */
+/* seen: the frames of the thread's last walk, used as a guess; any contents will do. */
 void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth, uintptr_t seen[SL_PYTHON_SEEN]);
 
-/* Name the `count` frames from `first` on; codes: where to put their code objects, or NULL.  *lasting becomes
- * false if one is no code object, so that nothing would tell of its death. */
+/*
+ * Names the `count` frames from `first` on.  codes: where to put their code objects, or NULL.  *lasting becomes false if
+ * one is no code object, so that nothing would tell of its death.
+ */
 uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,
 			  bool *lasting);
 void sl_python_forget(void);
@@ -92,7 +94,7 @@ static inline bool read_word(sl_python_read *get, uintptr_t object, uint32_t off
 
 struct sl_python_raw_frame {
 	uintptr_t address;
-	uintptr_t code; /* as the frame has it: perhaps no code object */
+	uintptr_t code; /* as the frame has it, so perhaps no code object */
 	uintptr_t instr;
 	bool entered; /* C entered the loop with this frame */
 };
@@ -103,13 +105,12 @@ bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_ra
 /* Where the instructions of a frame's code begin, as this thread runs it. */
 uintptr_t sl_python_bytecode(const struct sl_python_raw_frame *frame);
 
-/* Reads what may be no memory: false instead of a signal. */
+/* Reads memory that may not be there: false instead of a signal. */
 bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes);
 
-/* Why the stack of this thread state does not fit the tables; NULL: it fits, as far as its frames can tell.
- */
+/* Why the stack of this thread state does not fit the tables; NULL: it fits, as far as its frames show. */
 const char *sl_python_check(uintptr_t thread, unsigned *frames);
-/* May a word there be stored to? */
+/* True: a word there can be stored to. */
 bool sl_python_writable(uintptr_t address);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Do the tables fit this interpreter?  Nothing here believes a pointer. */
+/* Checks whether the tables fit this interpreter.  Nothing here believes a pointer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -84,7 +84,7 @@ const char *sl_python_check(uintptr_t thread, unsigned *frames)
 	return NULL;
 }
 
-/* Store what is there once more, through the kernel, which refuses where it is read-only. */
+/* Stores once more what is there, through the kernel, which refuses where it is read-only. */
 bool sl_python_writable(uintptr_t address)
 {
 	uintptr_t value = word_at(address, 0);

@@ -10,14 +10,15 @@
 #include "common/base.h"
 
 /*
- * The frame around this one.  Mostly it is the one that was there last time: the processor guesses that from the branch, and goes
- * on from where `seen` says it lies instead of waiting for this frame to be read; one after the other, that is what a walk takes.
+ * The frame around this one.  Mostly it is the one that was there last time.  The processor guesses that from the branch
+ * and goes on from where `seen` says it lies, instead of waiting for this frame to be read; the waiting is what a walk
+ * costs.
  */
 static inline uintptr_t outer_of(uintptr_t frame, uint32_t back_at, uintptr_t *seen)
 {
 	uintptr_t outer = word_at(frame, back_at), guess = *seen, same = guess;
 
-	__asm__("" : "+r"(same)); /* or the compiler would put `outer` for it, which is equal */
+	__asm__("" : "+r"(same)); /* otherwise the compiler would use `outer` in its place, which is equal */
 	if (SL_LIKELY(outer == guess))
 		return same;
 	*seen = outer;

@@ -28,8 +28,10 @@ static void push_unused(struct sl_stacks_thread *thread)
 		;
 }
 
-/* Take the whole list and give the rest back: no ABA, and a thread that finds it empty meanwhile makes its
- * own. */
+/*
+ * Takes the whole list and gives the rest back, so there is no ABA problem.  A thread that finds the list empty meanwhile
+ * makes a new entry.
+ */
 static struct sl_stacks_thread *pop_unused(void)
 {
 	struct sl_stacks_thread *thread = atomic_exchange(&unused, NULL);
@@ -69,8 +71,10 @@ static struct sl_stacks_thread *attach(void)
 	return thread;
 }
 
-/* The calling thread's, marked busy, its errno kept until leave; NULL: it is busy already, or there is no
- * memory. */
+/*
+ * The calling thread's state, marked busy, with the program's errno kept until leave.  NULL: it is busy already, or there
+ * is no memory.
+ */
 static inline struct sl_stacks_thread *enter(void)
 {
 	struct sl_stacks_thread *thread = self;
@@ -213,8 +217,7 @@ void sl_stacks_child(void)
 		atomic_store(&thread->unwinding, false);
 		thread->busy = false;
 	}
-	/* Caches of the parent's other threads are nobody's now; those of its unused list still are unused.
-	 */
+	/* Caches of the parent's other threads belong to nobody now; those of its unused list are still unused. */
 	atomic_fetch_add(&epoch, 1);
 	sl_intern_reset(&texts);
 	sl_python_child();

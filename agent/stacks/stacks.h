@@ -37,19 +37,21 @@ void sl_stacks_open_libraries(void);
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
 /*
- * The calling thread is in a Python function of this name, the innermost one.  *read: and its first argument is a float, which is
- * in *value.  As a capture; not for the path of a call.
+ * True: the calling thread is in a Python function of this name, the innermost one.  *read: and its first argument is a
+ * float, now in *value.  Costs as much as a capture; not for the path of a call.
  */
 bool sl_stacks_argument(const char *function, double *value, bool *read);
 
-/* Id of a string: labels, domains.  Not utf-8: bad bytes become U+FFFD; long: cut at 4096 bytes.  0: empty,
- * or no room. */
+/*
+ * Id of a string: labels, domains.  Bytes that are not utf-8 become U+FFFD; long strings are cut at 4096 bytes.  0: empty,
+ * or no room.
+ */
 uint32_t sl_stacks_text(const char *text, size_t bytes);
 
-/* Map what the calling thread needs here: the writer's, before the program may forbid it. */
+/* Maps what the writer's thread needs here, before the program may forbid mapping. */
 void sl_stacks_prepare(void);
 
-/* The thread ends and gives its cache to the next one.  A capture after it is allowed. */
+/* The thread ends and passes its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 
 /* A capture of the calling thread was unwound by longjmp. */
@@ -67,7 +69,7 @@ void sl_stacks_modules(void);
 /* Writer thread, now and then: disables native stacks once the program has closed the descriptors that libunwind keeps open. */
 void sl_native_check(void);
 
-/* Who was seen to call inside of calls: vendors' libraries, a few places of each.  One may push out another. */
+/* Notes who was seen to call inside of calls: vendors' libraries, a few places of each.  A new one may push out another. */
 #define SL_STACKS_INNER_CALLERS 256u
 extern _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS] SL_HIDDEN;
 
@@ -77,8 +79,9 @@ static inline _Atomic uintptr_t *sl_stacks_inner_caller(const void *caller)
 }
 
 /*
- * Is a call by `caller` made inside the one whose frame is at `frame`?  False: by a signal handler that came in the midst of it,
- * or on another stack, a fiber's.  Where the stack cannot be followed it is taken for inside.  Not in a capture.
+ * True: a call by `caller` is made inside the one whose frame is at `frame`.  False: it is made by a signal handler that
+ * interrupted that one, or on another stack, a fiber's.  Where the stack cannot be followed it counts as inside.  Not in a
+ * capture.
  */
 bool sl_stacks_find_inside(const void *frame, const void *caller);
 

@@ -16,22 +16,22 @@
 #define SL_PYTHON_SEEN	    256u
 
 struct sl_stacks_thread {
-	struct sl_stacks_thread *next;	      /* of all, for as long as the process lives */
-	struct sl_stacks_thread *next_unused; /* of those whose thread has ended */
+	struct sl_stacks_thread *next;	      /* list of all, for as long as the process lives */
+	struct sl_stacks_thread *next_unused; /* list of those whose thread has ended */
 	_Atomic bool unwinding;		      /* read by a forked child */
-	bool busy;			      /* a capture or text is under way: a signal handler's gives 0 */
-	int error;			      /* errno of the program meanwhile */
+	bool busy;			      /* a capture or text is under way: a signal handler's capture gives 0 */
+	int error;			      /* the program's errno meanwhile */
 	uint8_t settled;		      /* native captures in a row whose stack was known */
-	uint16_t idle;			      /* captures without Python since a library was opened, as far as it is looked for */
-	uint32_t epoch;			      /* whose ids the caches hold; sl_stacks_child makes another */
-	uint32_t boundaries;		      /* runs of Python frames in the last capture; 0: unknown or none */
+	uint16_t idle;	     /* captures without Python since a library was opened; counted only as far as Python is looked for */
+	uint32_t epoch;	     /* the recording whose ids the caches hold; sl_stacks_child makes another */
+	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */
 
-	uint64_t loads; /* sl_objects_loads then, plus one */
+	uint64_t loads; /* sl_objects_loads at that time, plus one */
 
 	uint64_t words[SL_STACKS_DEPTH_MAX];	 /* key of the stack being captured */
 	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */
-	uintptr_t python_frames[SL_PYTHON_SEEN]; /* where they lay, of Python */
-	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, ours in front */
+	uintptr_t python_frames[SL_PYTHON_SEEN]; /* where those frames lay, for Python */
+	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, those of the agent first */
 
 	char function[1024], file[SL_STACKS_TEXT_MAX]; /* utf-8, of the frame or text being defined */
 	uint8_t map[8192];			       /* the definition being packed */
@@ -45,12 +45,12 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
 
 /* As sl_stacks_argument, right after a capture that found a stack. */
 bool sl_python_argument(const char *function, double *value, bool *read);
-/* Look for an interpreter in the process; cheap when it is known. */
+/* Looks for an interpreter in the process; cheap when it is known. */
 void sl_python_find(void);
 void sl_python_describe(struct sl_text *text);
 /* Addresses on the C stack that lie in the frames of the evaluation loop, innermost first; at most max. */
 unsigned sl_python_anchors(uintptr_t *anchors, unsigned max);
-/* Where a loop has no anchors (3.9), the address of its function; 0 otherwise. */
+/* Where a loop has no anchors (3.9): the address of its function; else 0. */
 uintptr_t sl_python_eval_function(void);
 void sl_python_child(void);
 
@@ -59,7 +59,7 @@ void sl_native_start(void);
 void sl_native_describe(struct sl_text *text);
 void sl_native_child(void);
 
-/* Modules are defined by whoever is about to define an address in them; uses thread->map. */
+/* Modules are defined before an address in them; uses thread->map. */
 void sl_modules_define(struct sl_stacks_thread *thread);
 void sl_modules_child(void);
 

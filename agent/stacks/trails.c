@@ -6,10 +6,10 @@
 #include "common/base.h"
 
 #define KEY_WORDS  (SL_TRAIL_FRAMES + 1)
-#define HEAD_WORDS 2 /* behind the key: whether bp matters, and bp; then the checks */
-#define PATIENCE   8 /* times another stack with the same start came before it takes the place of the one that is kept */
+#define HEAD_WORDS 2 /* spare words behind the key: whether bp matters, and bp; then the checks */
+#define PATIENCE   8 /* how often another stack with the same start must come before it replaces the one that is kept */
 
-/* In an entry, `stamp` is the number of checks; `sum` is how often another stack with the same start was kept. */
+/* In an entry `stamp` is the number of checks, and `sum` how often another stack with the same start was kept. */
 static struct sl_cache_entry *find(struct sl_cache *trails, const struct sl_trail_start *start)
 {
 	return sl_cache_find(trails, start->hash, start->pc, KEY_WORDS, 0);
@@ -32,7 +32,7 @@ uint32_t sl_trails_find(struct sl_cache *trails, const struct sl_trail_start *st
 	if (head[0] && head[1] != start->bp)
 		return 0;
 	check = sl_trails_checks(trails, entry);
-	/* One after the other: a word is there to be read only if all frames inside it are the same. */
+	/* Compares one after the other: a word is there to be read only if all frames inside it are the same. */
 	for (uint64_t i = 0; i < entry->stamp; i++)
 		if (*(const volatile uintptr_t *)check[i].address != check[i].value)
 			return 0;

@@ -20,10 +20,10 @@
 
 static struct sl_libunwind opened;
 static _Atomic(const struct sl_libunwind *) libunwind;
-static uint64_t opened_unloads; /* sl_objects_unloads then */
+static uint64_t opened_unloads; /* sl_objects_unloads at that time */
 static _Atomic bool alone;	/* there will be no libunwind */
 
-/* libgcc_s of the program, if it has one: twenty times slower, so only until libunwind is there. */
+/* The program's libgcc_s, if it has one: twenty times slower, so used only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
 static _Unwind_Ptr (*gcc_get_ip)(struct _Unwind_Context *);
 
@@ -63,13 +63,13 @@ static void *open_libunwind(open_library *open)
 }
 
 /*
- * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding, and its numbers in two ints of its data.
- * A program that closes all descriptors and opens files in their place would have those read from and written to, and one that
- * opens files gets other numbers than without us.  So the pipe is moved at once to numbers that programs seldom get to, and the
- * writer looks whether it is still there.
+ * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding, and its descriptors in two ints of
+ * its data.  A program that closes all descriptors and opens files would have libunwind read from those and write to them,
+ * and one that opens files would get other numbers than without us.  So the pipe is moved at once to numbers that programs
+ * seldom reach, and the writer looks whether it is still there.
  */
 #define PIPE_ENDS 2
-#define DATA_MAX  (64u << 10) /* of libunwind's own data; more is not looked at */
+#define DATA_MAX  (64u << 10) /* bytes of libunwind's own data that are looked at */
 
 static struct pipe_end {
 	int fd;
@@ -88,7 +88,7 @@ static bool read_end(struct pipe_end *end, int fd)
 	return sl_file_link(path, is, 5) == 5 && !strcmp(is, "pipe:") && sl_file_identity(fd, &end->device, &end->inode);
 }
 
-/* libunwind's writable data, and what it was before its first unwinding. */
+/* libunwind's writable data, and a copy from before its first unwinding. */
 struct data {
 	int32_t *at;
 	size_t count;
@@ -116,7 +116,7 @@ static int find_data(struct dl_phdr_info *info, size_t size, void *argument)
 	return is_it;
 }
 
-/* The two ints that were -1 and are the two ends of a pipe now; NULL: none, or another libunwind. */
+/* Finds the two ints that were -1 and now are the two ends of a pipe; NULL: there are none, or this is another libunwind. */
 static int32_t *find_pipe(const struct data *data)
 {
 	struct pipe_end ends[PIPE_ENDS];
@@ -176,7 +176,7 @@ void sl_unwinder_load(void)
 	}
 	library = open_libunwind(open);
 	if (!library) {
-		open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); /* it serves from now on, and may not go */
+		open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); /* it is in use from now on and must not be closed */
 		return;
 	}
 	opened = (struct sl_libunwind){

@@ -32,10 +32,10 @@ void sl_unwinder_load(void);
 /* Writer thread, now and then.  True, once: the program has closed the descriptors that libunwind keeps open. */
 bool sl_unwinder_lost_descriptors(void);
 
-/* NULL: not opened yet, or never.  Any of its functions but `backtrace` may be missing. */
+/* NULL: not opened yet, or never.  Any of its functions except `backtrace` may be missing. */
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
-/* Return addresses of the calling thread, innermost first; the count of them. */
+/* Return addresses of the calling thread, innermost first; returns how many. */
 int sl_unwinder_walk(void **pcs, int max);
 
 /*
@@ -46,8 +46,8 @@ int sl_unwinder_walk(void **pcs, int max);
 int sl_unwinder_walk_shielded(void **pcs, int max);
 
 /*
- * True: our own walk is used without libunwind to check it.  libunwind keeps its tables of an unloaded object and applies them to
- * whatever is loaded there next; beside a sanitizer it is not opened at all.
+ * True: our own walk is used without libunwind to check it, because libunwind keeps its tables of an unloaded object and
+ * applies them to whatever is loaded there next, and because beside a sanitizer it is not opened at all.
  */
 bool sl_unwinder_walk_alone(void);
 

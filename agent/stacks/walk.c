@@ -12,17 +12,17 @@
 #include "common/base.h"
 
 #define PAGE	  4096u
-#define FRAME_MAX 65536 /* a larger frame is seldom one: libunwind looks closer */
+#define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
 #ifdef __x86_64__
 
-/* Where a walk is. */
+/* Position of a walk. */
 struct at {
 	uintptr_t pc, sp, bp;
 	const volatile uintptr_t *bp_slot;
 };
 
-/* No signal handler comes, or leaves by longjmp, while an address is beside another's rule. */
+/* Blocks signals: no handler may come, or leave by longjmp, while an address stands beside another's rule. */
 static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
 {
 	struct sl_mute mute = sl_mute_begin();
@@ -34,7 +34,7 @@ static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uin
 	return rule;
 }
 
-/* The newer of two first. */
+/* Gives the newer of two rules first. */
 static struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
 {
 	struct sl_walk_rule *entry = &walk->rule[pc * 0x9e3779b97f4a7c15u >> 51 & (SL_WALK_RULES - 2)];
@@ -52,13 +52,13 @@ static SL_NOINLINE bool tables_lie(void)
 	return false;
 }
 
-/* As the kernel sees it: it reads the mask before it refuses what is to be done with it. */
+/* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
 static bool is_readable(uintptr_t page)
 {
 	return !syscall(SYS_rt_sigprocmask, -1, page, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }
 
-/* Can all be read from the stack pointer to the word below `cfa`?  What was found so is kept. */
+/* True: everything from the stack pointer to the word below `cfa` can be read.  The answer is kept. */
 static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uintptr_t cfa)
 {
 	uintptr_t page = sp & ~(uintptr_t)(PAGE - 1), low = page;
@@ -67,7 +67,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 		low = pages->begin;
 		page = low + pages->bytes;
 	}
-	pages->bytes = 0; /* a signal handler's walk may come */
+	pages->bytes = 0; /* a signal handler's walk may come between */
 	atomic_signal_fence(memory_order_seq_cst);
 	for (; page < cfa; page += PAGE)
 		if (!is_readable(page))
@@ -78,7 +78,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 	return true;
 }
 
-/* It is for libunwind to look at closer, where what it would look at is there. */
+/* True: libunwind should look closer, and what it would read is there. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
 	return sl_cfi_leads_on(rule) && !is_readable((cfa - 8) & ~(uintptr_t)7) && tables_lie();
@@ -93,7 +93,7 @@ static bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule 
 	if (SL_UNLIKELY(cfa - 8 - pages->begin >= pages->bytes) && !can_reach(pages, at->sp, cfa))
 		return false;
 	if (SL_UNLIKELY(rule.bp != SL_CFI_BP_KEPT && cfa + (uintptr_t)rule.bp < at->sp))
-		return tables_lie(); /* below the frame */
+		return tables_lie(); /* the word lies below the frame */
 	at->pc = ((const volatile uintptr_t *)cfa)[-1];
 	at->sp = cfa;
 	at->bp_slot = NULL;
@@ -104,12 +104,12 @@ static bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule 
 	return true;
 }
 
-/* The outermost frame, from `from` on, that is as it was if `from` is. */
+/* The outermost frame, from `from` on, that is unchanged if `from` is. */
 static uint32_t still_there(const struct sl_walk *walk, uint32_t from)
 {
 	uint32_t next = from + 1;
 
-	/* One after the other: where a frame ends is known only if all inside it are the same. */
+	/* Compares one after the other: where a frame ends is known only if all inside it are the same. */
 	while (next < SL_WALK_FRAMES && ((const volatile uintptr_t *)walk->frame[next].sp)[-1] == walk->pc[next] &&
 	       *walk->frame[next].check == walk->frame[next].bp)
 		next++;
@@ -122,7 +122,10 @@ static void keep(struct sl_walk *walk, uint32_t n, const struct at *at, struct s
 	walk->fresh.frame[n] = (struct sl_walk_frame){.sp = at->sp, .bp = at->bp, .bp_slot = at->bp_slot, .rule = rule};
 }
 
-/* From frame `from` of the last walk, where this one is too, to frame `to`: unchanged as far as anything depends on it. */
+/*
+ * True: from frame `from` of the last walk, which is also in this one, to frame `to` nothing has changed that anything
+ * depends on.
+ */
 static void keep_old(struct sl_walk *walk, uint32_t *n, uint32_t from, uint32_t to, struct at *at)
 {
 	for (uint32_t old = from; old < to; old++) {
@@ -140,7 +143,7 @@ static void set_check(struct sl_walk_frame *frame)
 	frame->check = frame->bp_slot && frame->bp_matters ? frame->bp_slot : &frame->bp;
 }
 
-/* n fresh frames, and outside them those of the last walk from `common` on. */
+/* Joins n fresh frames with those of the last walk outside of them, from `common` on. */
 static void join(struct sl_walk *walk, uint32_t n, uint32_t common, const struct at *at)
 {
 	bool matters = false;
@@ -212,7 +215,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 	if (!n)
 		return was_entered(walk, turn) ? SL_WALK_UNKNOWN : SL_WALK_SAME;
 	if (n > common || was_entered(walk, turn))
-		return SL_WALK_UNKNOWN; /* or deeper than there is room */
+		return SL_WALK_UNKNOWN; /* or the stack is deeper than there is room */
 	walk->first = 0;
 	atomic_signal_fence(memory_order_seq_cst);
 	join(walk, n, common, &at);
@@ -235,7 +238,7 @@ static bool is_same(struct sl_walk *walk, const struct at *at)
 	       still_there(walk, first) == SL_WALK_FRAMES - 1 && !was_entered(walk, turn);
 }
 
-/* The innermost frames of the stack, and its number if it has one. */
+/* Gives the innermost frames of the stack, and its number if it has one. */
 static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 {
 	struct sl_trail_start *start = &walk->start;
@@ -251,12 +254,12 @@ static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 	start->sp = at.sp;
 	start->bp = at.bp;
 	start->hash = sl_cache_hash(hash, at.sp);
-	walk->started = turn + 1; /* the walk that follows takes another turn */
+	walk->started = turn + 1; /* the next walk has another turn */
 	name = sl_trails_find(&walk->trails, start);
 	return was_entered(walk, turn) ? 0 : name;
 }
 
-/* The stack that was walked last is known by its name from now on. */
+/* From now on the stack that was walked last is known by this name. */
 static void keep_trail(struct sl_walk *walk, uint32_t name)
 {
 	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = 2 * (SL_WALK_FRAMES - from), count = 0, turn = walk->turn;
@@ -277,7 +280,7 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 		if (i > from && frame->check != &frame->bp)
 			check[count++] = (struct sl_trail_check){(uintptr_t)frame->check, frame->bp};
 	}
-	if (was_entered(walk, turn)) /* by a walk that may have kept one in the midst of it */
+	if (was_entered(walk, turn)) /* kept by a walk that came in the middle of this one */
 		sl_walk_forget(walk);
 	else
 		sl_trails_close(entry, count, name);
@@ -293,7 +296,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	struct at at = {0};
 
 	if (SL_UNLIKELY(walk->unloads != now)) {
-		if (walk->unloads) /* else its pages are fresh */
+		if (walk->unloads) /* otherwise its pages are fresh */
 			memset(walk->rule, 0, sizeof(walk->rule));
 		walk->unloads = now;
 		walk->max = 0;

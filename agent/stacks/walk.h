@@ -2,13 +2,13 @@
 /*
  * Return addresses of the calling thread's stack, without libunwind where every frame has a simple rule (cfi.h).
  *
- * A frame is known by its return address, its stack pointer and, where a rule outside it needs it, its rbp; what lies outside
- * it follows from these and from the words that hold the next return addresses and the saved rbp.  So of the stack that was
- * walked last the outer frames still are what they were if one frame is the same and all those words have not changed: they are
- * compared instead of walked, and a stack that has not changed at all costs two loads a frame.
+ * A frame is known by its return address, its stack pointer and, where a rule outside it needs it, its rbp; what lies
+ * outside follows from these and from the words that hold the next return addresses and the saved rbp.  So if one frame of
+ * the last walk is the same and none of those words has changed, the frames outside it are the same too: they are compared
+ * instead of walked, and a stack that has not changed at all costs two loads a frame.
  *
- * One thread's; zero is empty.  A walk that is left by longjmp leaves nothing that is wrong, nor does one that a signal handler's
- * comes into: that one's stands.
+ * Belongs to one thread; a zeroed one is empty.  A walk that is left by longjmp leaves nothing wrong behind.  Nor does one
+ * that a signal handler's walk interrupts: the handler's result is kept.
  */
 #ifndef AGENT_STACKS_WALK_H
 #define AGENT_STACKS_WALK_H
@@ -26,7 +26,7 @@ struct sl_walk_frame {
 	uintptr_t sp, bp;
 	const volatile uintptr_t *bp_slot; /* where the frame inside has saved bp; NULL: it has not */
 	const volatile uintptr_t *check;   /* bp_slot where bp matters, else the frame's own bp */
-	bool bp_matters;		   /* to a frame from here outward */
+	bool bp_matters;		   /* rule from here to the frame outside */
 	struct sl_cfi_rule rule;
 };
 
@@ -41,14 +41,14 @@ struct sl_walk_pages {
 };
 
 struct sl_walk {
-	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
-	unsigned max;	  /* of the last walk */
-	uint32_t first;	  /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
+	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are no rules */
+	unsigned max;	  /* stack pointer of the last walk */
+	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
 	uint32_t turn;	  /* walks begun */
-	uint32_t built;	  /* turn that these frames are of */
+	uint32_t built;	  /* the turn that these frames belong to */
 	struct sl_walk_pages pages;
-	uint64_t named; /* the owner's number of a stack, above it the turn that built it */
+	uint64_t named; /* the owner's number for a stack, and above it the turn that built the stack */
 	uintptr_t pc[SL_WALK_FRAMES];
 	struct sl_walk_frame frame[SL_WALK_FRAMES];
 	struct {
@@ -56,15 +56,15 @@ struct sl_walk {
 		struct sl_walk_frame frame[SL_WALK_FRAMES];
 	} fresh; /* frames of the walk that is under way */
 	struct sl_walk_rule rule[SL_WALK_RULES];
-	struct sl_trail_start start; /* of the walk that is under way */
-	uint32_t started;	     /* its turn */
+	struct sl_trail_start start; /* stack pointer of the walk that is under way */
+	uint32_t started;	     /* turn of the walk that is under way */
 	struct sl_cache trails;	     /* stacks that have a name */
 };
 
 enum sl_walk_end {
-	SL_WALK_UNKNOWN, /* a frame without a simple rule: ask libunwind, unless sl_cfi_lies; there the stack ends at it instead */
+	SL_WALK_UNKNOWN, /* a frame has no simple rule: ask libunwind.  Where sl_cfi_lies, the stack ends there instead */
 	SL_WALK_SAME,	 /* every frame is as it was at the last walk */
-	SL_WALK_KNOWN,	 /* a stack that had a name before; its addresses are not given */
+	SL_WALK_KNOWN,	 /* a stack that has a name already; its addresses are not given */
 	SL_WALK_DONE,
 };
 
@@ -77,7 +77,7 @@ struct sl_walked {
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked);
 
-/* A number of the owner's for the stack that was walked: kept until another one is. */
+/* Gives the stack that was just walked the owner's number; kept until another stack takes its place. */
 static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct sl_walked *walked)
 {
 	return walk->named >> 32 == walked->built ? (uint32_t)walk->named : 0;
@@ -85,15 +85,15 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
 
-/* From the calling function outward: is what lies at `address` in one of its frames? */
+/* True: what lies at `address` is in one of the frames from the calling function outward. */
 enum sl_walk_way {
-	SL_WALK_UNCLEAR, /* a frame without a simple rule came before */
+	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,
-	SL_WALK_ENTERED, /* a signal handler's frame came before, or the stack ends, so that it is another */
+	SL_WALK_ENTERED, /* it is another stack: a signal handler's frame came first, or the stack ends */
 };
 enum sl_walk_way sl_walk_way_to(const void *address);
 
-/* Names that were given mean nothing any more. */
+/* Forgets all names that were given. */
 void sl_walk_forget(struct sl_walk *walk);
 
 #endif

@@ -114,7 +114,7 @@ static void *address_of(const struct sl_elf_object *object, uint32_t index, cons
 	const ElfW(Sym) *symbol = &object->symbols[index];
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
-	/* Not STT_GNU_IFUNC: to know its address its resolver would have to run. */
+	/* STT_GNU_IFUNC is left out: to know its address its resolver would have to run. */
 	if (symbol->st_shndx == SHN_UNDEF || !symbol->st_value || type > STT_FUNC)
 		return NULL;
 	if (!sl_plain_same(object->strings + symbol->st_name, name->text) || !version_fits(object, index, name->version))

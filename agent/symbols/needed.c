@@ -24,7 +24,7 @@ const char *sl_needed_base_name(const char *path)
 
 struct sl_needed_node {
 	struct sl_elf_object object;
-	uint32_t soname, file; /* hashes of the names it may be needed by */
+	uint32_t soname, file; /* hashes of the names by which others may need it */
 	bool reached;
 };
 
@@ -85,7 +85,7 @@ static void reach_needed(struct sl_needed *needed, unsigned index)
 	}
 }
 
-/* Breadth first from the nodes queued already: the loader's own order. */
+/* Breadth first from the nodes that are queued: the loader's own order. */
 static void close_over(struct sl_needed *needed, unsigned from)
 {
 	for (unsigned i = from; i < needed->queued; i++)
@@ -99,14 +99,14 @@ static void forget(struct sl_needed *needed)
 	needed->queued = 0;
 }
 
-/* What was loaded when the program started: the needed of the program and of the preloaded libraries. */
+/* What was loaded when the program started: what the program and the preloaded libraries need. */
 void sl_needed_startup(struct sl_needed *needed, unsigned own_order)
 {
 	forget(needed);
 	for (unsigned i = 0; i <= own_order && i < needed->count; i++)
 		reach(needed, i);
 	close_over(needed, 0);
-	/* Preloaded behind us: they lie before the first object that the program needs. */
+	/* Libraries preloaded behind us lie before the first object that the program needs. */
 	for (unsigned i = own_order + 1; i < needed->count && !needed->nodes[i].reached; i++) {
 		unsigned from = needed->queued;
 

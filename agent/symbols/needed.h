@@ -15,15 +15,15 @@ struct sl_needed_node;
 struct sl_needed {
 	struct sl_needed_node *nodes;
 	unsigned count;
-	uint32_t *queue; /* those reached, in the loader's order: breadth first */
+	uint32_t *queue; /* objects that were reached, in the loader's order: breadth first */
 	unsigned queued;
 };
 
-/* All loaded objects, none reached.  False: no memory (pages of its own, given back by close). */
+/* Lists all loaded objects, none of them reached.  False: no memory (it has pages of its own, which close gives back). */
 bool sl_needed_open(struct sl_needed *needed);
 void sl_needed_close(struct sl_needed *needed);
 
-/* Reach these instead of what was reached before: an object and all it needs; what was loaded at start. */
+/* Replaces what was reached before: by an object and all it needs, or by what was loaded at start. */
 void sl_needed_by(struct sl_needed *needed, unsigned object);
 void sl_needed_startup(struct sl_needed *needed, unsigned own_order);
 

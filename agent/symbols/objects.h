@@ -24,17 +24,17 @@
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
 /*
- * The loader's own list, the program first.  Without a lock that is safe as far as the objects that were loaded at
- * start, which never go and come first; further inside sl_objects_walk.
+ * The loader's own list, the program first.  Without a lock it is safe for the objects that were loaded at start, which
+ * come first and never go; the rest only inside sl_objects_walk.
  */
 struct link_map *sl_objects_first(void);
 
 /* True where the loader's locks can be taken: not a forked child, or one that has tried. */
 bool sl_objects_trusted(void);
 
-void sl_objects_trust(void); /* somebody has taken them */
+void sl_objects_trust(void); /* says that somebody has taken those locks, so they are free */
 
-/* fork() of the C library made this process, and has reset the locks of its own that making a thread takes. */
+/* True: fork() of the C library made this process, and has reset those of its locks that making a thread takes. */
 bool sl_objects_is_forked(void);
 
 /*
@@ -77,18 +77,18 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 				      memory_order_relaxed);
 }
 
-/* Around each fork() from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */
+/* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
-/* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
+/* A library was opened whose GPU calls may be missed.  Each is said once in the trace. */
 enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2, SL_HOLE_PJRT_VERSION = 4, SL_HOLE_PJRT_TABLE = 8, SL_HOLE_TABLES = 16 };
 void sl_objects_hole(enum sl_hole hole);
 void sl_objects_say_holes(void); /* writer */
 
-/* In the library's constructor: this process image was not forked. */
+/* Call this in the library's constructor: this process image was not forked. */
 void sl_objects_construct(void);
 
-/* In a child that fork() made, in itself. */
+/* Call this in a child that fork() made. */
 void sl_objects_forked(void);
 
 #endif

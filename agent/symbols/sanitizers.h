@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /*
- * One is there: then we open no library.  It judges what that does as it does the program, takes thread-local memory that came
- * later for something else, and is gone when a library's destructors of a thread run.
+ * True: a sanitizer's runtime is there.  Then we open no library, because the runtime judges what the library does as if
+ * the program did it, mistakes thread-local memory that came later, and is gone when a library's destructors of a thread
+ * run.
  */
 bool sl_sanitizers_present(void);
 

@@ -19,7 +19,7 @@
 
 #define TRY_NS	   20000000ull
 #define LOOK_NS	   1000000
-#define ASLEEP_MAX 20	/* looks in a row that see a process asleep which has nothing to wait for */
+#define ASLEEP_MAX 20	/* looks in a row that find the process asleep although it has nothing to wait for */
 #define LOOKS_MAX  2000 /* where /proc does not tell */
 
 static _Atomic uint32_t tried;
@@ -29,7 +29,7 @@ static int stop(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* This thread may wait for ever without harm: it holds no lock. */
+/* This thread may wait for ever without harm, because it holds no lock. */
 static void *try_locks(void *open_self)
 {
 	void *(*open)(const char *, int) = open_self;
@@ -61,7 +61,7 @@ static void *nothing(void *unused)
 	return unused;
 }
 
-/* What became of the copy: 0 it made a thread, else it did not, or it fell asleep for good and was killed. */
+/* What became of the copy: 0 it made a thread; else it did not, or it fell asleep for good and was killed. */
 static int outcome(pid_t copy)
 {
 	const struct timespec step = {.tv_nsec = LOOK_NS};
@@ -73,7 +73,7 @@ static int outcome(pid_t copy)
 
 		if (got == copy || (got < 0 && errno != EINTR))
 			return status;
-		/* Its parent as well: /proc may be another pid namespace's. */
+		/* Checks its parent as well: /proc may be another pid namespace's. */
 		asleep = sl_procfile_state((uint64_t)copy) == 'S' &&
 					 sl_procfile_parent((uint64_t)copy) == (uint64_t)syscall(SYS_getpid)
 				 ? asleep + 1
@@ -87,9 +87,10 @@ static int outcome(pid_t copy)
 }
 
 /*
- * pthread_create takes locks that fork() resets, but neither _Fork() nor clone: malloc's, and glibc's of thread-local data.  If
- * a thread that is no more holds one, who asks for it waits for ever, and so must not be a thread of the program.  A copy of
- * this process, which has the same locks, asks instead.  It sends no SIGCHLD, no wait of the program sees it, no debugger.
+ * pthread_create takes locks that fork() resets but _Fork() and clone do not: malloc's, and glibc's of thread-local data.
+ * If the thread that holds one is not in this process, whoever asks for it waits for ever, and that must not be a thread of
+ * the program.  A copy of this process, which has the same locks, asks instead.  It sends no SIGCHLD, and no wait of the
+ * program and no debugger sees it.
  */
 static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))
 {

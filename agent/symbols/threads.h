@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /*
- * Find out, by a thread that may wait, for 20 ms at most, whether the loader's locks are free (sl_objects_trusted says so
- * then).  False: no thread can be made here; where that would wait for ever, a copy of this process has found out.
+ * Finds out whether the loader's locks are free, by a thread that may wait, for 20 ms at most (sl_objects_trusted says so
+ * then).  False: no thread can be made here; where making one would wait for ever, a copy of this process has found that
+ * out.
  */
 bool sl_threads_try(void);
 
