@@ -22,10 +22,10 @@
 #include "analyzer/upstream/records/hash.h"
 
 enum {
-	TRIES = 8,
-	/* over a minute: a server gives up a torn upload within one */ ANSWER_MAX = 4096,
+	TRIES = 8, /* over a minute: a server gives up a torn upload within one */
+	ANSWER_MAX = 4096,
 	CONNECT_S = 20,
-	STALLED_S = 30
+	STALLED_S = 30,
 };
 
 struct push {

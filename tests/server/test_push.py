@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -116,6 +117,24 @@ class Push(unittest.TestCase):
         self.assertEqual(half.cuts, [])
         self.assertLess(half.through, 10 << 20, "what was there was not sent again")
 
+    def test_a_terminal_is_told_how_far_it_is(self):
+        path, (ours, theirs) = os.path.join(self.folder, "large.stormlog"), os.openpty()
+        with open(path, "wb") as file:
+            file.write(make_pack(2, 4 << 20))
+        started = subprocess.Popen([ANALYZE, "push", path, "--to", self.server.url], stdout=subprocess.DEVNULL, stderr=theirs,
+                                   env={**os.environ, "STORMLOG_TOKEN": self.server.writes, "TMPDIR": self.temporary})
+        os.close(theirs)
+        said = b""
+        try:
+            while part := os.read(ours, 4096):
+                said += part
+        except OSError:  # Linux's end of a terminal
+            pass
+        os.close(ours)
+        self.assertEqual(started.wait(), 0, said)
+        parts = [int(percent) for percent in re.findall(rb"\rlarge\.stormlog: (\d+) %", said)]
+        self.assertEqual((parts, parts[-1]), (sorted(parts), 100), said)
+
     def test_refusals_are_the_servers_words(self):
         traces = self.traces()
         done = self.push(traces, "--to", self.server.url, token=False)
@@ -165,7 +184,7 @@ def train(mib):
     assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20)) == 0
     return mib
 
-@sent(to="http://127.0.0.1:1")
+@sent(to=os.environ["STORMLOG_SERVER"] + "/nowhere")
 def fails():
     raise KeyError("kept")
 
