@@ -52,21 +52,22 @@ static bool count_failure(const struct sl_request *request)
 	return fine;
 }
 
+/* Rights of the token that the request has; false: it has none. */
 static bool presented(struct sl_request *request, unsigned *rights)
 {
 	const char *header = sl_request_header(request, "Authorization");
 	char *user, *password = NULL;
 
-	*rights = request->server->open ? SL_RIGHT_READ : 0;
+	*rights = 0;
 	if (!header)
 		return false;
 	if (!strncasecmp(header, "Bearer ", 7)) {
-		*rights |= sl_tokens_rights(&request->server->tokens, header + 7 + strspn(header + 7, " "), request->who);
+		*rights = sl_tokens_rights(&request->server->tokens, header + 7 + strspn(header + 7, " "), request->who);
 		return true;
 	}
 	user = MHD_basic_auth_get_username_password(request->connection, &password);
 	if (password)
-		*rights |= sl_tokens_rights(&request->server->tokens, password, request->who);
+		*rights = sl_tokens_rights(&request->server->tokens, password, request->who);
 	MHD_free(user);
 	MHD_free(password);
 	return true;
@@ -77,9 +78,9 @@ struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right
 	unsigned rights;
 	bool any = presented(request, &rights);
 
-	if (rights & right)
+	if ((rights & right) || (request->server->open && right == SL_RIGHT_READ))
 		return (struct sl_http_outcome){0};
-	if (any && rights)
+	if (rights)
 		return (struct sl_http_outcome){403, "this token does not give that right"};
 	if (any && !count_failure(request))
 		return (struct sl_http_outcome){429, "too many wrong tokens from there: wait a minute"};

@@ -4,6 +4,7 @@
 import fnmatch
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,22 @@ class Installed(unittest.TestCase):
                        capture_output=True)
         done = subprocess.run([self.files["stormlog-analyze"], "--json", traces], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_units_are_what_systemd_reads(self):
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("no systemd-analyze")
+        for name in ("stormlog-server", "stormlog-exporter"):
+            if name not in self.files:
+                continue
+            with open(self.files[name + ".service"]) as unit:
+                text = unit.read()
+            command, = re.findall(r"^ExecStart=(\S+)", text, re.M)
+            self.assertEqual(os.path.basename(command), name)
+            copy = os.path.join(self.root, name + ".service")
+            with open(copy, "w") as unit:  # what it starts lies in a folder of the test's
+                unit.write(text.replace("ExecStart=" + command, "ExecStart=" + self.files[name]))
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_pkg_config_names_the_library(self):
         if not shutil.which("pkg-config"):

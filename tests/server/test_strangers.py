@@ -95,6 +95,19 @@ class Strangers(unittest.TestCase):
         for wrong in ("Bearer ", "Bearer", "Basic !!!", "Basic " + "A" * 5000, "Digest x", "Bearer " + self.server.reads + " x", "Bearer \u00e9"):
             self.assertIn(self.server.ask("GET", path, Authorization=wrong)[0], (400, 401, 429), wrong)
 
+    def test_guessing_is_slowed_where_everybody_may_read_too(self):
+        folder = tempfile.mkdtemp(prefix="stormlog-open-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        server = Server(PROGRAM, os.path.join(folder, "store"), "--open").start()
+        self.addCleanup(server.kill)
+        path = "/api/v1/packs/" + name_of(self.pack)
+        self.assertEqual(server.ask("GET", "/api/v1/runs")[0], 200)
+        seen = {server.ask("PUT", path, body=self.pack, token=hashlib.sha256(b"%d" % i).hexdigest())[0] for i in range(60)}
+        self.assertEqual(seen, {401, 429})
+        self.assertEqual(server.ask("GET", "/api/v1/runs", token="wrong")[0], 200, "a token that is not asked for is not looked at")
+        self.assertEqual(server.ask("PUT", path, body=self.pack, token=server.reads)[0], 403)
+        self.assertEqual(server.put(self.pack)[0], 201)
+
     def guess(self, numbers, seen):
         """Pipelined, a hundred at a time."""
         path = "/api/v1/packs/" + name_of(self.pack)
@@ -127,6 +140,9 @@ class Strangers(unittest.TestCase):
         self.assertEqual((sum(seen.values()), set(seen)), (100000, {401, 429}))
         self.assertLessEqual(seen[401], 20 * (int(minutes) + 2), "twenty a minute are looked at as wrong ones, the rest is told to wait")
         self.assertGreater(rights, 0)
+        with open(f"/proc/{self.server.process.pid}/status") as status:
+            most, = (int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        self.assertLess(most, 300 << 10, "KiB that it held at most")
 
     def test_names_lead_nowhere_else(self):
         before = tree(self.folder)
