@@ -24,7 +24,7 @@
 #define MOMENT_NS     20000000ull
 #define SEIZED_NS     20000
 #define WAIT_EACH_NS  50000ull
-#define CROWDED_NS    100000000ull
+#define HELD_NS	      100000000ull
 #define CROWDED_LEFT  16
 #define HANG_LOOKS    8
 #define STARVED_STEPS 2000	    /* a second, or longer where this thread waits for a processor too */
@@ -383,6 +383,7 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 	ring->free_ns[index] = sl_agent_now();
 	ring->clean[index] = false;
 	atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
+	atomic_fetch_add(&ring->freed, 1);
 }
 
 static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)
@@ -451,9 +452,10 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 }
 
 struct patience {
-	uint64_t frames, since_ns; /* how far the writer had come when the wait for it began */
-	uint32_t passes;	   /* and how many passes it had made */
+	uint64_t frames; /* how many the writer had written when the wait for one began */
 	unsigned steps;
+	uint64_t since_ns;	     /* when the wait for a segment to come free began */
+	uint32_t freed, passes;	     /* how many had, and how many passes the writer had made */
 	uint64_t call_ns, asleep_ns; /* every look since then found the writer asleep in the call that began at call_ns */
 	unsigned looks;		     /* number of those looks */
 };
@@ -506,34 +508,49 @@ static bool is_crowded(const struct sl_ring *ring)
 }
 
 /*
- * The writer has looked and nothing came free: all segments belong to threads inside calls.  The wait is short, because
+ * The writer has looked and nothing came free: calls that have not returned hold all segments.  The wait is short, because
  * those calls may be waiting for this thread.  A writer that had no processor has not looked.
  */
-static bool crowd_stays(const struct sl_ring *ring, const struct patience *patience)
+static bool nothing_comes(const struct patience *patience)
 {
-	return is_crowded(ring) && atomic_load(&sl_agent->passes) - patience->passes > 1 &&
-	       sl_agent_now() - patience->since_ns > CROWDED_NS;
+	return atomic_load(&sl_agent->passes) - patience->passes > 1 && sl_agent_now() - patience->since_ns > HELD_NS;
+}
+
+/* What the thread waits for has gone on: the writer wrote, a segment came free. */
+static void renew(struct patience *patience, const struct sl_ring *ring)
+{
+	uint64_t frames = atomic_load(&sl_agent->frames);
+	uint32_t freed = atomic_load(&ring->freed);
+
+	if (!patience->since_ns || patience->frames != frames) {
+		patience->frames = frames;
+		patience->steps = 0;
+	}
+	if (!patience->since_ns || patience->freed != freed) {
+		patience->freed = freed;
+		patience->passes = atomic_load(&sl_agent->passes);
+		patience->since_ns = sl_agent_now();
+	}
 }
 
 /*
  * Waits one small step, as long as the writer writes.  False: it does not.  Where many wait each looks less often, to leave
- * the processor to the writer.
+ * the processor to the writer.  Signal handlers run after the step: a thread that one takes away by longjmp would be counted
+ * as waiting for ever.
  */
-static bool wait_for_writer(struct sl_ring *ring, struct patience *patience)
+static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, struct patience *patience)
 {
+	struct sl_mute mute = sl_mute_begin();
 	uint64_t step_ns = (atomic_fetch_add(&ring->waiting, 1) + 1) * WAIT_EACH_NS;
-	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_STEP_NS	   ? WAIT_STEP_NS
-							: step_ns < CROWDED_NS / 2 ? step_ns
-										   : CROWDED_NS / 2)};
+	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_STEP_NS	? WAIT_STEP_NS
+							: step_ns < HELD_NS / 2 ? step_ns
+										: HELD_NS / 2)};
 	bool hope;
 
-	if (!patience->since_ns || patience->frames != atomic_load(&sl_agent->frames)) {
-		patience->frames = atomic_load(&sl_agent->frames);
-		patience->passes = atomic_load(&sl_agent->passes);
-		patience->since_ns = sl_agent_now();
-		patience->steps = 0;
-	}
-	hope = !stalled(patience) && !crowd_stays(ring, patience);
+	renew(patience, ring);
+	if (nothing_comes(patience))
+		producer->hopeless = patience->freed + 1;
+	hope = !stalled(patience) && producer->hopeless != patience->freed + 1;
 	if (hope) {
 		patience->steps++;
 		atomic_fetch_add(&sl_agent->wake, 1);
@@ -541,6 +558,7 @@ static bool wait_for_writer(struct sl_ring *ring, struct patience *patience)
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 	atomic_fetch_sub(&ring->waiting, 1);
+	sl_mute_end(&mute);
 	return hope;
 }
 
@@ -566,6 +584,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 		return NULL;
 	}
 	producer->segment = NULL;
+	producer->hopeless = 0;
 	producer->settled = 1;
 	producer->limit = 0;
 	producer->next = 1 | SL_RING_NOWHERE;
@@ -741,7 +760,7 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 		room = producer->next & SL_RING_NOWHERE ? begin_again(ring, producer)
 							: has_room(producer, slots) || move_on(ring, producer);
 		sl_mute_end(&mute);
-	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, &patience));
+	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, producer, &patience));
 	if (!room)
 		count_gap(ring);
 	errno = saved;

@@ -25,7 +25,8 @@ struct sl_producer {
 	uint64_t limit;		 /* first slot number that does not fit, as far as the thread knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
-	_Atomic int32_t tid;	 /* end of its thread; 0: none yet, or no longer */
+	_Atomic int32_t tid;	 /* of its thread; 0: none yet, or no longer */
+	uint32_t hopeless;	 /* 1 + `freed` of the ring when the thread waited in vain; 0: it did not */
 };
 
 enum sl_producer_use {
@@ -41,7 +42,7 @@ enum sl_producer_use {
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	const char *path;	     /* lock of the file; it lives as long as the ring */
+	const char *path;	     /* of the file; lives as long as the ring */
 	bool elsewhere;		     /* it lies in memory, not on the disk that the trace is written to */
 	uint64_t device, inode;	     /* device and inode of fd: the program may have closed it and opened another file there */
 	_Atomic uint32_t growing;    /* a thread is making the file longer */
@@ -54,6 +55,7 @@ struct sl_ring {
 	_Atomic uint32_t held;	     /* segments that belong to threads */
 	_Atomic uint32_t wanted;     /* a thread found none */
 	_Atomic uint32_t waiting;    /* threads that wait for one */
+	_Atomic uint32_t freed;	     /* how often one came free */
 	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];

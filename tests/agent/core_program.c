@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * reserved, gone (THREADS threads one after the other, left between taking a slot and saying what is in it, or in a call by the system call exit; then CALLS),
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  * Longer than other files: a mode for each way to end.
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/file/define.h"
 #include "agent/file/ring.h"
 #include "agent/file/writer_thread.h"
 #include "agent/preload.h"
@@ -306,6 +307,103 @@ static void call_beside_naps(void)
 	pthread_join(other, NULL);
 }
 
+static sigjmp_buf out;
+
+static void jump_out(int number)
+{
+	siglongjmp(out, 1);
+}
+
+/* A handler leaves it where it waits for room, a hundred times and more.  It says who waits when nobody does. */
+static void leave_waits(void)
+{
+	struct itimerval often = {{0, 997}, {0, 997}}, never = {{0, 0}, {0, 0}};
+	pthread_t other;
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* in the other thread */
+	allocate(0, 0, 2);
+	if (!sl_writer_thread_park() || pthread_create(&other, NULL, nap_in_a_call, NULL))
+		abort();
+	while (!atomic_load(&sl_agent->writer))
+		usleep(100);
+	signal(SIGALRM, jump_out);
+	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	sigsetjmp(out, 1);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (atomic_load(&sl_agent->ring->file->segments) <= SL_BACKLOG_MAX + 1 || atomic_load(&sl_agent->writing_since_ns))
+		allocate(0x100, 1, 0);
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+	pthread_join(other, NULL);
+	if (atomic_load(&sl_agent->ring->waiting))
+		printf("%u wait\n", atomic_load(&sl_agent->ring->waiting));
+}
+
+/* ---- a ring that calls hold back ---- */
+
+static _Atomic bool let_go;
+static _Atomic unsigned holding;
+
+static bool ring_is_full(void)
+{
+	const struct sl_ring *ring = sl_agent->ring;
+	unsigned have = atomic_load(&ring->file->segments);
+
+	for (unsigned i = 0; i < have; i++)
+		if (atomic_load(&ring->file->segment[i].use) == SL_SEGMENT_FREE)
+			return false;
+	return have >= SL_BACKLOG_MAX + 1 + atomic_load(&ring->held);
+}
+
+/* Inside one call, until there is no room or the thread has nearly half of what there may be. */
+static void *hold(void *arg)
+{
+	const struct sl_fields fields = {.addr = 0x1000, .size = 64, .kind = SL_KIND_device};
+	struct sl_frame frame;
+	bool recorded = sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
+
+	for (uint64_t i = 1; i <= 31ull * SL_SEGMENT_SLOTS && (i % 1000 || !ring_is_full()); i++)
+		sl_record_block(FAKE_block, (uintptr_t)arg << 40 | i << 8, i, 0, 1000, 2000, NULL, 0);
+	holding++;
+	while (!let_go)
+		usleep(1000);
+	if (recorded)
+		sl_record_close(&frame, 0, true, &fields);
+	return NULL;
+}
+
+/* Frames without events. */
+static void *note(void *unused)
+{
+	for (char text[] = "a"; !let_go; *text = *text == 'z' ? 'a' : *text + 1, usleep(20000))
+		sl_define_note(text);
+	return unused;
+}
+
+/* Threads hold the whole ring inside calls that do not return while another makes its first CALLS and the writer writes something else. */
+static void held(void)
+{
+	pthread_t holders[8], noter, newcomer;
+	unsigned count = 0;
+
+	while (count < 8 && !ring_is_full()) {
+		pthread_create(&holders[count], NULL, hold, (void *)(uintptr_t)(count + 1));
+		count++;
+		while (holding < count)
+			usleep(1000);
+	}
+	pthread_create(&noter, NULL, note, NULL);
+	pthread_create(&newcomer, NULL, work, (void *)(uintptr_t)9);
+	pthread_join(newcomer, NULL);
+	let_go = true;
+	pthread_join(noter, NULL);
+	while (count)
+		pthread_join(holders[--count], NULL);
+}
+
 static void *live_briefly(void *unused)
 {
 	for (uint64_t i = 1; i <= 200; i++) {
@@ -422,7 +520,6 @@ static void claim(void)
  * interrupts, and one that fails with the number of calls that were left as its bytes.  The n-th call has n bytes,
  * the handler's more than 1 << 40.
  */
-static sigjmp_buf out;
 static volatile uint64_t begun, returned, left, handled;
 
 static void jump(int number)
@@ -543,6 +640,15 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "naps")) {
 		call_beside_naps();
+		return 0;
+	}
+	if (!strcmp(mode, "waits")) {
+		leave_waits();
+		return 0;
+	}
+	if (!strcmp(mode, "held")) {
+		alarm(60);
+		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, held);
 		return 0;
 	}
 	if (!strcmp(mode, "crowd")) {

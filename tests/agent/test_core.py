@@ -240,6 +240,18 @@ class Core(unittest.TestCase):
         self.assertNotIn("gap", trace.defs)
         self.assertEqual(len(trace.events()["api"]), 1300001)
 
+    def test_a_thread_that_was_left_while_it_waited_for_room_does_not_wait(self):
+        run("waits", 1, 0)  # it says who does
+
+    def test_a_thread_that_finds_no_room_while_others_are_inside_calls_goes_on_and_what_it_loses_is_said(self):
+        (trace,), _ = run("held", 1, 50)
+        events = trace.events()
+        newcomers = (events["address"] >> 40 == 9).sum()
+        self.assertEqual((newcomers + sum(gap["count"] for gap in trace.defs["gap"]), trace.damage), (50, []))
+        for holder in range(1, 4):
+            sizes = events["bytes"][events["address"] >> 40 == holder]
+            self.assertEqual((len(sizes), int(sizes.max()), int(sizes.min())), (len(set(sizes.tolist())), len(sizes), 1))
+
     def test_a_kill_in_the_middle_of_a_fold_loses_and_doubles_nothing(self):
         inside = 0
         for _ in range(6):
