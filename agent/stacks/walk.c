@@ -321,6 +321,22 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	return end;
 }
 
+/*
+ * No call of any form (e8; ff /2 with its operand) ends at `pc`: nobody called what would return there.  So it is written for the
+ * outermost function of a fiber (makecontext's has no rule where a return address would look for one), or is none.
+ */
+static bool is_planted(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+
+	if (!is_readable((pc - 7) & ~(uintptr_t)(PAGE - 1)) || !is_readable((pc - 1) & ~(uintptr_t)(PAGE - 1)))
+		return false;
+	for (int n = 2; n <= 7; n++)
+		if (code[-n] == 0xff && (code[1 - n] & 0x38) == 0x10)
+			return false;
+	return code[-5] != 0xe8;
+}
+
 enum sl_walk_way sl_walk_way_to(const void *address)
 {
 	uintptr_t to = (uintptr_t)address;
@@ -334,8 +350,8 @@ enum sl_walk_way sl_walk_way_to(const void *address)
 
 		if (rule.kind == SL_CFI_END || rule.kind == SL_CFI_SIGNAL)
 			return SL_WALK_ENTERED;
-		if (!step(&pages, &at, rule))
-			return SL_WALK_UNCLEAR;
+		if (!step(&pages, &at, rule)) /* outer frames lie above */
+			return to < sp || is_planted(at.pc) ? SL_WALK_ENTERED : SL_WALK_UNCLEAR;
 		if (to - sp < at.sp - sp)
 			return SL_WALK_INSIDE;
 	}

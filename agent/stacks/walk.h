@@ -89,7 +89,7 @@ void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t
 enum sl_walk_way {
 	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,
-	SL_WALK_ENTERED, /* it is another stack: a signal handler's frame came first, or the stack ends */
+	SL_WALK_ENTERED, /* a signal handler's frame came first, or it is another stack */
 };
 enum sl_walk_way sl_walk_way_to(const void *address);
 

@@ -4,6 +4,8 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +224,87 @@ static void fibers(unsigned unused)
 	}
 }
 
+/* ---- more fibers than threads, each carried by any of them, and left in the midst of every call ---- */
+
+#define CARRIED	 6
+#define CARRIERS 3
+
+static struct carried {
+	ucontext_t fiber, *carrier;
+	_Atomic bool is_busy, is_done;
+} carried[CARRIED];
+static __thread struct carried *carries;
+
+/* Not inlined: after a switch it may be another thread's. */
+static __attribute__((noinline)) struct carried **carries_here(void)
+{
+	__asm__ volatile("");
+	return &carries;
+}
+
+static void hand_over(void)
+{
+	struct carried *mine = *carries_here();
+
+	if (mine)
+		swapcontext(&mine->fiber, mine->carrier);
+}
+
+static void in_carried(int number)
+{
+	pairs(200);
+	carried[number].is_done = true;
+	hand_over();
+}
+
+static void *carry(void *seed)
+{
+	unsigned at = (unsigned)(uintptr_t)seed, done;
+	struct carried *next;
+	ucontext_t here;
+
+	do {
+		done = 0;
+		for (unsigned i = 0; i < CARRIED; i++)
+			done += carried[i].is_done;
+		at = at * 1103515245 + 12345;
+		next = &carried[(at >> 16) % CARRIED];
+		if (next->is_done || atomic_exchange(&next->is_busy, true))
+			continue;
+		if (!next->is_done) {
+			next->carrier = &here;
+			*carries_here() = next;
+			swapcontext(&here, &next->fiber);
+			*carries_here() = NULL;
+		}
+		next->is_busy = false;
+	} while (done < CARRIED);
+	return NULL;
+}
+
+static void make_carried(int number)
+{
+	ucontext_t *fiber = &carried[number].fiber;
+
+	CHECK(!getcontext(fiber) && (fiber->uc_stack.ss_sp = malloc(1 << 16)));
+	fiber->uc_stack.ss_size = 1 << 16;
+	makecontext(fiber, (void (*)(void))in_carried, 1, number);
+}
+
+static void carriers(unsigned unused)
+{
+	pthread_t threads[CARRIERS];
+
+	for (int i = 0; i < CARRIED; i++)
+		make_carried(i);
+	pairs(1);
+	in_the_midst = hand_over;
+	for (uintptr_t i = 0; i < CARRIERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, carry, (void *)(i * 77 + 77)));
+	for (unsigned i = 0; i < CARRIERS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+}
+
 /* ---- calls that are left by cancellation ---- */
 
 static void *cancelled(void *unused)
@@ -288,8 +371,8 @@ static const struct mode {
 	const char *name;
 	void (*run)(unsigned n);
 } modes[] = {
-	{"noise", noise},   {"title", title},	{"handler", handler}, {"leaving", leaving},
-	{"fibers", fibers}, {"cancel", cancel}, {"locked", locked},   {"starved", starved},
+	{"noise", noise},	{"title", title},   {"handler", handler}, {"leaving", leaving}, {"fibers", fibers},
+	{"carriers", carriers}, {"cancel", cancel}, {"locked", locked},	  {"starved", starved},
 };
 
 int main(int count, char **words)

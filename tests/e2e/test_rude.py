@@ -59,6 +59,10 @@ class Rude(unittest.TestCase):
         with e2e.Recording(RUDE, "fibers") as run:
             self.compare(run)
 
+    def test_fibers_that_several_threads_carry_at_once(self):
+        with e2e.Recording(RUDE, "carriers") as run:
+            self.compare(run)
+
     def test_a_cancelled_call_is_told_from_a_success(self):
         with e2e.Recording(RUDE, "cancel") as run:
             events = self.compare(run)
