@@ -263,9 +263,9 @@ static bool is_back(const struct sl_rule *rule, double value)
 
 enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns)
 {
-	if (isnan(value))
+	if (isnan(value) && !alarm->raised)
 		return SL_TURN_NONE;
-	if (!(alarm->raised ? is_back(rule, value) : holds(rule, value))) {
+	if (!(isnan(value) || (alarm->raised ? is_back(rule, value) : holds(rule, value)))) {
 		alarm->since_ns = 0;
 		return SL_TURN_NONE;
 	}
@@ -275,5 +275,5 @@ enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, d
 		return SL_TURN_NONE;
 	alarm->raised = !alarm->raised;
 	alarm->since_ns = 0;
-	return alarm->raised ? SL_TURN_RAISED : SL_TURN_CLEARED;
+	return alarm->raised ? SL_TURN_RAISED : isnan(value) ? SL_TURN_LOST : SL_TURN_CLEARED;
 }

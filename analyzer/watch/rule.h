@@ -70,11 +70,12 @@ struct sl_alarm {
 	bool raised;
 	uint64_t since_ns; /* since when it has been true without a break (false, when raised); 0: it is not */
 };
-enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED };
+enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED, SL_TURN_LOST };
 
 /*
  * One look.  The alarm is raised when the rule holds at every look of `for`; it is cleared when the value has been beyond the
- * rule's value by a tenth, on the good side, for as long.  An unknown value (NAN) changes nothing.
+ * rule's value by a tenth, on the good side, for as long.  An unknown value (NAN) raises nothing; an alarm is lost when its value
+ * has been unknown for as long.
  */
 enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns);
 

@@ -146,7 +146,7 @@ static double unlike(const struct sl_follow *follow, const struct sl_followed *f
 		held[same++] = (double)sl_figures_live(&other->process);
 	}
 	sl_figures_away(held, same, away);
-	found = same >= SL_RANKS_COMPARED ? fabs(away[at]) : 0;
+	found = same >= SL_RANKS_COMPARED ? fabs(away[at]) : NAN;
 	free(held);
 	return found;
 }
@@ -164,20 +164,25 @@ static double of_process(const struct sl_watch *watch, const struct sl_rule *rul
 static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *alert)
 {
 	const struct sl_header *header = &one->followed->process.trace->header;
-	char value[SL_FORMAT_BYTES + 8], who[64] = "", place[512] = "", where[32] = "", text[1400];
-	enum sl_unit unit = alert->rule->unit;
+	const char *words = !strcmp(alert->state, "ended")     ? "ended with its process"
+			    : !strcmp(alert->state, "unknown") ? "no longer known"
+							       : alert->state;
+	char value[SL_FORMAT_BYTES + 8], what[SL_FORMAT_BYTES + 64] = "", who[64] = "", place[512] = "", where[32] = "", text[1400];
 
-	if (alert->device >= 0) {
+	if (alert->device >= 0 && !isnan(alert->value)) {
 		bool grows = alert->rule->metric == SL_METRIC_FULL_IN || alert->rule->metric == SL_METRIC_GROWTH;
 
 		sl_growing_place(&one->growing, (struct sl_followed *)one->followed, grows, place, sizeof(place));
-		snprintf(where, sizeof(where), " device %d", alert->device);
 	}
+	if (alert->device >= 0)
+		snprintf(where, sizeof(where), " device %d", alert->device);
+	if (!isnan(alert->value))
+		snprintf(what, sizeof(what), "%s is %s, ", sl_metric_name(alert->rule->metric),
+			 sl_unit_format(alert->rule->unit, alert->value, value));
 	if (header->rank >= 0)
 		snprintf(who, sizeof(who), "rank %lld ", (long long)header->rank);
-	snprintf(text, sizeof(text), "%s (%.*s): %s is %s, %spid %lld%s of %.200s%s%s", alert->state, (int)alert->rule->condition,
-		 alert->rule->text, sl_metric_name(alert->rule->metric), sl_unit_format(unit, alert->value, value), who,
-		 (long long)header->pid, where, sl_stacks_program(header), *place ? ": " : "", place);
+	snprintf(text, sizeof(text), "%s (%.*s): %s%spid %lld%s of %.200s%s%s", words, (int)alert->rule->condition,
+		 alert->rule->text, what, who, (long long)header->pid, where, sl_stacks_program(header), *place ? ": " : "", place);
 	alert->text = text;
 	alert->place = place;
 	alert->followed = one->followed;
@@ -185,18 +190,23 @@ static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *a
 	watch->turned(watch->context, alert);
 }
 
+/* What an alarm is about is over with its process, or out of sight once its recording is gone.  Neither clears it. */
 static void hold(struct sl_watch *watch, struct watched *one, struct sl_alarm *alarm, struct sl_alert alert)
 {
-	enum sl_turn turn = sl_alarm_look(alarm, alert.rule, alert.value, watch->now_ns);
+	static const char *const states[] = {
+		[SL_TURN_RAISED] = "raised", [SL_TURN_CLEARED] = "cleared", [SL_TURN_LOST] = "unknown"};
+	bool over = one->followed->ended;
+	enum sl_turn turn = over && alarm->raised ? SL_TURN_NONE : sl_alarm_look(alarm, alert.rule, alert.value, watch->now_ns);
 
-	alert.state = turn == SL_TURN_RAISED ? "raised" : "cleared";
-	if (turn == SL_TURN_NONE && one->followed->ended && alarm->raised) {
-		alert.state = "ended";
-		alarm->raised = false;
-		turn = SL_TURN_CLEARED;
-	}
+	alert.state = states[turn];
 	if (turn != SL_TURN_NONE)
 		tell(watch, one, &alert);
+	if (!over || !alarm->raised)
+		return;
+	alarm->raised = false;
+	alert.state = one->followed->process.trace->status == SL_STATUS_RUNNING ? "unknown" : "ended";
+	alert.value = NAN;
+	tell(watch, one, &alert);
 }
 
 static void add(struct sl_watch *watch, struct watched *one, struct looks *looks, const struct sl_figures *f)

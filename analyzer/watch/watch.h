@@ -10,9 +10,10 @@
 struct sl_alert {
 	const struct sl_rule *rule;
 	const struct sl_followed *followed;
-	const char *state, *uuid; /* state: raised, cleared, or ended with its process; uuid NULL: unknown */
-	int device;		  /* -1: the rule is about the process */
-	double value;		  /* may be infinite: "never" */
+	const char *state; /* raised, cleared, ended (with its process), unknown (its value is no longer known) */
+	const char *uuid;  /* NULL: unknown */
+	int device;	   /* -1: the rule is about the process */
+	double value;	   /* may be infinite: "never"; NAN: ended or unknown */
 	uint64_t unix_ns;
 	const char *place; /* who holds the memory or makes it grow; "": not known */
 	const char *text;  /* a sentence */

@@ -107,6 +107,18 @@ class Watch(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertRegex(said, r"stormlog: raised \(live > 400MiB\): live is 500 MiB, pid %d device 0 of script.py" % run.process.pid)
 
+    def test_an_alert_of_a_job_that_freed_all_and_ended_has_ended_and_is_not_cleared(self):
+        with job("alloc=500", "wait=b", "free") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            run.wait_for(lambda known: known and known[0]["memory"])
+            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts, options=("--interval", "3600"))  # the next look is the last
+            wait_until(lambda: self.lines(alerts))
+            open(os.path.join(run.run.folder, "b"), "w").close()
+            run.process.wait()
+            _, said = watcher.end()
+            self.assertEqual([(alert["state"], alert["value"]) for alert in self.lines(alerts)], [("raised", 500 * MIB), ("ended", None)])
+            self.assertRegex(said, r"stormlog: ended with its process \(live > 400MiB\): pid %d device 0 of script.py" % run.process.pid)
+
     def test_hysteresis_a_value_that_stays_near_the_limit_is_one_alert(self):
         with job(*["alloc=95", "sleep=0.3", *["alloc=8", "sleep=0.4"] * 1, "free", "alloc=95", "sleep=0.4", "alloc=8", "sleep=0.4"]) as run:
             alerts = os.path.join(run.run.folder, "alerts")
@@ -188,6 +200,14 @@ class Watch(unittest.TestCase):
             wait_until(lambda: self.lines(alerts))
             watcher.end()
             self.assertEqual({alert["rank"] for alert in self.lines(alerts)}, {3})
+            watcher = Watcher(folder, "unlike > 3.5 => file " + alerts + "-2")
+            wait_until(lambda: self.lines(alerts + "-2"))
+            for other in jobs[:2]:
+                other.process.kill()
+            wait_until(lambda: len(self.lines(alerts + "-2")) > 1)  # three are not compared
+            _, said = watcher.end()
+            self.assertEqual([(alert["state"], alert["rank"]) for alert in self.lines(alerts + "-2")], [("raised", 3), ("unknown", 3)])
+            self.assertIn("no longer known (unlike > 3.5): rank 3 pid", said)
         finally:
             for one in jobs:
                 one.__exit__()
