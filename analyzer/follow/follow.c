@@ -208,6 +208,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 		return false;
 	sl_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
+	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* no live view draws the others, and each takes 96 KiB */
 	sl_replay_folded(process->model, &process->trace->folded);
 	process->started_unix_ns = process->trace->header.started_ns;
 	process->session_id = sl_report_session(process->trace);

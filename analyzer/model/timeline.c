@@ -125,10 +125,13 @@ static void await_window(const struct sl_timeline *timeline, struct sl_line *lin
 		.min = line->value, .max = line->value, .last = line->value, .max_ns = line->last_ns, .max_site = line->site};
 }
 
-void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
+bool sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
 {
-	uint32_t bin = bin_of(timeline, time_ns);
+	uint32_t bin;
 
+	if (timeline->bare >> line->what & 1)
+		return false;
+	bin = bin_of(timeline, time_ns);
 	reach(line, bin);
 	if (!line->begun) {
 		line->begun = true;
@@ -136,7 +139,7 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 		line->first = line->bin = bin;
 		line->last_ns = time_ns;
 		line->bins[bin] = (struct sl_bin){.min = 0, .max = 0, .max_ns = time_ns, .max_site = SL_NO_SITE};
-		return;
+		return true;
 	}
 	if (timeline->until_ns && line->last_ns < timeline->begin_ns)
 		await_window(timeline, line, time_ns);
@@ -149,6 +152,7 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 		line->bins[line->bin] = (struct sl_bin){
 			.min = line->value, .max = line->value, .last = line->value, .max_ns = end, .max_site = line->site};
 	}
+	return true;
 }
 
 static void close_window(const struct sl_timeline *timeline, struct sl_line *line)

@@ -58,6 +58,7 @@ struct sl_timeline {
 	uint64_t end_ns;   /* of the last change */
 	unsigned shift;	   /* a bin is 1 << shift ns wide */
 	uint64_t until_ns; /* end of the window that the bins cover; 0: they cover the whole run */
+	unsigned bare;	   /* bits 1 << sl_line_what: lines that keep their last value alone and never begin */
 	struct sl_line **lines;
 	unsigned line_count;
 };
@@ -74,8 +75,8 @@ struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what 
 struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what);
 struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 
-/* Slow part of sl_timeline_set: opens bins up to the one of time_ns. */
-void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns);
+/* Slow part of sl_timeline_set: opens bins up to the one of time_ns.  False: the line has none. */
+bool sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns);
 
 /* The line has `value` from time_ns on; times do not go back. */
 static inline void sl_timeline_set(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns, uint64_t value,
@@ -83,8 +84,12 @@ static inline void sl_timeline_set(struct sl_timeline *timeline, struct sl_line 
 {
 	struct sl_bin *bin;
 
-	if (!line->begun || (time_ns - timeline->begin_ns) >> timeline->shift != line->bin)
-		sl_timeline_advance(timeline, line, time_ns);
+	if (!line->begun || (time_ns - timeline->begin_ns) >> timeline->shift != line->bin) {
+		if (!sl_timeline_advance(timeline, line, time_ns)) {
+			line->value = value;
+			return;
+		}
+	}
 	bin = &line->bins[line->bin];
 	bin->area += (double)line->value * (double)(time_ns - line->last_ns);
 	line->last_ns = time_ns;

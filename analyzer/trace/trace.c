@@ -510,4 +510,5 @@ void sl_trace_read_more(struct sl_trace *trace)
 	}
 	trace->status = status_of(trace);
 	take_exit(trace);
+	sl_inflate_free(&trace->inflate); /* 1 MiB that each of many traces would keep until its next definitions */
 }
