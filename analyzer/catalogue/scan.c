@@ -21,20 +21,34 @@
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/summaries.h"
 
+/* Vectors (base/vector.h) that functions hand on. */
 struct paths {
-	SL_VECTOR(char *) list;
+	char **item;
+	size_t count, capacity;
+};
+
+/* The runs in one file that holds several. */
+struct runs {
+	int64_t *item;
+	size_t count, capacity;
+};
+
+/* The state of files before they are read, so that what is written meanwhile is read again. */
+struct before {
+	struct sl_store_file *item;
+	size_t count, capacity;
 };
 
 static void add_path(struct paths *paths, const char *path)
 {
-	*SL_PUSH(&paths->list) = strdup(path);
+	*SL_PUSH(paths) = strdup(path);
 }
 
 static void free_paths(struct paths *paths)
 {
-	for (size_t i = 0; i < paths->list.count; i++)
-		free(paths->list.item[i]);
-	SL_DROP(&paths->list);
+	for (size_t i = 0; i < paths->count; i++)
+		free(paths->item[i]);
+	SL_DROP(paths);
 }
 
 /* ---- which files are known */
@@ -83,40 +97,30 @@ static bool is_known(struct sl_scan *scan, const char *path, bool *known)
 
 /* ---- reading new ones */
 
-/* Runs in one file that holds several. */
-struct runs {
-	SL_VECTOR(int64_t) list;
-};
-
-/* The files' state is taken before they are read, so that what is written meanwhile is read again. */
-struct before {
-	SL_VECTOR(struct sl_store_file) files;
-};
-
 static void look_at(struct before *before, const char *path)
 {
 	struct sl_store_file file;
 	char *whole = realpath(path, NULL);
 
 	if (whole && state_of(whole, &file))
-		*SL_PUSH(&before->files) = file;
+		*SL_PUSH(before) = file;
 	else
 		free(whole);
 }
 
 static bool put_files(struct sl_scan *scan, const struct before *before, const struct runs *runs)
 {
-	for (size_t i = 0; i < before->files.count; i++)
-		if (!sl_store_file_put(scan->store, &before->files.item[i], runs->list.item, runs->list.count))
+	for (size_t i = 0; i < before->count; i++)
+		if (!sl_store_file_put(scan->store, &before->item[i], runs->item, runs->count))
 			return false;
 	return true;
 }
 
 static void forget(struct before *before)
 {
-	for (size_t i = 0; i < before->files.count; i++)
-		free((char *)before->files.item[i].path);
-	SL_DROP(&before->files);
+	for (size_t i = 0; i < before->count; i++)
+		free((char *)before->item[i].path);
+	SL_DROP(before);
 }
 
 static void say(const struct sl_report *report, unsigned lines)
@@ -146,7 +150,7 @@ static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, cons
 	}
 	if (run) {
 		found(scan, run);
-		*SL_PUSH(&runs->list) = run;
+		*SL_PUSH(runs) = run;
 		scan->read++;
 	}
 	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
@@ -217,21 +221,21 @@ static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsi
 			add_path(&paths, image->summary);
 	}
 	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
-	source = paths.list.count ? folder_of(paths.list.item[0]) : NULL;
+	source = paths.count ? folder_of(paths.item[0]) : NULL;
 	if (others.outside) {
 		sl_door_print(stderr,
 			      "stormlog-analyze: run %s stays as it was: name the folder of %s too, which is a part of it\n", id,
 			      others.outside);
 		found(scan, run);
 		forget(&before);
-	} else if (fine && *id && paths.list.count)
-		fine = learn(scan, paths.list.item, (unsigned)paths.list.count, id, source, &runs);
-	else if (fine && paths.list.count)
-		sl_door_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.list.item[0]);
+	} else if (fine && *id && paths.count)
+		fine = learn(scan, paths.item, (unsigned)paths.count, id, source, &runs);
+	else if (fine && paths.count)
+		sl_door_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
 	fine = fine && put_files(scan, &before, &runs);
 	free(source);
 	free(others.outside);
-	SL_DROP(&runs.list);
+	SL_DROP(&runs);
 	forget(&before);
 	free_paths(&paths);
 	return fine;
@@ -240,7 +244,7 @@ static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsi
 /* A summary with several runs is known only when all of them are. */
 static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, const struct before *before)
 {
-	for (size_t s = 0; s < before->files.count; s++) {
+	for (size_t s = 0; s < before->count; s++) {
 		struct runs runs = {0};
 		bool fine = true;
 
@@ -248,14 +252,14 @@ static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, 
 			char *whole = images->images[i].summary ? realpath(images->images[i].summary, NULL) : NULL;
 			int64_t run = 0;
 
-			if (whole && !strcmp(whole, before->files.item[s].path))
+			if (whole && !strcmp(whole, before->item[s].path))
 				fine = sl_store_find(scan->store, images->runs[images->run_of[i]].id, &run);
 			if (run)
-				*SL_PUSH(&runs.list) = run;
+				*SL_PUSH(&runs) = run;
 			free(whole);
 		}
-		fine = fine && sl_store_file_put(scan->store, &before->files.item[s], runs.list.item, runs.list.count);
-		SL_DROP(&runs.list);
+		fine = fine && sl_store_file_put(scan->store, &before->item[s], runs.item, runs.count);
+		SL_DROP(&runs);
 		if (!fine)
 			return false;
 	}
@@ -268,10 +272,10 @@ static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
 	struct before summaries = {0};
 	bool fine = true;
 
-	for (size_t i = 0; i < fresh->list.count; i++) {
-		if (sl_summaries_named(fresh->list.item[i]))
-			look_at(&summaries, fresh->list.item[i]);
-		sl_images_add(&images, fresh->list.item[i]);
+	for (size_t i = 0; i < fresh->count; i++) {
+		if (sl_summaries_named(fresh->item[i]))
+			look_at(&summaries, fresh->item[i]);
+		sl_images_add(&images, fresh->item[i]);
 	}
 	sl_images_group(&images);
 	for (unsigned i = images.run_count; i-- && fine;) /* oldest first, as if they had come one by one */
@@ -303,7 +307,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	fine = fine && put_files(scan, &before, &runs);
 	sl_images_free(&images);
 	sl_pack_close(path);
-	SL_DROP(&runs.list);
+	SL_DROP(&runs);
 	forget(&before);
 	free(whole);
 	return fine;
@@ -362,11 +366,11 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 		add_path(&packs, images.packs.item[i]);
 	fine = fine && find_loose(scan, &images, &fresh);
 	sl_images_free(&images);
-	fine = fine && (!fresh.list.count || learn_loose(scan, &fresh));
-	for (size_t i = 0; i < packs.list.count && fine; i++) {
-		fine = is_known(scan, packs.list.item[i], &known);
+	fine = fine && (!fresh.count || learn_loose(scan, &fresh));
+	for (size_t i = 0; i < packs.count && fine; i++) {
+		fine = is_known(scan, packs.item[i], &known);
 		if (fine && !known)
-			fine = learn_pack(scan, packs.list.item[i]);
+			fine = learn_pack(scan, packs.item[i]);
 	}
 	free_paths(&fresh);
 	free_paths(&packs);

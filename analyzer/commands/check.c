@@ -69,7 +69,7 @@ static int wrong(const char *name, const char *value, const char *why)
 	return SL_EXIT_USAGE;
 }
 
-/* Options are applied after the file; the options about growth and those of the file go to one list. */
+/* Applied after the file, so that options win: the first --max-growth drops the file's limits of growth. */
 static int apply_options(struct options *o, const struct sl_arguments *parsed)
 {
 	struct sl_arguments again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
@@ -103,7 +103,7 @@ static const char *summary_path(const struct options *o)
 	return o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
 }
 
-/* Limits may name a baseline in another folder; every other file is opened after this. */
+/* Confines the process to the files that were named; the baseline, which may lie in another folder, is one of them. */
 static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
@@ -115,7 +115,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 				      .symbols = parsed->symbols});
 }
 
-/* An exit status, or -1: go on. */
+/* Reads limits and suppressions.  Returns an exit status, or -1: go on. */
 static int settle(struct options *o, const struct sl_arguments *parsed)
 {
 	char why[PATH_MAX + 300];
@@ -164,7 +164,7 @@ static bool write_form(const struct sl_forms *forms, const char *path, bool (*fo
 	return fine;
 }
 
-/* GitHub's file for a step, to which others write too. */
+/* Appends, because other steps write to GitHub's file too. */
 static bool append_summary(const struct sl_forms *forms, const char *path)
 {
 	FILE *out = path && *path ? fopen(path, "ae") : NULL;
@@ -214,7 +214,7 @@ static double moved(const struct sl_gap_finding *gap)
 					   : gap->fragmentation.average_gap;
 }
 
-/* Less is no finding: a hundredth of a device, and what its own unit makes of blocks that are no multiple of it. */
+/* Smallest gap that counts: a hundredth of the device, and what rounding to the device's unit adds to blocks. */
 static double floor_of(const struct sl_report *report)
 {
 	double most = 0, rounding = 0;
@@ -270,7 +270,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 	find_gaps(report);
 	sl_measures_take(&measures, report);
-	/* the notes list entries of the file that matched nothing */
+	/* for the note that lists suppressions that matched nothing */
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
 		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {

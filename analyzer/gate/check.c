@@ -13,7 +13,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
-/* smaller changes of one stack are rounding: the driver's granularity is 2 MiB at most */
+/* a smaller change of one place is rounding: drivers give out memory in units of 2 MiB at most */
 #define STACK_SLACK_BYTES (2ull << 20)
 
 const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "critical"};
@@ -24,7 +24,7 @@ const struct sl_gate_rule sl_rules[] = {
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
 	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
-	{"no-oom", "A call ran out of memory and nobody got over it"},
+	{"no-oom", "A call ran out of memory, and no retry of it succeeded"},
 	{"baseline-total", "A total is above the baseline by more than the tolerance"},
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
 	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
@@ -216,7 +216,7 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 
 			if (!line->left)
 				continue;
-			/* what does not grow is no warning: the system takes it back */
+			/* what does not grow is only a note: the system takes it back at exit */
 			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->critical,
 				  line->what, "%s %s at %s", sl_format_size(size, line->bytes),
 				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),
@@ -225,13 +225,13 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 	}
 }
 
-/* Errors and leaks have outcomes of their own. */
-static bool is_told(const struct sl_finding *finding)
+/* True: check_ooms or check_leaks reports it. */
+static bool has_outcome(const struct sl_finding *finding)
 {
 	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
 }
 
-/* Many ranks that grow alike are told once. */
+/* Reports findings that have no outcome yet; growth of the same label in many ranks once. */
 static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
 {
 	struct sl_map told = {0};
@@ -244,7 +244,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
 		struct sl_outcome *outcome;
 
-		if (!strcmp(finding->severity, "info") || is_told(finding) || (growth && (*sl_map_at(&told, finding->text))++))
+		if (!strcmp(finding->severity, "info") || has_outcome(finding) || (growth && (*sl_map_at(&told, finding->text))++))
 			continue;
 		outcome = add(outcomes, growth ? "growth" : "finding",
 			      gap	 ? SL_LEVEL_NOTE
@@ -310,7 +310,7 @@ static void add_line(struct sl_outcomes *outcomes, const char *rule, const struc
 		      line, now->key);
 }
 
-/* A place holds too much: told are its lines of which that is true, at least the one that grew most. */
+/* A place holds too much: reports those of its lines that do, or else the line that grew most. */
 static void add_lines(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
 		      const struct sl_measure_lines *before, const struct sl_limits *limits)
 {

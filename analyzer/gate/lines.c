@@ -7,7 +7,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
-#define PAIRS_MAX (1 << 20) /* of lines that are held against each other */
+#define PAIRS_MAX (1 << 20) /* pairs of lines that are compared */
 
 struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
 {
@@ -17,7 +17,7 @@ struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char 
 		line = &lines->list.item[i];
 		if (strcmp(line->place, place))
 			continue;
-		if (strcmp(line->what, what)) { /* of several callers: none is the one */
+		if (strcmp(line->what, what)) { /* it has several callers, so none is named */
 			free(line->what);
 			line->what = sl_memory_copy(place);
 		}
@@ -83,7 +83,7 @@ static double change(const struct sl_measure_line *a, const struct sl_measure_li
 	return a->bytes < b->bytes ? (double)(b->bytes - a->bytes) : (double)(a->bytes - b->bytes);
 }
 
-/* What changes at least from the i-th line of before and the k-th of after on, in cost[i][k]; then along the cheapest way. */
+/* cost[i][k]: the least change from the i-th line of before and the k-th of after on; then follows the cheapest way. */
 static void match_in_order(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
 {
 	size_t n = before->list.count, m = after->list.count, row = m + 1;

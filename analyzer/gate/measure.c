@@ -47,16 +47,16 @@ void sl_measures_sort(struct sl_measures *measures)
 		qsort(measures->list.item, measures->list.count, sizeof(*measures->list.item), by_bytes);
 }
 
-/* ---- sums of one process, which replace the run's where those are smaller */
+/* ---- the sums of one process, of which the run keeps the largest */
 
 struct taking {
 	struct sl_measures *measures;
 	struct sl_map index;	/* "of key" -> position + 1 */
-	struct sl_measures one; /* of the present process */
+	struct sl_measures one; /* the process that is being read */
 	struct sl_map one_index;
-	SL_VECTOR(struct sl_measure_line) places; /* of the process at hand, whatever called them */
+	SL_VECTOR(struct sl_measure_line) places; /* what its lines hold, over all their callers */
 	struct sl_map place_index;		  /* "of place" -> position + 1 */
-	struct sl_device_state *worst;		  /* in it, of the device that had the highest peak; NULL: not used there */
+	struct sl_device_state *worst;		  /* its state of the device with the highest peak; NULL: it did not use that */
 };
 
 static struct sl_measure *place(struct sl_measures *measures, struct sl_map *index, enum sl_measure_of of, const char *key,
@@ -88,7 +88,7 @@ static void free_texts(struct sl_measure_line *line)
 	free(line->file);
 }
 
-/* What a line holds, whatever called it: texts are those of the line. */
+/* Adds to what the line holds over all its callers, and keeps the line that holds most. */
 static void add_most(struct taking *taking, enum sl_measure_of of, const struct sl_measure_line *line, uint64_t bytes)
 {
 	struct sl_measure_line *most = &taking->measures->most[of], *all;
@@ -137,7 +137,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 		line->left |= strcmp(leak->verdict, "kept") != 0;
 		line->critical |= !strcmp(leak->verdict, "growing");
 	}
-	/* a native line counts where the source is in the repository, which the forms ask */
+	/* native lines too: ci_reports.c leaves out those whose source is not in the repository */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		line->file = sl_memory_copy(frame->file);
 		line->line = frame->line;
@@ -171,7 +171,7 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
 }
 
-/* What a killed process would have freed nobody knows, but of what grew until then. */
+/* What a killed process would have freed is unknown; what grew until then leaked. */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
@@ -241,7 +241,7 @@ static void keep_most(struct sl_measure *all, uint64_t bytes)
 		all->bytes = bytes;
 }
 
-/* Those of the worst process; a line that grows in any grows. */
+/* Keeps the lines of the worse process; a line that grows in either grows. */
 static void keep_lines(struct sl_measure *all, struct sl_measure *one)
 {
 	struct sl_measure_lines other = one->lines;
@@ -257,7 +257,7 @@ static void keep_lines(struct sl_measure *all, struct sl_measure *one)
 	one->lines = other;
 }
 
-/* The run keeps the worst process of each. */
+/* Each measure of the run becomes that of the worst process so far. */
 static void keep_worst(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->one.list.count; i++) {
@@ -276,7 +276,7 @@ static void keep_worst(struct taking *taking)
 	taking->one_index = taking->place_index = (struct sl_map){0};
 }
 
-/* A sum is no line's. */
+/* Describes a place of several lines by the largest and how many there are beside it. */
 static void name_sums(struct sl_measures *measures)
 {
 	for (size_t i = 0; i < measures->list.count; i++) {
