@@ -68,6 +68,7 @@ struct sl_agent_thread {
 	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
+	uint64_t kernel;	/* that this thread looked up last and has not launched since: its first launch loads it; 0: none */
 	uint32_t refused;	/* calls not recorded for that, one after the other */
 	uint64_t refused_at;	/* the thread's next slot number meanwhile */
 	uintptr_t inside_at;	/* the stack frame in which that began, and its return address: a signal handler */

@@ -128,6 +128,42 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
+/*
+ * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  Apart, so that other launches
+ * take no more of the stack.
+ */
+#define LAUNCHED(ret, name, proto, args, function)                                                                                 \
+	static __attribute__((noinline)) ret name##__loading(LIST proto const void *caller, ret(*real) PROTOTYPE proto)            \
+	{                                                                                                                          \
+		struct sl_fields fields = {.addr = (uintptr_t)(function), .api = SL_API_##name##_first};                           \
+		struct sl_frame frame;                                                                                             \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		sl_thread.kernel = 0;                                                                                              \
+		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))                                          \
+			return real args;                                                                                          \
+		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                             \
+		sl_record_close(&frame, result, result == 0, &fields);                                                             \
+		sl_thread.kernel = result ? fields.addr : 0; /* not loaded yet */                                                  \
+		return result;                                                                                                     \
+	}                                                                                                                          \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
+		const uint32_t failures = sl_thread.ooms;                                                                          \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		if (SL_UNLIKELY((uintptr_t)(function) == sl_thread.kernel) && (function))                                          \
+			return name##__loading(LIST args caller, real);                                                            \
+		result = real args;                                                                                                \
+		if (SL_UNLIKELY(result == (ret)OF_FAMILY(OOM_)) && failures == sl_thread.ooms)                                     \
+			sl_record_failed(SL_API_##name, caller, result);                                                           \
+		return result;                                                                                                     \
+	}                                                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
 	       if (sl_fields_free_asked(OF_FAMILY(SL_FAMILY_), caller))                                                            \
@@ -200,6 +236,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define CHECKED(ret, name, ...)		 ENTRY_DISTANCES(name)
+#define LAUNCHED			 CHECKED
 #define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)

@@ -17,6 +17,7 @@ enum sl_api {
 #define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		 SL_API_##name,
 #define CHECKED(ret, name, ...)		 SL_API_##name,
+#define LAUNCHED			 CHECKED
 #define QUERY(ret, name, ...)		 SL_API_##name,
 #define RANGE(verb, ret, name, ...)	 SL_API_##name,
 #define INJECTED(ret, name, ...)	 SL_API_##name,

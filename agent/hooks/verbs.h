@@ -13,6 +13,7 @@
  *	SLOT(verb, number, name, ...)	a place in a table of PJRT's, expanded by pjrt_table.c too
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
+ *	LAUNCHED(ret, name, (prototype), (arguments), kernel)	CHECKED, but a CODE_LOAD (the ALSO row below) where the thread has just looked the kernel up
  *	PER_THREAD(suffix, VERB, (what is before the name), name, ...)	two exports that do the same: name, and name with _ptsz, _ptds or
  *			_spt behind, which stands for it in programs built with a default stream per thread
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
@@ -44,6 +45,7 @@
 #define DEVICE_RESET(...)      ROW(DEVICE_RESET, none, __VA_ARGS__)
 #define MODULE_LOAD(...)       ROW(MODULE_LOAD, none, __VA_ARGS__)
 #define MODULE_UNLOAD(...)     ROW(MODULE_UNLOAD, none, __VA_ARGS__)
+#define CODE_LOAD(...)	       ROW(CODE_LOAD, none, __VA_ARGS__)
 #define LIMIT(...)	       ROW(LIMIT, none, __VA_ARGS__)
 #define GRAPH_ALLOC(...)       ROW(GRAPH_ALLOC, graph, __VA_ARGS__)
 #define GRAPH_FREE(...)	       ROW(GRAPH_FREE, graph, __VA_ARGS__)
@@ -80,6 +82,7 @@
 #undef DEVICE_RESET
 #undef MODULE_LOAD
 #undef MODULE_UNLOAD
+#undef CODE_LOAD
 #undef LIMIT
 #undef GRAPH_ALLOC
 #undef GRAPH_FREE
@@ -94,6 +97,7 @@
 #undef ALSO
 #undef LOOKUP
 #undef CHECKED
+#undef LAUNCHED
 #undef QUERY
 #undef RANGE
 #undef INJECTED

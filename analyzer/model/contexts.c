@@ -73,6 +73,7 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_CONTEXT_CREATE:
 		break;
 	case SL_VERB_MODULE_LOAD:
+	case SL_VERB_CODE_LOAD:
 		if (mark.bytes < 16u << 20)
 			return;
 		mark.kind = SL_MARK_MODULE;
@@ -146,6 +147,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 		add_part(model, device, item, SL_HIDDEN_CONTEXT);
 		break;
 	case SL_VERB_MODULE_LOAD:
+	case SL_VERB_CODE_LOAD:
 		add_part(model, device, item, SL_HIDDEN_CODE);
 		break;
 	case SL_VERB_CONTEXT_DESTROY:

@@ -57,6 +57,24 @@ static void end_inside(struct sl_model *model, uint64_t context)
 	free(gone.item);
 }
 
+static uint64_t cost(const struct sl_event *event)
+{
+	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
+}
+
+/* Code that was loaded after its module is the module's, which is counted: here only its place and its bytes are. */
+static void count_code(struct sl_model *model, const struct sl_event *event)
+{
+	uint64_t bytes = cost(event);
+	uint32_t site;
+
+	if (!bytes)
+		return;
+	site = sl_tracks_of(model, event, SL_OBJECT_MODULE, (int)event->device);
+	sl_tracks_birth(model, site, bytes, (uint32_t)event->label);
+	sl_tracks_death(model, site, bytes);
+}
+
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -66,6 +84,8 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	struct sl_table *objects;
 	struct sl_live *live;
 
+	if (item->hook->verb == SL_VERB_CODE_LOAD)
+		count_code(model, event);
 	if (!means(item, &made))
 		return;
 	objects = &model->objects[made.object - SL_OBJECT_CONTEXT];
@@ -82,7 +102,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
-	live->bytes = event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
+	live->bytes = cost(event);
 	live->owner = event->context ? event->context : thread->context;
 	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */

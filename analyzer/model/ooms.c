@@ -19,6 +19,7 @@ static enum sl_scope scope_of(const struct sl_item *item)
 	case SL_VERB_LIMIT:
 		return SL_SCOPE_CONTEXT;
 	case SL_VERB_MODULE_LOAD:
+	case SL_VERB_CODE_LOAD:
 		return SL_SCOPE_CODE;
 	default:
 		return item->event->kind == SL_KIND_host_pinned || item->event->kind == SL_KIND_host_registered ? SL_SCOPE_HOST

@@ -234,6 +234,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_PRIMARY_RELEASE:
 	case SL_VERB_DEVICE_RESET:
 	case SL_VERB_MODULE_LOAD:
+	case SL_VERB_CODE_LOAD:
 		if (failed)
 			break;
 		sl_owners_apply(model, item);

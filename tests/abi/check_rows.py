@@ -100,7 +100,7 @@ def rows():
     text = '#include "agent/hooks/verbs.h"\n'
     text += "#define ROW(verb, kind, ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
     text += "#define LOOKUP(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
-    text += "#define CHECKED(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
+    text += "#define CHECKED(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n#define LAUNCHED CHECKED\n"
     text += "#define QUERY(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n#define ALSO(...)\n"
     text += '#include "agent/hooks/all.def"\n'
     found = []

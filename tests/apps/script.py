@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all),
-calls=PAIRS (an allocation and its free, each of another size), module, sleep=SECONDS,
+calls=PAIRS (an allocation and its free, each of another size), module, function (of the last module), kernel (of a library), launch=TIMES (may fail),
+sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
 ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
 push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
@@ -15,6 +16,7 @@ cudart = ctypes.CDLL('libcudart.so.13', mode=ctypes.RTLD_GLOBAL)
 cuda = ctypes.CDLL('libcuda.so.1')
 nvtx = ctypes.CDLL('libnvToolsExt.so.1')
 held, tensors, sizes = [], [], itertools.count(1)
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
 
 
 def allocate(mib, must):
@@ -40,11 +42,28 @@ def call(pairs):
 
 
 def load_module():
-    module = ctypes.c_void_p()
     cudart.cudaFree(None)
     error = cuda.cuModuleLoadData(ctypes.byref(module), b'code of no GPU' + bytes(64))
     if error:
         sys.exit('cuModuleLoadData: %d' % error)
+
+
+def get_function():
+    if cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b'kernel'):
+        sys.exit('cuModuleGetFunction')
+
+
+def get_kernel():
+    library = ctypes.c_void_p()
+    cudart.cudaFree(None)
+    if cuda.cuLibraryLoadData(ctypes.byref(library), b'code of no GPU' + bytes(64), None, None, 0, None, None, 0) or \
+            cuda.cuLibraryGetKernel(ctypes.byref(kernel), library, b'kernel'):
+        sys.exit('no kernel')
+
+
+def launch(times):
+    for _ in range(times):
+        cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None)
 
 
 def caching():
@@ -112,6 +131,12 @@ for step in sys.argv[1:]:
         call(int(value))
     elif name == 'module':
         load_module()
+    elif name == 'function':
+        get_function()
+    elif name == 'kernel':
+        get_kernel()
+    elif name == 'launch':
+        launch(int(value))
     elif name == 'pin':
         cudart.cudaMallocHost(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(value) << 20))
     elif name == 'library':

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_calls THREADS CALLS [malloc|sync]: pairs of cudaMalloc and cudaFree (or malloc and free, or waits), 16 frames deep.  Prints CPU in
+ * bench_calls THREADS CALLS [malloc|sync|launch]: pairs of cudaMalloc and cudaFree (or malloc and free, waits, launches), 16 frames deep.  Prints CPU in
  * nanoseconds per call of the calling threads (best of five rounds), of all other threads (the writer), and resident KiB.
  */
 #include <pthread.h>
@@ -17,9 +17,11 @@
 int cudaMalloc(void **p, size_t bytes);
 int cudaFree(void *p);
 int cuStreamSynchronize(void *stream);
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+		   void *stream, void **params, void **extra);
 
 static unsigned long calls;
-static int use_malloc, use_sync;
+static int use_malloc, use_sync, use_launch;
 
 static uint64_t cpu_ns(clockid_t clock)
 {
@@ -42,6 +44,9 @@ static __attribute__((noinline)) void pairs(unsigned depth)
 		if (use_sync) {
 			cuStreamSynchronize(&p);
 			cuStreamSynchronize(&p);
+		} else if (use_launch) {
+			cuLaunchKernel(&p, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+			cuLaunchKernel(&p, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 		} else if (use_malloc) {
 			p = malloc(512 + (i & 15) * 512);
 			__asm__ volatile("" : : "r"(p) : "memory");
@@ -94,7 +99,8 @@ int main(int argc, char **argv)
 
 	calls = argc > 2 ? strtoul(argv[2], NULL, 0) : 1000000;
 	use_sync = argc > 3 && !strcmp(argv[3], "sync");
-	use_malloc = argc > 3 && !use_sync;
+	use_launch = argc > 3 && !strcmp(argv[3], "launch");
+	use_malloc = argc > 3 && !use_sync && !use_launch;
 	if (getenv("BENCH_WAIT")) /* until a line comes: who watches it has begun */
 		getchar();
 	for (int t = 0; t < threads; t++)

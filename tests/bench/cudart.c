@@ -6,6 +6,8 @@
 int cudaMalloc(void **p, size_t bytes);
 int cudaFree(void *p);
 int cuStreamSynchronize(void *stream);
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+		   void *stream, void **params, void **extra);
 int cuCtxGetCurrent(void **context);
 int cuCtxGetDevice(int *device);
 int cuStreamIsCapturing(void *stream, int *status);
@@ -33,6 +35,12 @@ int cudaFree(void *p)
 }
 
 int cuStreamSynchronize(void *stream)
+{
+	return 0;
+}
+
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+		   void *stream, void **params, void **extra)
 {
 	return 0;
 }

@@ -860,6 +860,27 @@ class Hidden(Answers):
         self.assertIn("context", by)
         self.assertEqual(by["code"]["library"], "script.py")
 
+    def test_code_that_is_loaded_lazily_is_named_with_its_line(self):
+        for steps, calls in ((["module", "function"], {"cuModuleGetFunction": 1}), (["kernel", "launch=50"], {"cuLaunchKernel": 1})):
+            with script(*steps, "alloc=10", "samples=3", SIM_MODULE_BYTES="400M", SIM_VRAM="4G") as run:
+                report, text = run.report(), summary(run)
+            by = {name["what"]: name for name in report["run"]["devices"][0]["hidden"]}
+            self.assertEqual((by["code"]["bytes"], by["code"]["library"]), (400 * MIB, "script.py"))
+            self.assertNotIn("unexplained", by)
+            self.assertIn("code of script.py 400 MiB", text)
+            (finding,) = self.found("hidden.place", report)
+            where = {"function": "get_function", "launch=50": "launch"}[steps[1]]
+            self.assertRegex(finding["description"], r"hidden memory: 400 MiB of code loaded at script.py:\d+ " + where)
+            apis = {api["api"]: api["calls"] for api in report["processes"][0]["apis"]}
+            self.assertLessEqual(calls.items(), apis.items())  # of the fifty launches the first alone is an event
+
+    def test_a_launch_that_finds_no_room_for_its_code_says_so(self):
+        with script("kernel", "alloc=10", "push=step 3", "launch=2", "pop", SIM_MODULE_BYTES="4G", SIM_VRAM="2G") as run:
+            report = run.report()
+        first, again = report["ooms"]
+        self.assertEqual([(oom["api"], oom["scope"]) for oom in (first, again)], [("cuLaunchKernel", "code")] * 2)
+        self.assertIn("launch", [frame["function"] for frame in first["stack"]])
+
     def test_without_code_there_is_no_code(self):
         with script("alloc=10", "samples=3") as run:
             hidden = run.report()["run"]["devices"][0]["hidden"]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Code: a module or library costs SIM_MODULE_BYTES on its device, at load with CUDA_MODULE_LOADING=EAGER, else when the
- * first function is looked up or launched, as since CUDA 12.2. No kernel runs.
+ * first function of a module is looked up or a library's kernel launched, as since CUDA 12.2. No kernel runs.
  */
 #include "sim.h"
 
@@ -82,6 +82,17 @@ static int get_function(struct sim_call *call, void **out, void *handle)
 	return error;
 }
 
+/* A kernel of a library has no code in a context before it is launched there, or its function asked for. */
+static int get_kernel(struct sim_call *call, void **out, void *handle)
+{
+	struct module *m = sim_object_get((uintptr_t)handle, SIM_T_MODULE);
+	if (!out || !m)
+		return SIM_INVALID_HANDLE;
+	call->other = m->object.key;
+	*out = m;
+	return SIM_OK;
+}
+
 #define LOAD(fn, params)                                                                                                           \
 	int fn params                                                                                                              \
 	{                                                                                                                          \
@@ -125,7 +136,12 @@ LOAD_LIBRARY(cuLibraryLoadFromFile, (void **out, const char *image, void *jit, v
 UNLOAD(cuModuleUnload)
 UNLOAD(cuLibraryUnload)
 GET(cuModuleGetFunction, (void **out, void *handle, const char *name))
-GET(cuLibraryGetKernel, (void **out, void *handle, const char *name))
+int cuLibraryGetKernel(void **out, void *handle, const char *name)
+{
+	SIM_BEGIN(cuLibraryGetKernel, OTHER, .out = {SIM_OUT(out)}, .needs = 1);
+	SIM_RETURN(get_kernel(&call, out, handle));
+}
+
 GET(cuLibraryGetModule, (void **out, void *handle))
 GET(cuKernelGetFunction, (void **out, void *handle))
 LAUNCH(cuLaunchKernel, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
