@@ -53,9 +53,9 @@ static SL_NOINLINE bool tables_lie(void)
 }
 
 /* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
-static bool is_readable(uintptr_t page)
+bool sl_walk_readable(uintptr_t address)
 {
-	return !syscall(SYS_rt_sigprocmask, -1, page, NULL, sizeof(uint64_t)) || errno != EFAULT;
+	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }
 
 /* True: everything from the stack pointer to the word below `cfa` can be read.  The answer is kept. */
@@ -70,7 +70,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 	pages->bytes = 0; /* a signal handler's walk may come between */
 	atomic_signal_fence(memory_order_seq_cst);
 	for (; page < cfa; page += PAGE)
-		if (!is_readable(page))
+		if (!sl_walk_readable(page))
 			return tables_lie();
 	pages->begin = low;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -81,7 +81,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 /* True: libunwind should look closer, and what it would read is there. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
-	return sl_cfi_leads_on(rule) && !is_readable((cfa - 8) & ~(uintptr_t)7) && tables_lie();
+	return sl_cfi_leads_on(rule) && !sl_walk_readable(cfa - 8) && tables_lie();
 }
 
 static bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
@@ -329,7 +329,7 @@ static bool is_planted(uintptr_t pc)
 {
 	const uint8_t *code = (const uint8_t *)pc;
 
-	if (!is_readable((pc - 7) & ~(uintptr_t)(PAGE - 1)) || !is_readable((pc - 1) & ~(uintptr_t)(PAGE - 1)))
+	if (!sl_walk_readable(pc - 7) || !sl_walk_readable(pc - 1))
 		return false;
 	for (int n = 2; n <= 7; n++)
 		if (code[-n] == 0xff && (code[1 - n] & 0x38) == 0x10)

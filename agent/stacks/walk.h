@@ -93,6 +93,9 @@ enum sl_walk_way {
 };
 enum sl_walk_way sl_walk_way_to(const void *address);
 
+/* True: the word at `address`, or around it, can be read.  Changes errno.  x86-64 alone, as walks are. */
+bool sl_walk_readable(uintptr_t address);
+
 /* Forgets all names that were given. */
 void sl_walk_forget(struct sl_walk *walk);
 

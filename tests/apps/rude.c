@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rude MODE [N]: programs that do what few do. Prints how often it allocated and freed, by its own count. */
+#include <alloca.h>
 #include <link.h>
 #include <linux/capability.h>
 #include <pthread.h>
@@ -129,16 +130,28 @@ static void call_too(int signal)
 	pairs(1);
 }
 
+/* Its frame has no simple unwind rule: aligned, and of a size that is known when it runs. */
+static void call_too_aligned(int signal)
+{
+	volatile size_t size = 100;
+	_Alignas(64) char aligned[64];
+	char *room = alloca(size);
+
+	__asm__ volatile("" : : "r"(aligned), "r"(room) : "memory");
+	call_too(signal);
+	__asm__ volatile("" : : "r"(aligned), "r"(room) : "memory");
+}
+
 static void interrupt(void)
 {
 	raise(SIGUSR1);
 }
 
-/* way 1: on a stack of its own */
+/* way 1: on a stack of its own; 2: cannot be followed; 3: both */
 static void handler(unsigned way)
 {
 	stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
-	struct sigaction action = {.sa_handler = call_too, .sa_flags = way ? SA_ONSTACK : 0};
+	struct sigaction action = {.sa_handler = way & 2 ? call_too_aligned : call_too, .sa_flags = way & 1 ? SA_ONSTACK : 0};
 	void *p;
 
 	CHECK(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL));

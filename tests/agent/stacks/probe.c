@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "agent/pages.h"
+#include "agent/process/kept.h"
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
@@ -80,6 +81,11 @@ bool sl_resolve_loaded(const void *address)
 	Dl_info object;
 
 	return dladdr(address, &object);
+}
+
+bool sl_kept_sandboxed(void)
+{
+	return false;
 }
 
 bool sl_sanitizers_present(void)
