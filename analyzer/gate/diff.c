@@ -55,10 +55,12 @@ static uintptr_t row_of(struct sl_differences *differences, struct sl_map *index
 	return *at;
 }
 
-static void add_to(struct sl_difference *d, const char *what, uint64_t bytes, bool after)
+static void add_to(struct sl_difference *d, const char *what, const char *beside, uint64_t bytes, bool after)
 {
 	if (after || !d->what)
 		d->what = what;
+	if (after || !d->beside)
+		d->beside = beside;
 	if (bytes != SL_UNKNOWN)
 		add_run(after ? &d->after : &d->before, bytes);
 }
@@ -83,7 +85,7 @@ static void take_lines(struct sl_differences *differences, struct sl_map *index,
 		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i]
 					    : row_of(differences, index, name_of(name, sizeof(name), m, line->place), m);
 
-		add_to(&differences->list.item[row - 1], line->what, line->bytes, after);
+		add_to(&differences->list.item[row - 1], line->what, line->beside, line->bytes, after);
 	}
 	free(was);
 }
@@ -105,7 +107,7 @@ static void take(struct sl_differences *differences, struct sl_map *index, struc
 				continue;
 			}
 			row = row_of(differences, index, name, m);
-			add_to(&differences->list.item[row - 1], m->what, m->bytes, after);
+			add_to(&differences->list.item[row - 1], m->what, NULL, m->bytes, after);
 		}
 }
 
@@ -138,6 +140,53 @@ static int by_change(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
+/* The row of the same words, or NULL. */
+static struct sl_difference *same_words(struct sl_differences *differences, struct sl_map *words, size_t i)
+{
+	const struct sl_difference *d = &differences->list.item[i];
+	uintptr_t *at = sl_map_at(words, sl_arena_printf(&differences->words, "%d %s", (int)d->of, d->what));
+
+	if (*at)
+		return &differences->list.item[*at - 1];
+	*at = i + 1;
+	return NULL;
+}
+
+static void add_words(struct sl_differences *differences, struct sl_difference *d, bool key)
+{
+	if (key)
+		d->what = sl_arena_printf(&differences->words, "%s (%.8s)", d->what, d->key);
+	else if (d->beside)
+		d->what = sl_arena_printf(&differences->words, "%s (%s)", d->what, d->beside);
+}
+
+/* Places of equal words get the kind and the library that make them two; where even those are the same, their keys. */
+static void tell_apart(struct sl_differences *differences)
+{
+	for (unsigned key = 0; key < 2; key++) {
+		struct sl_map words = {0};
+		bool *again = sl_memory_must(calloc(differences->list.count + 1, sizeof(*again)));
+
+		for (size_t i = 0; i < differences->list.count; i++) {
+			struct sl_difference *first = same_words(differences, &words, i);
+
+			if (first)
+				again[i] = again[first - differences->list.item] = true;
+		}
+		for (size_t i = 0; i < differences->list.count; i++)
+			if (again[i])
+				add_words(differences, &differences->list.item[i], key);
+		sl_map_free(&words);
+		free(again);
+	}
+}
+
+void sl_differences_free(struct sl_differences *differences)
+{
+	free(differences->list.item);
+	sl_arena_free(&differences->words);
+}
+
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after)
 {
 	bool spread = before->runs.count > 1 || after->runs.count > 1;
@@ -158,6 +207,7 @@ void sl_diff(struct sl_differences *differences, const struct sl_side *before, c
 		d->bytes = d->before.count && d->after.count ? d->after.mean - d->before.mean : 0;
 		d->change = judge(d, spread);
 	}
+	tell_apart(differences);
 	if (differences->list.count)
 		qsort(differences->list.item, differences->list.count, sizeof(*differences->list.item), by_change);
 }

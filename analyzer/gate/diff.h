@@ -6,6 +6,7 @@
 #ifndef ANALYZER_GATE_DIFF_H
 #define ANALYZER_GATE_DIFF_H
 
+#include "analyzer/base/arena.h"
 #include "analyzer/gate/measure.h"
 
 struct sl_side {
@@ -32,6 +33,7 @@ struct sl_spread {
 struct sl_difference {
 	enum sl_measure_of of;
 	const char *key, *what;		/* of the measures; what: the line, of a place of which every run knows its lines */
+	const char *beside;		/* of the line */
 	const struct sl_measure *first; /* of the first row of a place: whose lines the rows are */
 	struct sl_spread before, after;
 	enum sl_change change;
@@ -39,9 +41,12 @@ struct sl_difference {
 };
 
 struct sl_differences {
-	SL_VECTOR(struct sl_difference) list; /* sorted by `of`, then by size of the change */
+	SL_VECTOR(struct sl_difference)
+	list; /* sorted by `of`, then by size of the change; no two of one `of` with the same words */
+	struct sl_arena words;
 };
 
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after);
+void sl_differences_free(struct sl_differences *differences);
 
 #endif

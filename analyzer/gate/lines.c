@@ -46,6 +46,7 @@ void sl_lines_free(struct sl_measure_lines *lines)
 	for (size_t i = 0; i < lines->list.count; i++) {
 		free(lines->list.item[i].place);
 		free(lines->list.item[i].what);
+		free(lines->list.item[i].beside);
 		free(lines->list.item[i].file);
 	}
 	free(lines->list.item);

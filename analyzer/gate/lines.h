@@ -13,7 +13,8 @@
 
 struct sl_measure_line {
 	char *place, *what; /* place: what tells it apart, "train.py:97 remember"; what: with its caller where that is one */
-	char *file;	    /* to point at, NULL: none */
+	char *beside; /* "pool, libcudart.so.13": kind and library, which tell two places of equal words apart; NULL: not known */
+	char *file;   /* to point at, NULL: none */
 	uint32_t line;
 	uint64_t order; /* in the source */
 	bool critical;	/* of leaks: it grows, and was left */

@@ -85,6 +85,7 @@ static void free_texts(struct sl_measure_line *line)
 {
 	free(line->place);
 	free(line->what);
+	free(line->beside);
 	free(line->file);
 }
 
@@ -133,6 +134,8 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 			    : frame->line ? frame->line
 					  : frame->offset);
 	line->bytes += bytes;
+	if (!line->beside)
+		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
 	if (leak) {
 		line->left |= strcmp(leak->verdict, "kept") != 0;
 		line->critical |= !strcmp(leak->verdict, "growing");

@@ -164,6 +164,7 @@ static int compare(const char *folder, char **packs, char *const *names)
 		}
 	sl_diff(&differences, &sides[0], &sides[1]);
 	fine = sl_html_changes_data(page, &differences, names, counts, out);
+	sl_differences_free(&differences);
 	return finish(out, fine) ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -15,7 +16,22 @@ import msgpack
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_check
-from test_check import ANALYZE, BUILD, Folder
+from test_check import ANALYZE, BUILD, Folder, Recording
+
+
+# One line that asks by another call on every second rank.
+RANKS = """
+import ctypes, os, sys
+runtime, kept = ctypes.CDLL("libcudart.so.13"), []
+def take(how):
+    block = ctypes.c_void_p()
+    assert how(ctypes.byref(block), ctypes.c_size_t(int(sys.argv[1]) << 20), None) == 0
+    kept.append(block)
+def main():
+    for _ in range(8):
+        take(runtime.cudaMallocAsync if int(os.environ["RANK"]) else runtime.cudaMalloc)
+main()
+"""
 
 
 class Diff(Folder):
@@ -62,6 +78,24 @@ class Diff(Folder):
             same = [d["after"]["max_bytes"] >> 20 for key, d in self.changes(before, after).items() if key[0] == "stack" and d["change"] == "same"]
             self.assertEqual(sorted(same), [3, 50])
             self.assertNotIn("?", text)
+
+    def ranks(self, name, mib):
+        """Traces of two ranks, in one folder."""
+        script, traces = self.path(name + "/job.py", RANKS), self.path(name + "/traces")
+        for rank in (0, 1):
+            run = Recording(sys.executable, script, str(mib), SIM_VRAM="8G", RANK=rank, WORLD_SIZE=2, STORMLOG_DIR=traces, STORMLOG_RUN_ID="one")
+            self.addCleanup(shutil.rmtree, run.folder, True)
+        return traces
+
+    def test_places_of_the_same_words_are_told_apart(self):
+        before, after = self.ranks("a", 1), self.ranks("b", 2)
+        rows = json.loads(self.diff("--json", before, after))["differences"]
+        for of in ("stack", "leak"):
+            said = [d["what"] for d in rows if d["of"] == of]
+            self.assertEqual(sorted(re.sub(r".* \(|, .*", "", what) for what in said), ["device", "pool"])
+            self.assertEqual([d["change_bytes"] for d in rows if d["of"] == of], [8 << 20] * 2)
+        self.assertEqual(len({(d["of"], d["what"]) for d in rows}), len(rows))
+        self.assertRegex(self.diff(before, after), r"job.py:\d+ take.* \(pool, job.py\) ")
 
     def test_what_lies_inside_the_spread_is_noise(self):
         a = [self.record("a%d" % i, leak=leak) for i, leak in enumerate((4, 6))]
