@@ -80,6 +80,24 @@ class Stormlog(unittest.TestCase):
             report, seen = self.analysed(run.traces)
             self.assertEqual([session["status"] for session in seen["sessions"].values()], ["interrupted"])
 
+    def test_tables_of_a_report_are_data_frames(self):
+        """Report.frame, by the pandas that came with Python Stormlog: a row for each of report.json's, with rank and pid."""
+        tables = ("memory", "apis", "libraries")
+        show = ("import json, sys; sys.path.insert(0, sys.argv[1]); import stormlog_native\n"
+                "report = stormlog_native.report(sys.argv[2])\n"
+                "print(json.dumps([json.loads(report.frame(table).to_json(orient='records')) for table in sys.argv[3:]]))")
+        with Recording(os.path.join(APPS, "oom"), "retry") as run:
+            report, _ = self.analysed(run.traces)
+            done = subprocess.run([PYTHON, "-B", "-c", show, os.path.join(ROOT, "python"), run.traces, *tables, "ooms"], capture_output=True, text=True,
+                                  timeout=600, env={**os.environ, "STORMLOG_BIN": os.path.dirname(ANALYZE)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        *frames, ooms = json.loads(done.stdout)
+        (process,) = report["processes"]
+        for table, frame in zip(tables, frames):
+            self.assertTrue(frame, table)
+            self.assertEqual(frame, [dict(row, rank=process["rank"], pid=process["pid"]) for row in process[table]], table)
+        self.assertEqual([oom["requested_bytes"] for oom in ooms], [oom["requested_bytes"] for oom in report["ooms"]])
+
     def test_hidden_memory_that_grows_is_a_gap_to_both(self):
         with script("alloc=100", *["module", "samples=1"] * 8, SIM_VRAM="8G", SIM_MODULE_BYTES="128M", CUDA_MODULE_LOADING="EAGER") as run:
             report, seen = self.analysed(run.traces)
