@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "server/ask.h"
 #include "server/course.h"
 #include "server/html.h"
@@ -11,18 +13,77 @@
 
 enum { WIDTH = 960, HEIGHT = 240, METRICS_MAX = 100 };
 
+enum axis { AXIS_RUN, AXIS_TIME, AXIS_COMMIT };
+static const char *const axes[] = {"run", "time", "commit"};
+
 struct trend {
 	struct sl_html *page;
 	const char *query;
 	struct sl_course course;
 	struct sl_store_metric metric; /* the chosen metric; 0: none */
+	int field;		       /* the chosen field, if there is no metric */
+	enum axis axis;
 	char what[1100];
 };
+
+/* Where each run stands, from 0 to 1: one after the other, by when it began, or at the place of its commit.  To free. */
+static double *stand(const struct trend *trend)
+{
+	const struct sl_course_point *points = trend->course.points.item;
+	size_t count = trend->course.points.count, places = 0;
+	double *x = sl_memory_must(calloc(count + 1, sizeof(*x))), most = 1;
+	struct sl_map commits = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t *place = trend->axis == AXIS_COMMIT && *points[i].commit ? sl_map_at(&commits, points[i].commit) : NULL;
+
+		if (!place || !*place)
+			places++;
+		if (place && !*place)
+			*place = places;
+		x[i] = trend->axis == AXIS_TIME ? (double)(points[i].when_ns - points[0].when_ns)
+						: (double)(place ? *place : places) - 1;
+		most = x[i] > most ? x[i] : most;
+	}
+	for (size_t i = 0; i < count; i++)
+		x[i] /= most;
+	sl_map_free(&commits);
+	return x;
+}
+
+/* What stands at an end of the axis. */
+static void put_end(struct trend *trend, size_t i, const char *x, const char *anchor)
+{
+	const struct sl_course_point *p = &trend->course.points.item[i];
+	char buffer[SL_FORMAT_BYTES];
+
+	sl_html(trend->page, "<text x='$' y='256' text-anchor='$'>$</text>", x, anchor,
+		trend->axis == AXIS_TIME     ? sl_html_time(buffer, p->when_ns)
+		: trend->axis == AXIS_COMMIT ? *p->commit ? p->commit : "?"
+					     : sl_html_number(buffer, p->run));
+}
+
+static void put_axes(struct trend *trend)
+{
+	char number[SL_FORMAT_BYTES];
+
+	sl_html(trend->page, "<p>By");
+	for (unsigned i = 0; i < sizeof(axes) / sizeof(*axes); i++)
+		if (i == trend->axis)
+			sl_html(trend->page, " <strong>$</strong>", axes[i]);
+		else if (trend->metric.metric)
+			sl_html(trend->page, " <a href='/trends?q=%&amp;metric=$&amp;axis=$'>$</a>", trend->query,
+				sl_html_number(number, trend->metric.metric), axes[i], axes[i]);
+		else
+			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%&amp;axis=$'>$</a>", trend->query,
+				sl_card_fields[trend->field].name, axes[i], axes[i]);
+	sl_html(trend->page, "</p>");
+}
 
 static void put_picture(struct trend *trend, bool bytes)
 {
 	char most[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
-	double step = trend->course.points.count > 1 ? (double)(WIDTH - 80) / (double)(trend->course.points.count - 1) : 0;
+	double *at = stand(trend);
 
 	sl_html(trend->page,
 		"<svg viewBox='0 0 960 260' role='img' aria-label='over runs, oldest first'><text x='0' y='12'>$</text>"
@@ -35,7 +96,7 @@ static void put_picture(struct trend *trend, bool bytes)
 			bool changed = sl_course_change(&trend->course, i) != NULL;
 			double part = trend->course.most ? (double)p->value / (double)trend->course.most : 0;
 
-			snprintf(x, sizeof(x), "%.1f", 75 + step * (double)i);
+			snprintf(x, sizeof(x), "%.1f", 75 + (WIDTH - 80) * at[i]);
 			snprintf(y, sizeof(y), "%.1f", HEIGHT - part * (HEIGHT - 10));
 			if (!circles)
 				sl_html(trend->page, "$,$ ", x, y);
@@ -46,8 +107,13 @@ static void put_picture(struct trend *trend, bool bytes)
 					sl_html_number(run, p->run), changed ? "changed" : "point", x, y, changed ? "6" : "3", run,
 					bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value), p->commit);
 		}
-		sl_html(trend->page, circles ? "</svg>" : "'/>");
+		sl_html(trend->page, circles ? "" : "'/>");
 	}
+	put_end(trend, 0, "75", "start");
+	if (trend->course.points.count > 1)
+		put_end(trend, trend->course.points.count - 1, "955", "end");
+	sl_html(trend->page, "</svg>");
+	free(at);
 }
 
 static void put_table(struct trend *trend, bool bytes)
@@ -82,6 +148,7 @@ static void put_trend(struct trend *trend, bool bytes)
 		sl_html(trend->page, "<p>It is known of none of these runs.</p>");
 		return;
 	}
+	put_axes(trend);
 	put_picture(trend, bytes);
 	put_table(trend, bytes);
 }
@@ -128,14 +195,17 @@ static void put_choices(struct trend *trend, struct sl_ask *ask)
 void sl_site_trends(struct sl_request *request)
 {
 	const char *name = sl_request_argument(request, "field"), *query = sl_request_argument(request, "q");
+	const char *axis = sl_request_argument(request, "axis");
 	int field = name ? sl_card_field(name) : -1;
 	struct sl_html page;
 	struct sl_ask ask;
-	struct trend trend = {.page = &page, .query = query ? query : ""};
+	struct trend trend = {.page = &page, .query = query ? query : "", .field = field};
 	char number[SL_FORMAT_BYTES];
 
 	if (!sl_ask_begin(&ask, request))
 		return;
+	for (unsigned i = 0; axis && i < sizeof(axes) / sizeof(*axes); i++)
+		trend.axis = strcmp(axis, axes[i]) ? trend.axis : (enum axis)i;
 	sl_html_begin(&page, request, "Trends");
 	trend.metric.metric = sl_ask_number(request, "metric", 0, INT64_MAX);
 	if (!ask.wrong && !trend.metric.metric && sl_request_argument(request, "text"))

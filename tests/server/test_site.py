@@ -228,6 +228,19 @@ class Site(unittest.TestCase):
         heights = [float(a["cy"]) for a in circles]
         self.assertEqual(heights, sorted(heights, reverse=True), "more is higher")
 
+    def test_a_trend_stands_over_runs_time_or_commits(self):
+        """Four runs after 0, 1, 2 and 10 minutes; the second and third of one commit."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        for n, (minute, commit) in enumerate(((0, "aaaa1111"), (1, "bbbb2222"), (2, "bbbb2222"), (10, "cccc3333"))):
+            self.send(runs.record(ANALYZE, folder, f"c{n}", [10 + n], function="worked", second=60 * minute - 10 ** 6, metadata={"project": "commits", "git.commit": commit}))
+        for axis, wanted in (("run", [0, 1 / 3, 2 / 3, 1]), ("time", [0, 0.1, 0.2, 1]), ("commit", [0, 0.5, 0.5, 1]), ("nonsense", [0, 1 / 3, 2 / 3, 1])):
+            page = self.page("/trends", q="project=commits", field="peak", axis=axis)
+            stand = [float(a["cx"]) for tag, a in page.elements if tag == "circle"]
+            for seen, right in zip([(x - stand[0]) / (stand[3] - stand[0]) for x in stand], wanted, strict=True):
+                self.assertAlmostEqual(seen, right, 2, axis)
+            self.assertEqual("aaaa1111cccc3333" in page.text, axis == "commit")
+            self.assertEqual(len([link for link in page.links() if "&axis=" in link]), 2, "the other two")
+
     def test_what_got_worse_is_named_with_both_sides(self):
         """Fourteen runs of 100 MiB, then two of 102: 2 %, named when the second has come; a steady project is not there."""
         folder, numbers = tempfile.mkdtemp(dir=self.folder), []
