@@ -278,9 +278,10 @@ static void start(struct sl_agent *agent)
 		sl_define_note("no background thread could be started: this trace ends when the ring is full");
 	} else /* and when the header is in the file: a trace says who it is from its first moment */
 		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
-	atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	/* A generation is never 0 and never the parent's: a forked child's threads must not take their old ring for theirs. */
 	atomic_store(&agent->generation, agent->process.monotonic_ns << 22 | agent->process.pid);
+	/* Last: threads that wait for the phase look at the generation then, and would not record their call without one. */
+	atomic_store(&agent->phase, SL_PHASE_RUNNING);
 }
 
 /*
