@@ -15,6 +15,17 @@ static unsigned slot_of(int64_t device)
 	return device < 0 || device >= SL_DEVICES_MAX ? 0 : (unsigned)device + 1;
 }
 
+/* One more than is asked for: by how much the first one changed, the one before it says. */
+static void make_recent(struct sl_model *model, struct sl_device_state *state)
+{
+	uint64_t room = SL_RECENT;
+
+	while (room <= model->recent)
+		room *= 2;
+	state->recent = sl_arena_alloc(&model->arena, room * sizeof(*state->recent));
+	state->recent_mask = room - 1;
+}
+
 struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
 {
 	unsigned slot = slot_of(device);
@@ -27,6 +38,7 @@ struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
 	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
 	state->total_bytes = state->sampled.known = SL_UNKNOWN;
+	make_recent(model, state);
 	model->devices[slot] = state;
 	return state;
 }
@@ -320,7 +332,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	device->used = true;
 	sl_pending_change(model, device, bytes);
 	device->known += (uint64_t)bytes;
-	device->recent[device->changes++ % SL_RECENT] =
+	device->recent[device->changes++ & device->recent_mask] =
 		(struct sl_known_at){.end_ns = model->call_end_ns, .known = device->known, .site = index, .api = model->call_api};
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);

@@ -114,7 +114,7 @@ struct sl_neighbour {
 	uint64_t last_ns; /* of the last sample that listed it */
 };
 
-#define SL_RECENT 256
+#define SL_RECENT 256 /* unless sl_model.recent says more */
 
 /* What the process held on a device after a change, and the end of the call that made the change. */
 struct sl_known_at {
@@ -152,9 +152,9 @@ struct sl_device_state {
 	uint64_t hidden_peak_ns;
 	char source[32];
 	struct sl_line *used_line, *hidden_line, *others_line, *samples_line; /* NULL: none */
-	/* A ring of the newest changes; `changes` counts all */
-	struct sl_known_at recent[SL_RECENT];
-	uint64_t changes;
+	/* A ring of the newest changes, of recent_mask + 1; `changes` counts all */
+	struct sl_known_at *recent;
+	uint64_t changes, recent_mask;
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
 	struct {
@@ -432,6 +432,8 @@ struct sl_model {
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
+	unsigned
+		recent; /* changes of what a device holds that an error is told with; set before the first event, 0: SL_RECENT - 1 */
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
 

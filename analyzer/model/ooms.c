@@ -188,11 +188,11 @@ void sl_ooms_sampled(struct sl_model *model, const struct sl_device_state *devic
 
 static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device)
 {
-	uint64_t count = device->changes < SL_RECENT ? device->changes : SL_RECENT;
+	uint64_t count = device->changes < device->recent_mask + 1 ? device->changes : device->recent_mask + 1;
 	struct sl_known_at *changes = sl_arena_alloc(&model->arena, (count + 1) * sizeof(*changes));
 
 	for (uint64_t i = 0; i < count; i++)
-		changes[i] = device->recent[(device->changes - count + i) % SL_RECENT];
+		changes[i] = device->recent[(device->changes - count + i) & device->recent_mask];
 	oom->changes = changes;
 	oom->change_count = (unsigned)count;
 }

@@ -43,9 +43,9 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 
 	*least = SL_UNKNOWN;
 	for (uint64_t back = 1; back <= device->changes; back++) {
-		const struct sl_known_at *change = &device->recent[(device->changes - back) % SL_RECENT];
+		const struct sl_known_at *change = &device->recent[(device->changes - back) & device->recent_mask];
 
-		if (back > SL_RECENT)
+		if (back > device->recent_mask + 1)
 			return SL_UNKNOWN;
 		most = change->known > most ? change->known : most;
 		*least = change->known < *least ? change->known : *least;
@@ -60,7 +60,7 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 /* True: what the process held did not change since begin_ns. */
 static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 {
-	return !device->changes || device->recent[(device->changes - 1) % SL_RECENT].end_ns < begin_ns;
+	return !device->changes || device->recent[(device->changes - 1) & device->recent_mask].end_ns < begin_ns;
 }
 
 static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)

@@ -104,6 +104,7 @@ static void replay(struct job *job, struct sl_process *process)
 	if (span)
 		until = span->until_ns;
 	process->model = sl_replay_new(&trace->header, &trace->defs);
+	process->model->recent = job->options->oom_events;
 	if (tells_stretches(job))
 		process->model->stays = sl_memory_must(calloc(1, sizeof(*process->model->stays)));
 	memcpy(process->model->sought, job->options->sought, sizeof(process->model->sought));

@@ -255,7 +255,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_maker_backend(process->model)};
 	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
-	size_t at = 0;
+	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* no mask: of a summary */
 
 	while (at < session->count && session->events[at].timestamp_ns <= when) {
 		events[at] = session->events[at];
@@ -279,7 +279,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 		say_call(&m, process, device, change, &event);
 		last = known;
 		/* in a full ring it is unknown how much the first change was */
-		if ((i || oom->change_count < SL_RECENT) && event.timestamp_ns <= when)
+		if ((i || oom->change_count < room) && event.timestamp_ns <= when)
 			events[at++] = event;
 	}
 	sl_event_sort(events, at);

@@ -339,6 +339,15 @@ class Bundles(Answers):
                 self.assertEqual(events[-1]["allocator_reserved_bytes"] if "allocator_reserved_bytes" in events[-1] else
                                  events[-1]["memory_reserved"], 50 * MIB)
 
+    def test_as_many_calls_before_the_error_as_are_asked_for(self):
+        with script("calls=400", "alloc=3", "try=900000") as run:
+            for asked in (100, 700):
+                _, bundles = self.kept(run, "--oom-buffer-size", str(asked))
+                (bundle,) = bundles.values()
+                got = [e["metadata"]["bytes"] for e in bundle["events.json"] if e["event_type"] == "allocation" and e["metadata"].get("api") == "cudaMalloc"]
+                there = asked // 2 - 20  # as many frees, and a few samples
+                self.assertEqual(got[-there:], [*range(402 - there, 401), 3 * MIB])
+
     def test_what_it_says_of_itself(self):
         with script("alloc=7", "try=900000", STORMLOG_TAG="night", STORMLOG_META="model=a") as run:
             report, bundles = self.kept(run)

@@ -21,13 +21,13 @@ WITHOUT = {
     "sl_trace": {"files file_count ring": APART, "map_bytes disk_bytes budget log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask asked": READING},
     "sl_torch": {"given": READING},
-    "sl_device_state": {"kept_ns neighbour_ids recent sampled": READING, "others_line": LATER},
+    "sl_device_state": {"kept_ns neighbour_ids recent recent_mask sampled": READING, "others_line": LATER},
     "sl_label": {"sx sy sxx sxy syy floor early late": ALONE},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
     "sl_model": {"header defs vmm graphs objects arena call_begin_ns call_end_ns call_api pointers arrays registered imports blocks site_slots "
                  "site_mask label_ids last_collective threads in_use in_use_max in_use_max_before made_bytes made_blocks gone_bytes gone_blocks "
-                 "held held_max pool_segments called_parts sought born born_named born_named_ids paired_ids entry entry_context": READING,
+                 "recent held held_max pool_segments called_parts sought born born_named born_named_ids paired_ids entry entry_context": READING,
                  "lives lives_capacity stays": ALONE, "rows devices apis timeline": APART},
     "sl_process": {"trace model": APART, "report symbols places roles image origin bundles_from_ns bundles_kept_ns accounts alike": LATER},
 }
