@@ -11,11 +11,12 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from served import Server, make_pack, name_of  # noqa: E402
+import runs  # noqa: E402
+from served import Server, make_pack, name_of, wait_for  # noqa: E402
 
 PROGRAM, SECONDS = os.path.abspath(sys.argv[1]), float(sys.argv[2])
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 25
-PATHS = ["/", "/search?q=project:x peak>1G", "/api/v1/runs?q=(a or b) -c&order=-peak&limit=5&skip=1", "/api/v1/runs/1", "/api/v1/runs/1/report", "/api/v1/runs/1/page", "/api/v1/runs/1/page?from=1&to=1000000", "/api/v1/compare?before=1&after=1", "/runs/1", "/runs/1/report",
+PATHS = ["/", "/search?q=project:x peak>1G", "/api/v1/runs?q=(a or b) -c&order=-peak&limit=5&skip=1", "/api/v1/runs/1", "/api/v1/runs/1/report", "/api/v1/runs/1/page", "/api/v1/runs/1/page?from=1&to=1000000", "/api/v1/compare?before=1&after=2", "/runs/1", "/runs/1/report",
          "/trends?field=peak", "/trends?metric=1&q=", "/compare?before=1&after=2", "/packs/{sha}", "/api/v1/packs/{sha}", "/api/v1/names?begins=tr", "/api/v1/metrics?of=stack&text=a",
          "/api/v1/history?metric=1", "/static/style.css", "/runs/1/note", "/runs/1/pin"]
 WORDS = [b"%00", b"%", b"%zz", b"../", b"//", b"\0", b"\r\n", b"\r\n\r\n", b"'", b'"', b"<script>", b"9" * 30, b"-1", b"?", b"&&&", b"=", b"q=" + b"(" * 300, b"\xff\xfe", b"A" * 9000,
@@ -55,6 +56,10 @@ def main():
         server.both = server.token("both", "--read", "--write")
         server.start()
         pack = make_pack(SEED, 4096)
+        analyze = os.path.join(os.path.dirname(PROGRAM), "..", "analyzer", "stormlog-analyze")
+        for n in range(2):  # so that there is something behind every path
+            server.put(runs.record(analyze, folder, n, [10 + n]))
+        wait_for(lambda: server.get("/api/v1/runs/2")[0] == 200)
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             data = request(dice, server, pack)
