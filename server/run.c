@@ -180,6 +180,7 @@ void sl_site_pack(struct sl_request *request)
 	}
 	if (read(fd, why, sizeof(why) - 1) < 0)
 		*why = 0;
+	why[strcspn(why, "\n")] = 0;
 	close(fd);
 	sl_request_say(request, 422, why, NULL);
 }

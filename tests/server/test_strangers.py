@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: MIT
 """test_strangers.py STORMLOG_SERVER: what a client without a token, or an attacker, gets."""
 import collections
+import glob
 import hashlib
+import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -224,6 +227,36 @@ class Strangers(unittest.TestCase):
             wait_for(lambda: os.path.exists(said) and os.path.getsize(said))
         self.assertFalse(os.path.exists("/tmp/stormlog-escaped.msgpack.zst"))
         wait_for(lambda: os.listdir(os.path.join(self.server.store, "work")) == [])
+
+
+    def test_mutated_traces_are_runs_or_refused_and_harm_nothing(self):
+        """Golden traces whose frames were changed where zstd does not see it: each pack ends as a run or as a sentence."""
+        import zstandard
+        from runs import t
+        dice, packs = random.Random(25), []
+        golden = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces", "*", "*.msgpack.zst")))
+        for number in range(24):
+            with open(golden[number % len(golden)], "rb") as file:
+                data, frames = file.read(), b""
+            while data:
+                _, _, kind, thread, first, end, count, size, begin_ns, end_ns, _ = t.INDEX.unpack(data[:t.INDEX.size])
+                content = bytearray(zstandard.ZstdDecompressor().decompressobj().decompress(data[t.INDEX.size:t.INDEX.size + size]))
+                data = data[t.INDEX.size + size:]
+                for _ in range(dice.choice((0, 0, 1, 3, 20)) if number else 0):
+                    at = dice.randrange(len(content) + 1)
+                    content[at:at + dice.randrange(4)] = bytes([dice.choice((0, 0x7f, 0x80, 0xc1, 0xff, dice.randrange(256)))])
+                frames += t.frame(kind, bytes(content), thread, first, end, count, begin_ns, end_ns)
+            packs.append(pack_of_members([(b"rank-00000-1.msgpack.zst", frames)]))
+        outside = [name for name in tree(self.folder) if not name.startswith("store")]
+        for pack in packs:
+            self.assertIn(self.server.put(pack)[0], (200, 201))
+        ends = [wait_for(lambda: (lambda got: got[0] != 202 and got)(self.server.get("/packs/" + name_of(pack)))) for pack in packs]
+        self.assertEqual(ends[0][0], 302, "the one that was not changed")
+        for status, _, body in ends:
+            self.assertTrue(status == 302 or (status == 422 and 10 < len(body) < 300), (status, body))
+        self.assertEqual([name for name in tree(self.folder) if not name.startswith("store")], outside)
+        wait_for(lambda: os.listdir(os.path.join(self.server.store, "work")) == [])
+        self.assertGreaterEqual(json.loads(self.server.get("/api/v1/runs")[2])["count"], 1)
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
