@@ -9,6 +9,7 @@
 #include <zstd_errors.h>
 
 #include "analyzer/base/budget.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
@@ -40,6 +41,7 @@ static void push(struct sl_frames *frames, struct sl_zstd_frame frame)
 		frames->frame = sl_memory_must(realloc(frames->frame, frames->capacity * sizeof(*frames->frame)));
 	}
 	frame.file = frames->number;
+	frames->events += frame.kind == SL_FRAME_BLOCK ? frame.count : 0;
 	frames->frame[frames->count++] = frame;
 }
 
@@ -114,6 +116,18 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 	return next;
 }
 
+static void say_torn(const struct sl_frames *frames, uint64_t offset, const struct sl_frame_index *index, struct sl_damage *damage)
+{
+	char before[SL_FORMAT_BYTES], inside[SL_FORMAT_BYTES];
+
+	sl_format_count(before, frames->events);
+	if (index->kind == SL_FRAME_BLOCK)
+		sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %s events before it were read, %s were in it",
+			      before, sl_format_count(inside, index->count));
+	else
+		sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %s events before it were read", before);
+}
+
 static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *damage)
 {
 	struct sl_frame_index index;
@@ -135,11 +149,7 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 		if (index.compressed > size - inside) {
 			uint64_t next = search(frames, inside, size);
 
-			if (index.kind == SL_FRAME_BLOCK)
-				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %u events were in it",
-					      index.count);
-			else
-				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn");
+			say_torn(frames, offset, &index, damage);
 			frames->torn_events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 			offset = next;
 			continue;

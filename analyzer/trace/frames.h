@@ -30,6 +30,7 @@ struct sl_frames {
 	uint16_t number; /* sl_frame.file */
 	struct sl_zstd_frame *frame;
 	size_t count, capacity;
+	uint64_t events;      /* of the whole frames, by their indexes */
 	uint64_t torn_events; /* events that torn frames announce; a ring may still have them */
 	uint64_t disk_bytes;  /* when the file was opened (sl_budget_size) */
 	uint64_t scanned;     /* up to here all frames are in `frame`; behind it one may still be in the making */

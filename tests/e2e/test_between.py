@@ -296,6 +296,16 @@ class Once(unittest.TestCase):
                 self.assertTrue(said, words)
                 self.assertEqual(len(said), len(set(said)), said)
 
+    def test_a_torn_frame_is_told_with_what_was_read_before_it(self):
+        with e2e.script("calls=8000") as run:
+            trace, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".zst")]
+            whole = len(analyze("dump", run.traces)[0].splitlines())
+            os.truncate(trace, os.path.getsize(trace) * 3 // 5)
+            lines, said = (text.splitlines() for text in analyze("dump", run.traces))
+            torn, = [re.search(r"frame is torn; ([\d ]+) events before it were read", line) for line in said if "torn" in line]
+            self.assertEqual(int(torn[1].replace(" ", "")), len(lines))
+            self.assertTrue(0 < len(lines) < whole)
+
 
 if __name__ == "__main__":
     unittest.main()
