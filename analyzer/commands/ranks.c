@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze ranks PATH: a line for each process of a run. */
+/* stormlog-analyze ranks PATH: a line for each process of a run and each of its devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,29 +31,45 @@ struct options {
 	bool json;
 };
 
-/* A process on the device of which it held most. */
+/* A process on one of its devices. */
 struct row {
 	const struct sl_process *process;
-	int device; /* -1: it held nothing */
+	int device; /* -1: it held nothing on any */
 	uint64_t peak, end;
 	unsigned ooms, leaks;
 };
 
-static struct row row_of(struct sl_process *process)
+struct rows {
+	SL_VECTOR(struct row) list;
+};
+
+/* The process's row of that device; where it held nothing there, as of the host's memory, its first. */
+static struct row *row_of(struct rows *rows, size_t first, int device)
 {
-	struct row row = {.process = process, .device = -1, .ooms = (unsigned)process->model->ooms.count};
+	for (size_t i = first; i < rows->list.count; i++)
+		if (rows->list.item[i].device == device)
+			return &rows->list.item[i];
+	return &rows->list.item[first];
+}
+
+static void add_process(struct rows *rows, struct sl_process *process)
+{
+	size_t first = rows->list.count;
 
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
 		const struct sl_device_state *state = process->model->devices[d];
 
-		if (!state || !state->known_peak || state->known_peak <= row.peak)
-			continue;
-		row.device = state->device;
-		row.peak = state->known_peak;
-		row.end = state->known;
+		if (state && state->known_peak)
+			*SL_PUSH(&rows->list) = (struct row){
+				.process = process, .device = state->device, .peak = state->known_peak, .end = state->known};
 	}
-	row.leaks = sl_leaking_of(process);
-	return row;
+	if (rows->list.count == first)
+		*SL_PUSH(&rows->list) = (struct row){.process = process, .device = -1};
+	for (size_t i = 0; i < process->model->ooms.count; i++)
+		row_of(rows, first, process->model->ooms.item[i].device)->ooms++;
+	for (int device = -1; device + 1 < (int)SL_COUNT(process->model->devices); device++)
+		if (device < 0 || process->model->devices[device + 1])
+			row_of(rows, first, device)->leaks += sl_leaking_of(process, device);
 }
 
 static int by_rank(const void *a, const void *b)
@@ -61,7 +77,9 @@ static int by_rank(const void *a, const void *b)
 	const struct sl_header *x = &((const struct row *)a)->process->trace->header,
 			       *y = &((const struct row *)b)->process->trace->header;
 
-	return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : x->pid != y->pid ? (x->pid > y->pid ? 1 : -1) : 0;
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? 1 : -1;
+	return x->pid != y->pid ? (x->pid > y->pid ? 1 : -1) : ((const struct row *)a)->device - ((const struct row *)b)->device;
 }
 
 static int by_size(const void *a, const void *b, void *sort)
@@ -73,19 +91,14 @@ static int by_size(const void *a, const void *b, void *sort)
 	return one != other ? (one < other ? 1 : -1) : by_rank(a, b);
 }
 
-static struct row *rows_of(const struct sl_report *report, enum sort sort)
+static void take_rows(struct rows *rows, const struct sl_report *report, enum sort sort)
 {
-	struct row *rows = calloc(report->process_count + 1, sizeof(*rows));
-
-	if (!rows)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
-		rows[i] = row_of(&report->processes[i]);
+		add_process(rows, &report->processes[i]);
 	if (sort == BY_RANK)
-		qsort(rows, report->process_count, sizeof(*rows), by_rank);
+		qsort(rows->list.item, rows->list.count, sizeof(*rows->list.item), by_rank);
 	else
-		qsort_r(rows, report->process_count, sizeof(*rows), by_size, &sort);
-	return rows;
+		qsort_r(rows->list.item, rows->list.count, sizeof(*rows->list.item), by_size, &sort);
 }
 
 static uint64_t median_of(const struct row *rows, unsigned count)
@@ -221,8 +234,8 @@ static int run(int argc, char **argv)
 {
 	struct sl_arguments parsed = {
 		.usage = "ranks [options] PATH...",
-		.about = "A line for each process: what it held at most and at the end, errors, leaks, how it ended.\n"
-			 "Bytes are of the device that it held most of.",
+		.about = "A line for each process and each device on which it held memory: what it held at most and at the end,\n"
+			 "errors, leaks, how it ended.",
 		.table = table,
 		.argc = argc,
 		.argv = argv};
@@ -230,19 +243,19 @@ static int run(int argc, char **argv)
 	struct sl_report report = {0};
 	int status = sl_arguments_parse(&parsed, take, &o);
 	bool fine = true;
-	struct row *rows;
+	struct rows rows = {0};
 
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {
-		rows = rows_of(&report, o.sort);
+		take_rows(&rows, &report, o.sort);
 		if (o.json)
-			fine = put_json(rows, report.process_count, report.path);
+			fine = put_json(rows.list.item, (unsigned)rows.list.count, report.path);
 		else
-			put_text(rows, report.process_count);
-		free(rows);
+			put_text(rows.list.item, (unsigned)rows.list.count);
+		SL_DROP(&rows.list);
 		status = fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 	}
 	sl_report_free(&report);
@@ -250,4 +263,4 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_ranks = {"ranks", "a line for each process of a run", run};
+const struct sl_command sl_command_ranks = {"ranks", "a line for each process of a run and each of its devices", run};

@@ -53,12 +53,16 @@ static void take(struct sl_leaking *list, struct sl_process *process, struct sl_
 	*to = one;
 }
 
-static void take_process(struct sl_leaking *list, struct sl_process *process, unsigned index)
+#define ALL_DEVICES (-2)
+
+static void take_process(struct sl_leaking *list, struct sl_process *process, unsigned index, int device)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 		struct sl_leaking_place one = {.process = index, .kept = kept, .weight = sl_kept_weight(kept)};
 
+		if (device != ALL_DEVICES && kept->track->device != device)
+			continue;
 		one.python = kept->track->python;
 		one.native = kept->track->native;
 		one.caller = kept->track->caller;
@@ -68,7 +72,7 @@ static void take_process(struct sl_leaking *list, struct sl_process *process, un
 		const struct sl_leak *leak = &process->leaks.item[i];
 		struct sl_leaking_place one = {.process = index, .leak = leak, .weight = (double)leak->bytes};
 
-		if (strcmp(leak->verdict, "growing"))
+		if (strcmp(leak->verdict, "growing") || (device != ALL_DEVICES && leak->device != device))
 			continue;
 		one.python = leak->python;
 		one.native = leak->native;
@@ -89,7 +93,7 @@ static int by_weight(const void *a, const void *b)
 void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++)
-		take_process(list, &report->processes[i], i);
+		take_process(list, &report->processes[i], i, ALL_DEVICES);
 	if (list->place.count)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
@@ -109,12 +113,12 @@ uint64_t sl_leaking_bytes(const struct sl_leaking *list)
 	return bytes;
 }
 
-unsigned sl_leaking_of(struct sl_process *process)
+unsigned sl_leaking_of(struct sl_process *process, int device)
 {
 	struct sl_leaking list = {0};
 	unsigned count;
 
-	take_process(&list, process, 0);
+	take_process(&list, process, 0, device);
 	count = (unsigned)list.place.count;
 	sl_leaking_free(&list);
 	return count;

@@ -33,8 +33,8 @@ uint64_t sl_leaking_bytes(const struct sl_leaking *list);
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
 /* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak);
-/* How many of them a process has. */
-unsigned sl_leaking_of(struct sl_process *process);
+/* How many of them a process has on a device; -1: of the host's memory. */
+unsigned sl_leaking_of(struct sl_process *process, int device);
 
 /* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
 void sl_leaking_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, char *out, size_t size);

@@ -216,6 +216,14 @@ class Ends(unittest.TestCase):
             self.assertEqual([(row["rank"], row["peak_bytes"] >> 20) for row in rows], [(1, 9), (2, 7), (0, 5)])
             self.assertIn("+2.00 MiB", analyze("ranks", run.traces).splitlines()[2])
 
+    def test_a_process_of_several_devices_has_a_line_for_each(self):
+        with e2e.script("alloc=10", "device=1", "alloc=500", "try=900000", "free", "device=0", "alloc=3", SIM_VRAM="4G", RANK=4, WORLD_SIZE=8) as run:
+            rows = json.loads(analyze("ranks", "--json", run.traces))["ranks"]
+            text = analyze("ranks", run.traces).splitlines()
+        self.assertEqual([(row["rank"], row["device"], row["peak_bytes"] >> 20, row["end_bytes"] >> 20, row["ooms"]) for row in rows],
+                         [(4, 0, 10, 3, 0), (4, 1, 500, 0, 1)])
+        self.assertEqual([line.split()[2:5] for line in text[1:]], [["0", "10.0", "MiB"], ["1", "500", "MiB"]])
+
     def test_a_word_that_is_neither_verb_nor_file(self):
         self.assertIn("leaks is no verb, and there is no such file", analyze("leaks", "somewhere", code=2))
         self.assertIn("tabel is no verb; did you mean table?", analyze("tabel", "somewhere", code=2))
