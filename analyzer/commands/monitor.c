@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze monitor [PATH|PID]...: a row for each device of each process that runs, every so often. */
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +37,8 @@ struct monitor {
 	const char *output;
 	FILE *out;
 	struct sl_json *json;
+	int error;			   /* errno of the first row that could not be written */
+	off_t whole;			   /* bytes of rows that were */
 	bool told;			   /* the header of the table or csv has been printed */
 	SL_VECTOR(struct sl_trend) trends; /* DEVICES for each process */
 	struct sl_machine machine;	   /* where no path was named: devices without a recorded process get rows too */
@@ -67,97 +72,118 @@ static const char *own_host(void)
 	return name;
 }
 
-/* Figures that only a process has. */
-static void put_process(struct sl_json *j, const struct sl_process *process)
+/* One figure of a row, as csv and ndjson name it. */
+struct figure {
+	const char *name;
+	enum { UINT, REAL, TEXT } kind;
+	bool known;
+	uint64_t number;
+	double real;
+	const char *text;
+};
+
+static struct figure number(const char *name, uint64_t value)
 {
-	if (process) {
-		sl_json_uint(j, "events", process->model->events);
-		sl_json_uint(j, "ooms", process->model->ooms_total);
-		sl_json_uint(j, "calls_in_flight", process->model->in_flight.count);
-		return;
-	}
-	sl_json_null(j, "events");
-	sl_json_null(j, "ooms");
-	sl_json_null(j, "calls_in_flight");
+	return (struct figure){.name = name, .kind = UINT, .known = value != SL_UNKNOWN, .number = value};
 }
 
-static void put_json(struct monitor *monitor, const struct row *row)
+/* Below 0: unknown. */
+static struct figure index_of(const char *name, int64_t value)
+{
+	return number(name, value < 0 ? SL_UNKNOWN : (uint64_t)value);
+}
+
+static struct figure real(const char *name, bool known, double value)
+{
+	return (struct figure){.name = name, .kind = REAL, .known = known, .real = value};
+}
+
+static struct figure text(const char *name, const char *value)
+{
+	return (struct figure){.name = name, .kind = TEXT, .known = value, .text = value};
+}
+
+#define FIGURES 20
+
+/* All of a row, in the order of the columns. */
+static void figures_of(const struct row *row, struct figure out[FIGURES])
 {
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_header *header = process ? &process->trace->header : NULL;
 	const struct sl_figures *f = &row->figures;
-	struct sl_json *j = monitor->json;
+	const struct figure all[] = {
+		number("timestamp_ns", row->unix_ns),
+		text("session_id", process ? process->session_id : NULL),
+		text("host", header ? header->host : own_host()),
+		index_of("pid", header ? header->pid : -1),
+		index_of("rank", header ? header->rank : -1),
+		text("status", process ? sl_status_name(process->trace->status) : NULL),
+		index_of("device_id", f->device),
+		text("device_uuid", f->uuid),
+		number("live_bytes", f->live),
+		number("peak_bytes", f->peak),
+		number("allocator_allocated_bytes", f->allocated),
+		number("allocator_reserved_bytes", f->reserved),
+		number("device_used_bytes", f->used),
+		number("device_total_bytes", f->total),
+		number("hidden_bytes", f->hidden),
+		number("events", process ? process->model->events : SL_UNKNOWN),
+		number("ooms", process ? process->model->ooms_total : SL_UNKNOWN),
+		number("calls_in_flight", process ? process->model->in_flight.count : SL_UNKNOWN),
+		real("growth_bytes_per_second", row->grows, row->per_second),
+		real("full_in_seconds", full_in(row) >= 0, full_in(row)),
+	};
 
-	sl_json_document(j, "stormlog.monitor", 1);
-	sl_json_uint(j, "timestamp_ns", row->unix_ns);
-	sl_json_string(j, "session_id", process ? process->session_id : NULL);
-	sl_json_string(j, "host", header ? header->host : own_host());
-	sl_json_known(j, "pid", header ? header->pid : -1);
-	sl_json_known(j, "rank", header ? header->rank : -1);
-	sl_json_string(j, "status", process ? sl_status_name(process->trace->status) : NULL);
-	sl_json_known(j, "device_id", f->device);
-	sl_json_string(j, "device_uuid", f->uuid);
-	sl_json_known_uint(j, "live_bytes", f->live);
-	sl_json_known_uint(j, "peak_bytes", f->peak);
-	sl_json_known_uint(j, "allocator_allocated_bytes", f->allocated);
-	sl_json_known_uint(j, "allocator_reserved_bytes", f->reserved);
-	sl_json_known_uint(j, "device_used_bytes", f->used);
-	sl_json_known_uint(j, "device_total_bytes", f->total);
-	sl_json_known_uint(j, "hidden_bytes", f->hidden);
-	put_process(j, process);
-	if (row->grows)
-		sl_json_double(j, "growth_bytes_per_second", row->per_second);
-	else
-		sl_json_null(j, "growth_bytes_per_second");
-	if (full_in(row) >= 0)
-		sl_json_double(j, "full_in_seconds", full_in(row));
-	else
-		sl_json_null(j, "full_in_seconds");
-	sl_json_end(j);
-	sl_json_newline(j);
+	_Static_assert(SL_COUNT(all) == FIGURES, "one place for each");
+	memcpy(out, all, sizeof(all));
 }
 
-static void cell(FILE *out, uint64_t bytes)
+static void put_json(struct monitor *monitor, const struct row *row)
 {
-	if (bytes == SL_UNKNOWN)
-		putc(',', out);
-	else
-		sl_door_print(out, ",%llu", (unsigned long long)bytes);
+	struct figure figures[FIGURES];
+	struct sl_json *j = monitor->json;
+	const char *line;
+	size_t length;
+
+	figures_of(row, figures);
+	sl_json_rewind(j);
+	sl_json_document(j, "stormlog.monitor", 1);
+	for (const struct figure *f = figures; f < figures + FIGURES; f++)
+		if (!f->known)
+			sl_json_null(j, f->name);
+		else if (f->kind == UINT)
+			sl_json_uint(j, f->name, f->number);
+		else if (f->kind == REAL)
+			sl_json_double(j, f->name, f->real);
+		else
+			sl_json_string(j, f->name, f->text);
+	sl_json_end(j);
+	sl_json_newline(j);
+	line = sl_json_text(j, &length);
+	fwrite(line, 1, length, monitor->out); /* now: who follows the rows waits for it */
 }
 
 static void put_csv(struct monitor *monitor, const struct row *row)
 {
-	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
-	const struct sl_figures *f = &row->figures;
+	struct figure figures[FIGURES];
 	FILE *out = monitor->out;
 
-	if (!monitor->told)
-		fputs("timestamp_ns,session_id,pid,rank,status,device_id,live_bytes,peak_bytes,allocator_allocated_bytes,"
-		      "allocator_reserved_bytes,device_used_bytes,device_total_bytes,hidden_bytes,events,ooms,calls_in_flight\n",
-		      out);
-	sl_door_print(out, "%llu,", (unsigned long long)row->unix_ns);
-	if (process) {
-		sl_door_put(out, SL_DOOR_CSV, process->session_id);
-		sl_door_print(out, ",%lld,", (long long)process->trace->header.pid);
-		if (process->trace->header.rank >= 0)
-			sl_door_print(out, "%lld", (long long)process->trace->header.rank);
-		sl_door_print(out, ",%s,", sl_status_name(process->trace->status));
-	} else {
-		sl_door_print(out, ",,,,");
+	figures_of(row, figures);
+	for (unsigned i = 0; i < FIGURES && !monitor->told; i++) {
+		fputs(figures[i].name, out);
+		putc(i + 1 < FIGURES ? ',' : '\n', out);
 	}
-	if (f->device >= 0)
-		sl_door_print(out, "%d", f->device);
-	cell(out, f->live);
-	cell(out, f->peak);
-	cell(out, f->allocated);
-	cell(out, f->reserved);
-	cell(out, f->used);
-	cell(out, f->total);
-	cell(out, f->hidden);
-	cell(out, process ? process->model->events : SL_UNKNOWN);
-	cell(out, process ? process->model->ooms_total : SL_UNKNOWN);
-	cell(out, process ? process->model->in_flight.count : SL_UNKNOWN);
-	putc('\n', out);
+	for (unsigned i = 0; i < FIGURES; i++) {
+		const struct figure *f = &figures[i];
+
+		if (f->known && f->kind == UINT)
+			sl_door_print(out, "%llu", (unsigned long long)f->number);
+		else if (f->known && f->kind == REAL)
+			sl_door_print(out, "%.17g", f->real);
+		else if (f->known)
+			sl_door_put(out, SL_DOOR_CSV, f->text);
+		putc(i + 1 < FIGURES ? ',' : '\n', out);
+	}
 }
 
 static const char *size(char *text, uint64_t bytes)
@@ -168,13 +194,13 @@ static const char *size(char *text, uint64_t bytes)
 static void put_table(struct monitor *monitor, const struct row *row)
 {
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
-	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", time[SL_FORMAT_BYTES];
+	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", full[SL_FORMAT_BYTES] = "", time[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
-		sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %s\n", "time", "pid", "rank", "dev", "live",
-			      "peak", "used", "device", "growth");
+		sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s\n", "time", "pid", "rank", "dev",
+			      "live", "peak", "used", "device", "growth", "full in");
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
@@ -185,9 +211,11 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
 	}
-	sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns), pid,
-		      rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
-		      !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+	if (full_in(row) >= 0)
+		sl_format_duration(full, (uint64_t)fmin(full_in(row) * 1e9, 1e18));
+	sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s\n", sl_format_time(time, row->unix_ns),
+		      pid, rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
+		      full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
 static struct sl_trend *trend_of(struct monitor *monitor, unsigned process, unsigned device)
@@ -264,7 +292,10 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		}
 	}
 	put_others(monitor, follow, put[monitor->format], row.unix_ns);
-	fflush(monitor->out);
+	if (fflush(monitor->out) || ferror(monitor->out))
+		monitor->error = errno ? errno : EIO;
+	else
+		monitor->whole = ftello(monitor->out);
 }
 
 static bool all_ended(const struct sl_follow *follow)
@@ -287,7 +318,7 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_follow_poll(follow);
 		put_rows(monitor, follow);
 		next += step;
-		if ((!node && all_ended(follow)) || ferror(monitor->out) ||
+		if ((!node && all_ended(follow)) || monitor->error ||
 		    (monitor->duration > 0 && (double)(next - begin) / 1e9 > monitor->duration))
 			break;
 		until = (struct timespec){(time_t)(next / SL_NS_PER_S), (long)(next % SL_NS_PER_S)};
@@ -316,6 +347,17 @@ static bool take(void *context, int option, const char *value)
 	return false;
 }
 
+/* Rows that were written stay, without a part of the next one; a file without a row goes. */
+static void cut(const struct monitor *monitor)
+{
+	struct stat st;
+
+	if (stat(monitor->output, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (truncate(monitor->output, monitor->whole) || !monitor->whole)
+		unlink(monitor->output);
+}
+
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
 	monitor->out = monitor->output ? fopen(monitor->output, "we") : stdout;
@@ -323,11 +365,17 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
 		return SL_EXIT_UNSAVED;
 	}
-	monitor->json = sl_json_new(monitor->out, SL_JSON_COMPACT);
+	monitor->json = sl_json_new(NULL, SL_JSON_COMPACT);
 	watch(monitor, follow, node);
-	if (!sl_json_close(monitor->json) || ferror(monitor->out) || (monitor->output && fclose(monitor->out)))
-		return SL_EXIT_UNSAVED;
-	return sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	sl_json_close(monitor->json);
+	if (monitor->output && fclose(monitor->out) && !monitor->error)
+		monitor->error = errno;
+	if (monitor->error && monitor->output) { /* main tells of standard output */
+		cut(monitor);
+		errno = monitor->error;
+		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
+	}
+	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
 static int run(int argc, char **argv)

@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -65,18 +67,52 @@ class Monitor(unittest.TestCase):
             row, = csv.DictReader(io.StringIO(done.stdout))
             self.assertEqual((row["live_bytes"], row["status"], row["allocator_allocated_bytes"]), (str(9 * MIB), "completed", ""))
             self.assertIn("9.00 MiB", monitor(job.traces).stdout)
+            line, = self.rows(job.traces)
+            self.assertEqual({name: "" if value is None else str(value) for name, value in line.items() if not name.startswith(("schema", "timestamp"))},
+                             {name: value for name, value in row.items() if name != "timestamp_ns"})
+
+    def test_growth_and_when_it_is_full_are_in_each_format(self):
+        with Job("python3", e2e.SCRIPT, "alloc=9", "grow=1900", SIM_VRAM="2G") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            with subprocess.Popen([e2e.ANALYZE, "monitor", "--format", "csv", "--interval", "0.1", job.traces], stdout=subprocess.PIPE, text=True) as rows:
+                row = next(row for row in csv.DictReader(rows.stdout) if row["full_in_seconds"])
+                rows.kill()
+            self.assertGreater(float(row["growth_bytes_per_second"]), 0)
+            self.assertAlmostEqual(float(row["full_in_seconds"]), (int(row["device_total_bytes"]) - int(row["device_used_bytes"])) /
+                                   float(row["growth_bytes_per_second"]), 3)
+            with subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", job.traces], stdout=subprocess.PIPE, text=True) as rows:
+                self.assertRegex(next(rows.stdout), r"growth +full in$")
+                next(row for row in rows.stdout if re.search(r"\+[0-9.]+ MiB/s +[0-9.]+ (s|min)$", row))
+                rows.kill()
+
+    def test_a_full_disk_is_said_and_leaves_whole_rows(self):
+        def small_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+
+        with Job("python3", e2e.SCRIPT, "alloc=9", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            path = os.path.join(job.run.folder, "rows")
+            for arguments, place in ((("--format", "ndjson", "--interval", "0.1"), path), ((), "/dev/full")):
+                done = subprocess.run([e2e.ANALYZE, "monitor", *arguments, "--output", place, job.traces], capture_output=True, text=True, timeout=60,
+                                      preexec_fn=small_disk)
+                self.assertEqual(done.returncode, 4)
+                self.assertRegex(done.stderr, "^stormlog-analyze: %s: (File too large|No space left on device)\n$" % place)
+            with open(path) as file:
+                self.assertGreater(len([json.loads(line) for line in file]), 3)
 
     def test_an_interrupt_ends_it_and_the_rows_stay(self):
         with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:
             job.wait_for(lambda known: known and known[0]["memory"])
-            path = os.path.join(job.run.folder, "rows.csv")
-            process = subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", "--format", "csv", "--output", path, job.traces])
-            while not os.path.exists(path) or os.path.getsize(path) < 300:
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(20), -signal.SIGINT)
-            with open(path) as file:
-                self.assertEqual({row["live_bytes"] for row in csv.DictReader(file)}, {str(5 * MIB)})
+            path = os.path.join(job.run.folder, "rows")
+            for form, read in (("csv", csv.DictReader), ("ndjson", lambda file: map(json.loads, file))):
+                process = subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", "--format", form, "--output", path + form, job.traces])
+                while not os.path.exists(path + form) or os.path.getsize(path + form) < 600:
+                    time.sleep(0.05)
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(20), -signal.SIGINT)
+                with open(path + form) as file:
+                    self.assertEqual({str(row["live_bytes"]) for row in read(file)}, {str(5 * MIB)})
 
     def test_what_is_not_there_is_said(self):
         done = monitor("/no/such/folder")
