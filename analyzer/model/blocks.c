@@ -39,7 +39,7 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	struct sl_live *live = sl_table_add(table, key);
 
 	live->bytes = event->bytes;
-	live->time_ns = model->now_ns;
+	live->time_ns = event->time_ns;
 	live->owner = model->sites.item[site].kind == SL_KIND_graph ? event->object : event->context;
 	if (!live->owner) /* pinned memory belongs to the thread's current context */
 		live->owner = sl_ledger_thread(model, item->thread)->context;
@@ -119,7 +119,8 @@ static void release(struct sl_model *model, const struct sl_item *item)
 		return;
 	}
 	live = find(model, event->kind, event->address, &table);
-	if (!live)
+	/* While a process runs, a free may come after its address was given again (follow.h); it is not this block's. */
+	if (!live || live->time_ns > event->time_ns)
 		model->unknown_frees++;
 	else if (live->refs > 1)
 		live->refs--;

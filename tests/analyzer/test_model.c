@@ -41,6 +41,25 @@ static void a_free_of_what_is_not_live_counts_as_unknown_and_free_null_as_nothin
 	replay_free(&r);
 }
 
+/* As a reader of a running process applies it when a thread was held up between its stamp and the ring. */
+static void a_free_that_is_told_late_leaves_what_has_its_address_now(void **state)
+{
+	struct sl_event late = {
+		.api = synth_api("cudaFree"), .address = 0x1000, .time_ns = SYNTH_START_NS + 200, .kind = SL_KIND_device};
+	struct sl_item item = {.kind = SL_ITEM_EVENT, .event = &late, .thread = 1};
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB, .time_ns = SYNTH_START_NS + 100);
+	synth_call(r.synth, 2, "cudaMalloc", .address = 0x1000, .bytes = 2 * MIB, .time_ns = SYNTH_START_NS + 300);
+	replay_end(&r, SYNTH_COMPLETED);
+	item.hook = sl_header_hook(&r.trace->header, late.api);
+	sl_replay_apply(r.model, &item);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->live_bytes, 2 * MIB);
+	assert_int_equal(r.model->unknown_frees, 1);
+	replay_free(&r);
+}
+
 static void a_failed_allocation_counts_as_failed_and_a_failed_free_frees_nothing(void **state)
 {
 	struct replay r;
@@ -759,6 +778,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_freed_address_used_again_is_two_allocations),
 		cmocka_unit_test(a_free_of_what_is_not_live_counts_as_unknown_and_free_null_as_nothing),
+		cmocka_unit_test(a_free_that_is_told_late_leaves_what_has_its_address_now),
 		cmocka_unit_test(a_failed_allocation_counts_as_failed_and_a_failed_free_frees_nothing),
 		cmocka_unit_test(the_same_number_as_handle_pointer_and_array_is_three_blocks),
 		cmocka_unit_test(vmm_memory_lives_until_last_release_and_last_unmap),
