@@ -36,7 +36,6 @@ struct monitor {
 	enum format format;
 	const char *output;
 	FILE *out;
-	struct sl_json *json;
 	int error;			   /* errno of the first row that could not be written */
 	off_t whole;			   /* bytes of rows that were */
 	bool told;			   /* the header of the table or csv has been printed */
@@ -141,12 +140,9 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 static void put_json(struct monitor *monitor, const struct row *row)
 {
 	struct figure figures[FIGURES];
-	struct sl_json *j = monitor->json;
-	const char *line;
-	size_t length;
+	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT); /* one a row: who follows the rows waits for it */
 
 	figures_of(row, figures);
-	sl_json_rewind(j);
 	sl_json_document(j, "stormlog.monitor", 1);
 	for (const struct figure *f = figures; f < figures + FIGURES; f++)
 		if (!f->known)
@@ -159,8 +155,7 @@ static void put_json(struct monitor *monitor, const struct row *row)
 			sl_json_string(j, f->name, f->text);
 	sl_json_end(j);
 	sl_json_newline(j);
-	line = sl_json_text(j, &length);
-	fwrite(line, 1, length, monitor->out); /* now: who follows the rows waits for it */
+	sl_json_close(j);
 }
 
 static void put_csv(struct monitor *monitor, const struct row *row)
@@ -170,7 +165,7 @@ static void put_csv(struct monitor *monitor, const struct row *row)
 
 	figures_of(row, figures);
 	for (unsigned i = 0; i < FIGURES && !monitor->told; i++) {
-		fputs(figures[i].name, out);
+		sl_door_print(out, "%s", figures[i].name);
 		putc(i + 1 < FIGURES ? ',' : '\n', out);
 	}
 	for (unsigned i = 0; i < FIGURES; i++) {
@@ -365,9 +360,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
 		return SL_EXIT_UNSAVED;
 	}
-	monitor->json = sl_json_new(NULL, SL_JSON_COMPACT);
 	watch(monitor, follow, node);
-	sl_json_close(monitor->json);
 	if (monitor->output && fclose(monitor->out) && !monitor->error)
 		monitor->error = errno;
 	if (monitor->error && monitor->output) { /* main tells of standard output */

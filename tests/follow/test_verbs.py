@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import platform
+import resource
 import signal
 import subprocess
 import sys
@@ -151,6 +152,40 @@ class Track(unittest.TestCase):
             self.assertEqual([event["event_type"] for event in found if event["event_type"] not in ("sample", "start")], ["warning", "error"])
             self.assertEqual(load(sink, "manifest.json")["sessions"][0]["status"], "interrupted")
 
+    def test_a_threshold_is_of_what_pytorch_gave_out_and_without_it_of_the_whole_device(self):
+        """As upstream's tracker: its collectors tell of the allocator, else of the device."""
+        for step, crossed in (("alloc=500", True), ("tensor=500", False)):  # twice 500 MiB and two contexts of 2 GiB: one is under half, both are not
+            with self.subTest(step), Job("python3", e2e.SCRIPT, step, "sleep=100", SIM_VRAM="2G") as job:
+                other = subprocess.Popen(["python3", e2e.SCRIPT, step, "sleep=100"], env=job.environment, stdout=subprocess.DEVNULL)
+                try:
+                    job.wait_for(lambda known: len(known) == 2 and all(process["memory"] for process in known))
+                    sink = os.path.join(job.run.folder, "sink")
+                    done = analyze("track", "--watchdog", "--interval", "0.1", "--duration", "0.5", "--warning-threshold", "50", "-o", sink, job.traces)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual({event["pid"] for event in events(sink) if event["event_type"] == "warning" and "usage" in event["context"]},
+                                     {job.process.pid, other.pid} if crossed else set())
+                finally:
+                    other.kill()
+                    other.wait()
+
+    def test_a_full_disk_is_said_and_leaves_nothing_unfinished(self):
+        def disk(size):
+            def limit():
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+            return limit
+
+        with Job("python3", e2e.SCRIPT, "alloc=9", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            for size, left in ((100, False), (8000, True)):
+                sink = os.path.join(job.run.folder, "sink-%d" % size)
+                done = subprocess.run([e2e.ANALYZE, "track", "--interval", "0.1", "-o", sink, job.traces], capture_output=True, text=True, timeout=60,
+                                      preexec_fn=disk(size))
+                self.assertEqual((done.returncode, done.stderr), (4, "stormlog-analyze: %s: File too large\n" % sink))
+                self.assertEqual(sorted(os.listdir(sink)) if os.path.exists(sink) else [], ["manifest.json", "segment-000001.jsonl"] if left else [])
+            self.assertGreater(len(events(sink)), 3)
+            self.assertEqual(analyze("validate", sink).returncode, 0)
+
     def test_a_signal_ends_it_with_a_whole_sink_and_devices_alone_are_tracked(self):
         folder = tempfile.mkdtemp()
         sink = os.path.join(folder, "sink")
@@ -207,6 +242,15 @@ class Diagnose(unittest.TestCase):
             self.assertEqual(timeline["timestamps"], sorted(timeline["timestamps"]))
             again = analyze("diagnose", "--output", os.path.dirname(place), job.traces)
             self.assertRegex(again.stdout, r"/stormlog-diagnose-\d{8}-\d{6}")
+
+    def test_a_killed_job_was_interrupted(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100", SIM_VRAM="2G") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            job.process.kill()
+            job.process.wait()
+            _, manifest, summary, _, _ = self.bundle(job)
+            self.assertEqual((manifest["session_status"], manifest["session"]["status"], summary["allocated_bytes"]),
+                             ("interrupted", "interrupted", 100 * MIB))
 
     def test_nothing_recorded_is_a_failure(self):
         self.assertEqual(analyze("diagnose", "--duration", "0", "/tmp/none-such").returncode, 2)

@@ -39,9 +39,11 @@ static int level_of(double percent, const struct sl_alert_thresholds *t)
 	return percent >= t->critical_percent ? 2 : percent >= t->warning_percent ? 1 : 0;
 }
 
+/* As upstream's: what the program's allocator has given out, and without one that reports, what the whole device has in use. */
 static void check_usage(struct deriving *d, const struct sl_v3_event *sample, int *level)
 {
-	double percent = (double)sample->allocated_bytes / (double)sample->total_bytes * 100;
+	int64_t used = sample->active_bytes == SL_EVENT_UNKNOWN ? sample->used_bytes : sample->allocated_bytes;
+	double percent = (double)used / (double)sample->total_bytes * 100;
 	int now = level_of(percent, d->thresholds);
 	bool say = now > 0 && (!d->thresholds->crossings_only || now > *level);
 

@@ -9,7 +9,7 @@
 #include "analyzer/upstream/records/series.h"
 
 struct sl_alert_thresholds {
-	double warning_percent, critical_percent; /* share of the device that is allocated; 80, 95 */
+	double warning_percent, critical_percent; /* share of the device (check_usage); 80, 95 */
 	int64_t jump_bytes;			  /* growth since the sample before; 100 MiB */
 	double fragmentation;			  /* unused share of the reserved memory; 0.3 */
 	/* true: an alert when a line is crossed; false: at every sample beyond it, as upstream does. */

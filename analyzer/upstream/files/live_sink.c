@@ -30,6 +30,7 @@ struct live {
 struct sl_live_sink {
 	struct sl_arena arena;
 	int folder, error; /* error: errno of the first thing that went wrong */
+	char *made;	   /* path of the folder if it was not there before */
 	SL_VECTOR(struct segment) segments;
 	SL_VECTOR(struct live) sessions;
 	struct sl_json *line;
@@ -51,9 +52,10 @@ static bool is_empty(const char *folder)
 struct sl_live_sink *sl_live_sink_open(const char *folder)
 {
 	struct sl_live_sink *sink;
+	bool made = !mkdir(folder, 0700);
 	int fd;
 
-	if ((mkdir(folder, 0700) && errno != EEXIST) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+	if ((!made && errno != EEXIST) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return NULL;
 	if (!is_empty(folder)) {
 		close(fd);
@@ -62,6 +64,7 @@ struct sl_live_sink *sl_live_sink_open(const char *folder)
 	}
 	sink = sl_memory_must(calloc(1, sizeof(*sink)));
 	sink->folder = fd;
+	sink->made = made ? strdup(folder) : NULL;
 	sink->line = sl_json_new(NULL, SL_JSON_PYTHON);
 	return sink;
 }
@@ -101,7 +104,23 @@ static struct segment *segment_of(struct sl_live_sink *sink, unsigned session)
 	return &sink->segments.item[live->segment];
 }
 
-/* A line goes out in one write: nobody reads half of one. */
+static bool put_line(int fd, const char *text, size_t length, int64_t before)
+{
+	ssize_t got = write(fd, text, length);
+	int error;
+
+	if (got > 0 && got < (ssize_t)length) /* says why it was cut short */
+		got = write(fd, text + got, length - (size_t)got) == (ssize_t)length - got ? (ssize_t)length : got;
+	if (got == (ssize_t)length)
+		return true;
+	error = errno;
+	if (got > 0 && ftruncate(fd, before))
+		error = errno;
+	errno = error;
+	return false;
+}
+
+/* A line goes out in one write, and one that did not fit is taken back: nobody reads half of one. */
 void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct sl_v3_event *event)
 {
 	struct segment *segment = segment_of(sink, session);
@@ -116,10 +135,12 @@ void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct 
 	sl_event_write(sink->line, NULL, event);
 	sl_json_newline(sink->line);
 	text = sl_json_text(sink->line, &length);
-	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
+	if (!sink->error && (fd < 0 || !put_line(fd, text, length, segment->bytes)))
 		fail(sink);
 	if (fd >= 0)
 		close(fd);
+	if (sink->error)
+		return;
 	segment->events++;
 	segment->bytes += (int64_t)length;
 	if (segment->events >= SEGMENT_EVENTS || segment->bytes >= SEGMENT_BYTES) {
@@ -171,6 +192,8 @@ bool sl_live_sink_flush(struct sl_live_sink *sink)
 	put_manifest(j, sink);
 	if (!sl_json_close(j) + fclose(file) || renameat(sink->folder, "manifest.tmp", sink->folder, "manifest.json"))
 		fail(sink);
+	if (sink->error)
+		unlinkat(sink->folder, "manifest.tmp", 0);
 	errno = sink->error;
 	return !sink->error;
 }
@@ -187,19 +210,40 @@ void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_sessi
 	live->segment = -1;
 }
 
+/* After an error: what no manifest lists goes, and the folder where it was ours and is empty then. */
+static void remove_rest(const struct sl_live_sink *sink)
+{
+	bool listed = !faccessat(sink->folder, "manifest.json", F_OK, 0);
+	char name[32];
+
+	for (size_t i = 0; i < sink->segments.count; i++) {
+		name_of(&sink->segments.item[i], name);
+		if (!listed || !sink->segments.item[i].events)
+			unlinkat(sink->folder, name, 0);
+	}
+	if (sink->made)
+		rmdir(sink->made);
+}
+
 bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns)
 {
 	bool fine;
+	int error;
 
 	for (unsigned i = 0; i < sink->sessions.count; i++)
 		if (sink->sessions.item[i].summary.status == SL_SESSION_RUNNING)
 			sl_live_sink_end(sink, i, SL_SESSION_COMPLETED, now_ns);
 	fine = sl_live_sink_flush(sink);
+	error = sink->error;
+	if (!fine)
+		remove_rest(sink);
 	sl_json_close(sink->line);
 	close(sink->folder);
+	free(sink->made);
 	free(sink->segments.item);
 	free(sink->sessions.item);
 	sl_arena_free(&sink->arena);
 	free(sink);
+	errno = error;
 	return fine;
 }
