@@ -16,7 +16,48 @@
 #define SHARE	 100 /* a report may take at most 1/SHARE of the time */
 #define LEAST_NS 5000000000ull
 
-/* In the child: prints one line for each finding, "critical: text (advice)". */
+/* True: the same words, whatever the figures: 64 ranks that run out of memory at one place are one line. */
+static bool alike(const struct sl_finding *a, const struct sl_finding *b)
+{
+	const char *x = a->text, *y = b->text;
+
+	while (*(x += strspn(x, "0123456789.")) && *x == *(y += strspn(y, "0123456789.")))
+		x++, y++;
+	return !strcmp(a->id, b->id) && !*x && !y[strspn(y, "0123456789.")];
+}
+
+/* How many findings are alike; 0: one before has told of it. */
+static unsigned alike_from(const struct sl_report *report, size_t at)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (alike(&report->findings.item[i], &report->findings.item[at])) {
+			if (i < at)
+				return 0;
+			count++;
+		}
+	return count;
+}
+
+static void say_one(FILE *out, const struct sl_report *report, size_t at)
+{
+	const struct sl_finding *finding = &report->findings.item[at];
+	const struct sl_header *header = finding->process >= 0 ? &report->processes[finding->process].trace->header : NULL;
+	unsigned count = alike_from(report, at);
+	char who[80] = "";
+
+	if (!count)
+		return;
+	if (header)
+		snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
+			 (long long)(header->rank < 0 ? header->pid : header->rank));
+	if (header && count > 1)
+		snprintf(who + strlen(who), sizeof(who) - strlen(who), ", and %u more like it", count - 1);
+	fprintf(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
+}
+
+/* In the child: prints one line for each finding, "critical rank 3: text". */
 static void say(struct top *top, int fd)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .run = "all"};
@@ -28,17 +69,8 @@ static void say(struct top *top, int fd)
 	for (unsigned i = 0; traces && i < count; i++)
 		traces[i] = top_process(top, i)->process.trace->name;
 	if (out && traces && count && sl_pipeline_run(&report, traces, count, &options) == SL_PIPELINE_FINE)
-		for (size_t i = 0; i < report.findings.count; i++) {
-			const struct sl_finding *finding = &report.findings.item[i];
-			const struct sl_header *header =
-				finding->process >= 0 ? &report.processes[finding->process].trace->header : NULL;
-			char who[48] = "";
-
-			if (header)
-				snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld: " : "rank %lld: ",
-					 (long long)(header->rank < 0 ? header->pid : header->rank));
-			fprintf(out, "%-8s %s%s\n", finding->severity, who, finding->text);
-		}
+		for (size_t i = 0; i < report.findings.count; i++)
+			say_one(out, &report, i);
 	if (out)
 		fclose(out);
 	_exit(0);

@@ -221,6 +221,14 @@ class Top(unittest.TestCase):
             top.keys("6")
             top.wait_for("critical .*out of memory")
 
+    def test_findings_with_the_same_words_are_one_line(self):
+        with holding("alloc=1500", "try=1500", RANK="0") as job, holding("alloc=1400", "try=1700", RANK="1") as other, \
+                Terminal(job.traces, other.traces, columns=160) as top:
+            top.wait_for("2 running")
+            top.keys("6")
+            screen = top.wait_for("critical .*, and 1 more like it: out of memory")
+            self.assertEqual(screen.count("out of memory:"), 1, screen)
+
     def test_a_finished_run_and_no_utf8(self):
         with Job("python3", e2e.SCRIPT, "alloc=100") as job:
             job.process.wait()
