@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/door.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/text.h"
 
 /* Characters that have a meaning in the form. */
 static const char *const special[] = {
-	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:",
+	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:@.",
 	[SL_DOOR_XML] = "&<>\"'", [SL_DOOR_CSV] = "\"",	      [SL_DOOR_METRIC] = "\\\"",
 	[SL_DOOR_COMMAND] = "%",  [SL_DOOR_PROPERTY] = "%:,",
 };
 
-static void put_special(FILE *out, enum sl_door door, const char *at)
+/* "://" and "www." begin a link, a word behind '@' a mention or an address; otherwise these characters are harmless. */
+static void put_markdown(FILE *out, const char *begin, const char *at)
+{
+	bool links = *at == ':' ? !strncmp(at, "://", 3) : at - begin >= 3 && !strncasecmp(at - 3, "www", 3);
+
+	if (!strchr(":.@", *at) || (*at != '@' && links))
+		fputc('\\', out);
+	fputc(*at, out);
+	if (*at == '@' && isalnum((unsigned char)at[1]))
+		fputc(' ', out);
+}
+
+static void put_special(FILE *out, enum sl_door door, const char *begin, const char *at)
 {
 	switch (door) {
 	case SL_DOOR_FRAME:
@@ -32,25 +46,55 @@ static void put_special(FILE *out, enum sl_door door, const char *at)
 	case SL_DOOR_PROPERTY:
 		fprintf(out, "%%%02X", (unsigned char)*at);
 		break;
-	default: /* "://" begins a link; any other colon is harmless */
-		if (*at != ':' || !strncmp(at, "://", 3))
-			fputc('\\', out);
-		fputc(*at, out);
+	case SL_DOOR_MARKDOWN:
+		put_markdown(out, begin, at);
+		break;
+	default:
+		fprintf(out, "\\%c", *at);
 	}
+}
+
+/* Two of them begin a command of Azure Pipelines (##vso[), TeamCity and older runners of GitHub, anywhere in a line. */
+static void put_hash(FILE *out, enum sl_door door, bool second)
+{
+	if (second && door == SL_DOOR_XML)
+		fputs("&#35;", out);
+	else
+		fputs(!second ? "#" : door == SL_DOOR_MARKDOWN ? "\\#" : " #", out);
+}
+
+/* What follows the blanks, of any script, that GitHub's runner removes. */
+static const char *behind_blanks(const char *text)
+{
+	for (const char *next = text; *text && sl_text_is_space(sl_text_next(&next)); text = next)
+		;
+	return text;
+}
+
+static const char *put_shown(FILE *out, const char *text)
+{
+	char shown[SL_TEXT_SEQUENCE];
+	unsigned size = sl_text_shown(&text, shown);
+
+	fwrite(shown, 1, size, out);
+	return text;
 }
 
 static const char *put_start(FILE *out, enum sl_door door, const char *text, bool *quoted)
 {
-	size_t blank = strspn(text, " ");
+	const char *word = behind_blanks(text);
+	bool command = !strncmp(word, "::", 2);
 
 	*quoted = door == SL_DOOR_CSV && strpbrk(text, ",\"");
 	if (*quoted)
 		fputc('"', out);
-	if (door == SL_DOOR_CSV && *text && strchr("=+-@\t\r", *text))
+	if (door == SL_DOOR_CSV && *text && (command || strchr("=+-@\t\r", *text)))
 		fputc('\'', out);
-	if ((door == SL_DOOR_LINE || door == SL_DOOR_FRAME) && !strncmp(text + blank, "::", 2)) {
-		fprintf(out, "%*s: ", (int)blank, "");
-		return text + blank + 1;
+	if ((door == SL_DOOR_LINE || door == SL_DOOR_FRAME) && command) {
+		while (text < word)
+			text = put_shown(out, text);
+		fputs(": ", out);
+		text++;
 	}
 	return text;
 }
@@ -58,11 +102,10 @@ static const char *put_start(FILE *out, enum sl_door door, const char *text, boo
 void sl_door_put(FILE *out, enum sl_door door, const char *text)
 {
 	bool quoted;
-	char shown[SL_TEXT_SEQUENCE];
+	const char *begin = text;
 
 	for (text = put_start(out, door, text, &quoted); *text;) {
 		size_t plain = 0;
-		unsigned size;
 
 		while (text[plain] >= 0x20 && text[plain] < 0x7f && text[plain] != '#' && !strchr(special[door], text[plain]))
 			plain++;
@@ -70,16 +113,13 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 		text += plain;
 		if (!*text)
 			break;
-		if (strchr(special[door], *text)) {
-			put_special(out, door, text++);
+		if (*text == '#') {
+			put_hash(out, door, text > begin && text[-1] == '#');
+			text++;
+		} else if (strchr(special[door], *text)) {
+			put_special(out, door, begin, text++);
 		} else {
-			if (!strncmp(text, "##[", 3)) {
-				fputs("## [", out);
-				text += 3;
-				continue;
-			}
-			size = sl_text_shown(&text, shown);
-			fwrite(shown, 1, size, out);
+			text = put_shown(out, text);
 		}
 	}
 	if (quoted)
@@ -91,8 +131,34 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 struct print {
 	FILE *out;
 	int written;
-	bool begins; /* only blanks so far on this line */
+	bool begins; /* only blanks and colons so far on this line */
+	bool colon;  /* the last character of these was a colon */
 };
+
+/* A colon that would make two of them at the begin of a line is moved away. */
+static void part_colons(struct print *p, const char *text)
+{
+	if (p->begins && p->colon && *text == ':') {
+		fputc(' ', p->out);
+		p->written++;
+	}
+}
+
+/* This was written. */
+static void went(struct print *p, const char *text, size_t size)
+{
+	const char *line = memrchr(text, '\n', size), *at = line ? line + 1 : text;
+
+	p->written += (int)size;
+	if (line)
+		p->begins = true, p->colon = false;
+	while (p->begins && at < text + size) {
+		uint32_t code = sl_text_next(&at);
+
+		p->colon = code == ':';
+		p->begins = p->colon || sl_text_is_space(code);
+	}
+}
 
 static void print_text(struct print *p, const char *text, const char *flags, int width, int precision)
 {
@@ -102,20 +168,21 @@ static void print_text(struct print *p, const char *text, const char *flags, int
 	const char *plain = part ? part : text;
 	int pad;
 
-	if (!p->begins && plain[strspn(plain, " ")] == ':') { /* in the middle of a line it cannot begin a command */
-		fputc(':', memory);
-		plain += strspn(plain, " ") + 1;
+	if (!p->begins && *behind_blanks(plain) == ':') { /* in the middle of a line it cannot begin a command */
+		for (const char *word = behind_blanks(plain); plain <= word;)
+			plain = put_shown(memory, plain);
 	}
 	sl_door_put(memory, SL_DOOR_LINE, plain);
 	fclose(memory);
+	part_colons(p, clean);
 	pad = width > (int)size ? width - (int)size : 0;
 	if (!strchr(flags, '-'))
 		fprintf(p->out, "%*s", pad, "");
 	fwrite(clean, 1, size, p->out);
 	if (strchr(flags, '-'))
 		fprintf(p->out, "%*s", pad, "");
-	p->written += pad + (int)size;
-	p->begins &= clean[strspn(clean, " ")] == 0;
+	p->written += pad;
+	went(p, clean, size);
 	free(clean);
 	free(part);
 }
@@ -187,12 +254,10 @@ int sl_door_print(FILE *out, const char *format, ...)
 	va_start(args, format);
 	while (*format) {
 		size_t plain = strcspn(format, "%");
-		const char *line = memrchr(format, '\n', plain);
-		size_t tail = line ? (size_t)(line + 1 - format) : 0;
 
-		p.begins = (line || p.begins) && strspn(format + tail, " ") >= plain - tail;
+		part_colons(&p, format);
 		fwrite(format, 1, plain, out);
-		p.written += (int)plain;
+		went(&p, format, plain);
 		format += plain;
 		if (format[0] == '%' && format[1] == '%') {
 			fputc('%', out);

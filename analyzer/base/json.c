@@ -113,10 +113,10 @@ static void put_escape(struct sl_json *j, uint32_t code)
 	put_text(j, text);
 }
 
-/* Older GitHub runners take "##[" anywhere in a line as a command, so its bracket is escaped. */
+/* Runners of CI take "##vso[", "##[" and others anywhere in a line as a command, so that the second of two is escaped. */
 static bool is_command(const unsigned char *at, const unsigned char *begin)
 {
-	return *at == '[' && at - begin >= 2 && at[-1] == '#' && at[-2] == '#';
+	return *at == '#' && at > begin && at[-1] == '#';
 }
 
 static void put_quoted(struct sl_json *j, const char *text)

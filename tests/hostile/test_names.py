@@ -3,6 +3,7 @@
 """Names in a trace cannot control a terminal or page: every byte of text that the program prints is checked here."""
 import csv
 import io
+import json
 import os
 import re
 import shutil
@@ -25,7 +26,10 @@ NAMES = [
     "::set-env name=PATH::/evil", "  ::error::no", "##[add-path]/evil", "[click](javascript:alert(1)) ![x](http://evil.example/t.png) **b** | c",
     "<img src=http://evil.example/a.png>", "```", "]]><!ENTITY x \"y\">&amp;&#0;\x01\x0b\ufffe\uffff", "a;b;c 123;d", "\U000e0041\U000e0042tag",
     "caf\u00e9 \u6771\u4eac \U0001f469\u200d\U0001f680",
+    "##vso[task.setvariable variable=PATH]/evil", "a ###teamcity[buildStatus text='x']", "\u00a0::error file=a::b", "::error::first",
+    "\u3000 \u2003::stop-commands::x", "in\u180evi\u00adsi\u200cble\u115f\u3164", "www.evil.example/login", "see WWW.evil.example", "m@evil.example", "\u00a0", ":", ":error::x",
 ]
+INVISIBLE = "\u115f\u1160\u3164\uffa0\u034f"
 OURS = re.compile(r"\x1b\[(0|1|1;31)?m|\x1b\[K")  # colours and progress, on a terminal alone
 
 
@@ -90,11 +94,11 @@ class Names(unittest.TestCase):
     def harmless(self, data, what, lines=True):
         text = OURS.sub("", data.decode())  # fails where it is no UTF-8
         for at, char in enumerate(text):
-            if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp", "Cs") and char not in "\n\u200d":
+            if char in INVISIBLE or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp", "Cs") and char not in "\n\u200d":
                 self.fail("%s: %r in %r" % (what, char, text[max(0, at - 40):at + 40]))
         for line in text.split("\n") if lines else ():
             self.assertNotRegex(line, r"^\s*::", what)
-        self.assertNotIn("##[", text, what)
+        self.assertNotRegex(text, r"##\w*\[", what)
 
     def test_terminals_and_logs(self):
         for verb in (["-o", "o"], ["tree"], ["table"], ["flame"], ["timeline"], ["diff", self.before], ["diff", "--all", self.before],
@@ -125,7 +129,7 @@ class Names(unittest.TestCase):
         text = data.decode()
         self.assertEqual(len(re.findall(r"^\s*```", text, re.M)), 2, "the block of code is ended by us alone")
         outside = text.split("```")[2]
-        for markup in r"(?<!\\)<img", r"(?<!\\)\]\(", r"(?<!\\)://", r"(?<!\\)\*\*":
+        for markup in r"(?<!\\)<img", r"(?<!\\)\]\(", r"(?<!\\)://", r"(?<!\\)\*\*", r"(?i)www\.", r"@\w":
             self.assertNotRegex(outside, markup)
 
     def test_csv_has_no_formula(self):
@@ -136,6 +140,20 @@ class Names(unittest.TestCase):
         for row in rows:
             for cell in row:
                 self.assertFalse(cell[:1] in ("=", "+", "@", "\t", "\r") or re.match(r"-(?!\d+$)", cell), cell)
+
+    def test_entries_as_csv(self):
+        out = self.run_it("table", "--entries", "*", "--csv", self.traces)
+        self.harmless(out.replace(b"\r\n", b"\n"), "entries")
+        rows = list(csv.reader(io.StringIO(out.decode(), newline="")))
+        self.assertGreaterEqual(len(rows), len(NAMES))
+        for row in rows:
+            for cell in row:
+                self.assertFalse(cell[:1] in ("=", "+", "@", "\t", "\r") or re.match(r"\s*::", cell), cell)
+
+    def test_json_gives_back_what_runners_would_take(self):
+        out = self.run_it("table", "--entries", "*", "--json", self.traces).decode()
+        self.harmless(out.encode(), "json")
+        self.assertIn("##vso[task.setvariable variable=PATH]/evil", str([json.loads(line) for line in out.splitlines()]))
 
     def test_metrics_and_reports_of_ci(self):
         out = self.run_it("export", "prometheus", "-o", "-", self.traces)
