@@ -96,12 +96,13 @@ static void process(struct sl_process *process)
 /* True when another finding names the growth: a label's growth, a leak, a cache that fills. */
 static bool is_named(const struct sl_report *report, unsigned process)
 {
+	static const char *const ids[] = {"leak.kept",	       "leak.growing",	     "label.growing", "memory.filling",
+					  "memory.only_taken", "memory.partly_kept", "memory.stairs"};
+
 	for (size_t i = 0; i < report->findings.count; i++)
-		if (report->findings.item[i].process == (int)process &&
-		    (!strcmp(report->findings.item[i].id, "leak.kept") || !strcmp(report->findings.item[i].id, "memory.filling") ||
-		     !strcmp(report->findings.item[i].id, "memory.only_taken") ||
-		     !strcmp(report->findings.item[i].id, "label.growing") || !strcmp(report->findings.item[i].id, "leak.growing")))
-			return true;
+		for (size_t k = 0; k < SL_COUNT(ids); k++)
+			if (report->findings.item[i].process == (int)process && !strcmp(report->findings.item[i].id, ids[k]))
+				return true;
 	return false;
 }
 

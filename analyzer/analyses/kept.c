@@ -31,6 +31,8 @@
 #include "analyzer/report/suppressed.h"
 
 #define BIRTHS_MIN     8
+#define STAIRS_MIN     4
+#define STAIRS_PART    0.1 /* of the most that was held: fewer blocks have to be large */
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define LEVEL	       0.05
@@ -235,16 +237,27 @@ static bool does_nothing_else(const struct sl_model *model, const struct sl_trac
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
 
+/* True: from its first birth to its last the process only allocated, whatever the places. */
+static bool only_takes(const struct sl_model *model, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+
+	return (double)(course->last_event - course->first_event) <
+	       BURST_EVENTS * (double)(course->last_tick - course->windows[0].begin_tick);
+}
+
 /*
- * True: births follow each other as fast as calls can be made.  A loop that loads something looks like a loop that leaks.  For
- * contexts, mappings and registered ranges, and before an error that ended the program, it counts as a leak.
+ * True: the process only allocated, as fast as calls can be made or no longer than a program takes to end.  A loop that loads
+ * something looks like a loop that leaks.  For contexts, mappings and registered ranges, and before an error that ended the
+ * program, it counts as a leak.
  */
 static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct series *series)
 {
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
-	return !by_count(track) && track->device >= 0 && !is_ended_by_error(model) && is_alone(model, track) &&
-	       median_gap(series, 0, series->count - 1) < LOADED_NS * births;
+	return !by_count(track) && track->device >= 0 && !is_ended_by_error(model) && only_takes(model, track) &&
+	       (median_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+		(double)(track->last_ns - track->first_ns) < ending_of(model));
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -337,34 +350,92 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
 }
 
+/* Evenness of what is kept over the place's own births, whenever they were. */
+static double evenness_of_births(const struct series *series)
+{
+	double clock[SL_TRACK_WINDOWS + 1], last;
+
+	for (unsigned i = 0; i <= series->count; i++)
+		clock[i] = i;
+	return evenness(series, clock, &last);
+}
+
+/* True: it kept a part evenly for as long as it allocated and gave back the rest, as a queue that fills faster than it is emptied. */
+static bool is_kept_partly(const struct sl_kept *kept, const struct series *counted, const struct series *series)
+{
+	return !kept->count_only && kept->blocks >= BIRTHS_MIN && kept->births - kept->blocks >= BIRTHS_MIN &&
+	       10 * (kept->births - kept->blocks) >= kept->births && evenness_of_births(counted) >= QUARTER_MIN &&
+	       evenness_of_births(series) >= QUARTER_MIN;
+}
+
+/* What is kept in the last three quarters has to be as much as that of BIRTHS_MIN even births: less is a cache that meets rare keys. */
+static bool has_births_enough(const struct series *counted)
+{
+	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
+	       first = kept_at(counted, counted->tick, begin + span / 4);
+
+	return counted->kept[counted->count - 1] - first >= BIRTHS_MIN * 3 / 4;
+}
+
+/* SL_KEPT_MEANT: it is told nowhere. */
+static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struct sl_kept *kept, const struct series *counted,
+				       const struct series *series)
+{
+	const struct sl_track *track = kept->track;
+	double last, even = evenness_of(track, counted, &last);
+
+	if (has_stopped(model, track))
+		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
+	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
+		return SL_KEPT_MEANT;
+	even = fmin(even, evenness_of(track, series, &last));
+	if (even >= QUARTER_MIN && has_births_enough(counted))
+		return may_be_loaded(model, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
+}
+
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
-	struct series series;
-	double grown, chance, last, even;
+	struct series counted, series;
+	double grown, chance;
 
-	take_series(process->model, track, true, &series);
-	if (series.count < 4 || chance_of_order(series.kept, series.count) * tested > LEVEL)
+	take_series(process->model, track, true, &counted);
+	if (counted.count < 4 || chance_of_order(counted.kept, counted.count) * tested > LEVEL)
 		return false;
-	even = evenness_of(track, &series, &last);
-	if (!by_count(track)) { /* the same number of blocks but larger ones: a vector that doubles, a ring */
-		if (last < 0.05)
-			return false;
-		take_series(process->model, track, false, &series);
-	}
+	take_series(process->model, track, by_count(track), &series);
 	grown = series.kept[series.count - 1] - series.kept[0];
 	chance = fmin(1, chance_of_order(series.kept, series.count) * tested);
 	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series) ||
 	    is_gone_before_error(process->model, track, grown))
 		return false;
-	even = fmin(even, evenness_of(track, &series, &last));
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
-	if (even >= QUARTER_MIN && !has_stopped(process->model, track))
-		kept->verdict = may_be_loaded(process->model, track, &series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
-	else if (last > 0.05 && !has_stopped(process->model, track))
-		kept->verdict = SL_KEPT_FILLING;
-	else
-		return false;
 	measure(kept, process->model, &series);
+	kept->verdict = verdict_of(process->model, kept, &counted, &series);
+	return kept->verdict != SL_KEPT_MEANT;
+}
+
+/* A few large blocks, all kept, at even distances in births of other places, to the end.  Too few to call it a leak. */
+static bool judge_stairs(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+	double least = INFINITY, most = 0, bytes = (double)track->born_bytes;
+	struct series series;
+
+	if (by_count(track) || track->device < 0 || track->births < STAIRS_MIN || !model->devices[track->device + 1] ||
+	    bytes < STAIRS_PART * (double)model->devices[track->device + 1]->known_peak)
+		return false;
+	take_series(model, track, true, &series);
+	if (series.kept[series.count - 1] + 0.5 < (double)track->births || series.count != track->births)
+		return false;
+	for (unsigned i = 0; i + 1 < series.count; i++) {
+		least = fmin(least, series.tick[i + 1] - series.tick[i]);
+		most = fmax(most, series.tick[i + 1] - series.tick[i]);
+	}
+	if (least < BIRTHS_MIN || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
+		return false;
+	take_series(model, track, false, &series);
+	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS};
+	measure(kept, model, &series);
 	return true;
 }
 
@@ -401,6 +472,26 @@ static void find_iterations(struct sl_process *process)
 	}
 }
 
+/* Adds the first calls of its place, which were named after the replay (model/bare.h). */
+static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
+{
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		uint64_t bytes, blocks;
+
+		if (track == kept->track || track->python != kept->track->python || track->native != kept->track->native ||
+		    track->kind != kept->track->kind || track->device != kept->track->device || track->births >= BIRTHS_MIN)
+			continue;
+		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+		kept->births += track->births;
+		kept->blocks += blocks;
+		kept->bytes += kept->bytes == SL_UNKNOWN ? 0 : bytes;
+		kept->amount += kept->count_only ? (double)blocks : (double)bytes;
+		kept->left_blocks += track->live_blocks;
+		kept->left_bytes += track->live_bytes;
+	}
+}
+
 static void process(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
@@ -414,10 +505,13 @@ static void process(struct sl_process *process)
 	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
 		const struct sl_track *track = &tracks->item[i];
 
-		if (track->births < BIRTHS_MIN || segments[i] || !judge(process, track, tested, &kept))
-			continue;
-		*SL_PUSH(&process->kept) = kept;
+		if (!segments[i] &&
+		    (track->births < BIRTHS_MIN ? judge_stairs(process, track, &kept) : judge(process, track, tested, &kept)))
+			*SL_PUSH(&process->kept) = kept;
 	}
+	for (size_t i = 0; i < process->kept.count; i++)
+		if (process->kept.item[i].track->native)
+			add_first_calls(process->model, &process->kept.item[i]);
 	free(segments);
 	if (process->kept.count)
 		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
@@ -434,7 +528,8 @@ static bool is_one_place(struct sl_process *process, const struct sl_stack_frame
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	const struct sl_stack_frame *b = place_of(process, track->python, track->native, track->caller, frames);
 
-	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	return a && b && (a->line ? a->line == b->line : a->offset == b->offset) &&
+	       !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
 /* Stacks that differ only outside the named line are one leak. */
@@ -478,10 +573,9 @@ static void join(struct sl_process *process)
 
 #define LEFT (SL_KEPT_MEANT + 1) /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
-				  [SL_KEPT_FILLING] = "memory.filling",
-				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
-				  [LEFT] = "leak.growing"};
+static const char *const ids[] = {
+	[SL_KEPT_GROWING] = "leak.kept",	 [SL_KEPT_FILLING] = "memory.filling", [SL_KEPT_UNCLEAR] = "memory.only_taken",
+	[SL_KEPT_PARTLY] = "memory.partly_kept", [SL_KEPT_STAIRS] = "memory.stairs",   [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
 static const struct {
@@ -490,6 +584,9 @@ static const struct {
 	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
 	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells"},
 	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
+	[SL_KEPT_PARTLY] = {"info", "unclear",
+			    "a queue that fills faster than it is emptied, a result that was forgotten, or what was selected"},
+	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells"},
 	[LEFT] = {"critical", "leak", keepers},
 };
 
@@ -521,14 +618,40 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .caller = track->caller});
 }
 
-/* What a suppression names comes last, and is told nowhere. */
+/* True: several calls of that line allocate such blocks, as a compiler makes of a loop.  What is left of them is judged together. */
+static bool is_unrolled(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *place = place_of(process, track->python, track->native, track->caller, frames);
+
+	for (size_t i = 0; i < tracks->count; i++) {
+		const struct sl_track *other = &tracks->item[i];
+
+		if (other != track && other->kind == track->kind && other->device == track->device &&
+		    other->most_bytes == track->most_bytes && is_one_place(process, place, other))
+			return true;
+	}
+	return false;
+}
+
+/* True: a finding that is certain is about the same blocks. */
+static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
+{
+	if (kept->verdict != SL_KEPT_PARTLY && kept->verdict != SL_KEPT_STAIRS)
+		return false;
+	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));
+}
+
+/* What a suppression names comes last, and is told nowhere; so is a guess about what is known to grow. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
-	for (size_t i = 0; list && list->count && i < process->kept.count; i++) {
+	for (size_t i = 0; i < process->kept.count; i++) {
 		struct sl_kept *kept = &process->kept.item[i];
 		const struct sl_track *track = kept->track;
 
-		if (sl_suppressed_by(list, process, NULL, track->python, track->native, track->caller))
+		if (is_known_to_grow(process, kept) ||
+		    (list && list->count && sl_suppressed_by(list, process, NULL, track->python, track->native, track->caller)))
 			kept->verdict = SL_KEPT_MEANT;
 	}
 	if (process->kept.count)

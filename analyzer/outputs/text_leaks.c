@@ -77,7 +77,7 @@ void sl_text_growth(struct sl_text_page *page)
 	page->said = true;
 }
 
-/* "rank 3  ", "64 ranks, most in rank 3  "; nothing of a run of one process. */
+/* "rank 3  ", "64 ranks, most in rank 3  ", "device 1  "; nothing of a run of one process and one device. */
 static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
@@ -89,6 +89,19 @@ static void put_who(char *out, size_t size, const struct sl_text_page *page, con
 			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_text_rank(who, process));
 	else if (page->report->process_count > 1)
 		snprintf(out, size, "%s  ", sl_text_rank(who, process));
+	if (place->kept->track->device >= 0 && sl_devices_several(process))
+		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
+}
+
+/* "; at this rate device 0 is full in 41 min"; nothing where that is not known, or of no interest. */
+static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
+{
+	double full_in = sl_kept_full_in(process, device, places);
+	char time[SL_FORMAT_BYTES];
+
+	out[0] = 0;
+	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
+		snprintf(out, size, "%s device %d is full in %s", how, device, sl_format_duration(time, (uint64_t)(full_in * 1e9)));
 }
 
 /* Since when, whether it was ever freed, and what comes of it. */
@@ -96,13 +109,12 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	double full_in = sl_kept_full_in(process, kept);
-	char text[400], time[SL_FORMAT_BYTES], on[32] = "";
+	char text[400], time[SL_FORMAT_BYTES], full[100];
+	unsigned places;
 
-	if (kept->track->device >= 0 && sl_devices_several(process))
-		snprintf(on, sizeof(on), " on device %d", kept->track->device);
-	snprintf(text, sizeof(text), "      since %s%s; %s",
-		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns), on,
+	put_full_in(full, sizeof(full), process, kept->track->device, "; at this rate", &places);
+	snprintf(text, sizeof(text), "      since %s; %s",
+		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns),
 		 kept->left_blocks ? "never freed" : "not freed before the program ended");
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
@@ -110,9 +122,8 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 	if (process->iterations.count && !process->iterations.by_label)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations by the program's own period",
 			 (unsigned long long)process->iterations.count);
-	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; at this rate device %d is full in %s",
-			 kept->track->device, sl_format_duration(time, (uint64_t)(full_in * 1e9)));
+	if (places == 1)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", full);
 	sl_text_line(page, 0, text, "");
 }
 
@@ -142,6 +153,27 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	put_course(page, place);
 }
 
+/* Of a device on which several places leak, when all of them together have filled it: each alone would be too late. */
+static void put_together(struct sl_text_page *page)
+{
+	char full[100], text[200], who[48] = "";
+	unsigned places;
+
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		const struct sl_process *process = &page->report->processes[i];
+
+		if (page->report->process_count > 1)
+			sl_text_rank(who, process);
+		for (int device = 0; device < SL_DEVICES_MAX; device++) {
+			put_full_in(full, sizeof(full), process, device, ":", &places);
+			if (places < 2 || !full[0])
+				continue;
+			snprintf(text, sizeof(text), "  %s%sall %u together%s", who, who[0] ? ", " : "", places, full);
+			sl_text_line(page, 0, text, "");
+		}
+	}
+}
+
 /* The largest kept memory over all processes. */
 void sl_text_kept(struct sl_text_page *page)
 {
@@ -162,6 +194,7 @@ void sl_text_kept(struct sl_text_page *page)
 	if (more)
 		sl_text_say(page, "  and %u more place%s that leak%s, in report.json", more, more == 1 ? "" : "s",
 			    more == 1 ? "s" : "");
+	put_together(page);
 	page->said |= page->leaks_shown > 0;
 }
 

@@ -17,6 +17,7 @@
 #include "analyzer/report/alike.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
+#include "analyzer/model/bare.h"
 #include "analyzer/model/between.h"
 #include "analyzer/model/named.h"
 #include "analyzer/model/replay.h"
@@ -122,6 +123,7 @@ static void replay(struct job *job, struct sl_process *process)
 	sl_order_free(order);
 	sl_stays_end(process->model);
 	sl_replay_end(process->model);
+	sl_bare_name(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = span ? span->none : until && !item && !sl_process_lived(process, job->options->until_unix_ns);

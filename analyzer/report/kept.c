@@ -51,18 +51,36 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 		snprintf(out, size, "%.2f", amount);
 }
 
-/* Steps per birth; 0: not known.  The first or last of so many births may lack its step. */
-static double steps_per_birth(const struct sl_iterations *steps, const struct sl_kept *kept)
+/* Steps of the program while the place allocated; 0: it did so mostly outside of them, or none are known. */
+static double steps_meanwhile(const struct sl_process *process, const struct sl_track *track)
 {
-	double steps_counted = (double)steps->count, births = (double)kept->births, whole = round(steps_counted / births);
+	const struct sl_label *label = process->iterations.by_label ? sl_model_steps(process->model) : NULL;
+	uint64_t from, to;
 
-	return whole > 0 && fabs(steps_counted - whole * births) <= whole ? whole : steps_counted / births;
+	if (!label)
+		return (double)process->iterations.count;
+	from = label->first_ns > track->first_ns ? label->first_ns : track->first_ns;
+	to = label->last_ns < track->last_ns ? label->last_ns : track->last_ns;
+	if (to < from || 2 * (to - from) < track->last_ns - track->first_ns)
+		return 0;
+	return (double)(sl_model_step_at(label, track->last_ns) - sl_model_step_at(label, track->first_ns));
+}
+
+/* Steps per birth; 0: not known.  The first or last of so many births may lack its step, and the reverse. */
+static double steps_per_birth(const struct sl_process *process, const struct sl_kept *kept)
+{
+	double steps = steps_meanwhile(process, kept->track), births = (double)kept->births;
+	double whole = round(steps / births), each = steps > 0 ? round(births / steps) : 0;
+
+	if (whole > 0 && fabs(steps - whole * births) <= whole)
+		return whole;
+	return each > 1 && fabs(births - each * steps) <= each ? 1 / each : steps / births;
 }
 
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_iterations *steps = &process->iterations;
-	double every = steps_per_birth(steps, kept);
+	double every = steps_per_birth(process, kept);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	char amount[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 
@@ -83,19 +101,29 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
-double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept)
+/* Bytes of the device per second. */
+static double rate_of(const struct sl_kept *kept)
 {
-	const struct sl_device_state *device = kept->track->device >= 0 ? process->model->devices[kept->track->device + 1] : NULL;
-	double rate =
-		kept->count_only
-			? kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0
-			: kept->per_second;
-	uint64_t used;
+	if (!kept->count_only)
+		return kept->per_second;
+	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
+}
 
-	if (!device || device->total_bytes == SL_UNKNOWN || device->used_peak_bytes == SL_UNKNOWN || rate <= 0)
+double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places)
+{
+	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
+	double rate = 0;
+
+	*places = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		if (process->kept.item[i].track->device != device)
+			continue;
+		++*places;
+		rate += rate_of(&process->kept.item[i]);
+	}
+	if (!state || state->total_bytes == SL_UNKNOWN || state->used_peak_bytes == SL_UNKNOWN || rate <= 0)
 		return -1;
-	used = device->used_peak_bytes;
-	return used < device->total_bytes ? (double)(device->total_bytes - used) / rate : 0;
+	return state->used_peak_bytes < state->total_bytes ? (double)(state->total_bytes - state->used_peak_bytes) / rate : 0;
 }
 
 double sl_kept_weight(const struct sl_kept *kept)
@@ -106,7 +134,8 @@ double sl_kept_weight(const struct sl_kept *kept)
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
-	const char *label = sl_kept_label(process, kept);
+	const char *label = sl_kept_label(process, kept),
+		   *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
 	char where[300], what[200], rate[200];
 
 	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
@@ -117,6 +146,10 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 		return sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
 				       what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
-	return sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what,
-			       kept->left_blocks ? "never freed" : "not freed before the program ended");
+	if (kept->verdict == SL_KEPT_STAIRS)
+		return sl_memory_print("%s: %s in even stairs to the end, %s, %s: too few to tell a leak from what is loaded",
+				       where, rate, what, left);
+	if (kept->verdict == SL_KEPT_PARTLY)
+		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
+	return sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what, left);
 }

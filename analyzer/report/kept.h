@@ -11,8 +11,11 @@ void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept);
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* The range in which its blocks were allocated, where the rate does not name it; NULL: none. */
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept);
-/* Seconds until the device has no room for more of it, by NVML's last sample; negative: not known. */
-double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept);
+/*
+ * Seconds until the device has no room for more of what leaks there, all places of the process together, by NVML's last sample;
+ * negative: not known.  `places`: how many leak there.
+ */
+double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places);
 
 /* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);

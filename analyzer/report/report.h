@@ -61,6 +61,8 @@ enum sl_kept_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
 	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended: a leak, or what it loads */
+	SL_KEPT_PARTLY,	 /* evenly while it allocated, which ended; the rest was freed: an unbounded queue, or what was selected */
+	SL_KEPT_STAIRS,	 /* a few large blocks at even distances to the end */
 	SL_KEPT_MEANT,	 /* a suppression names it */
 };
 struct sl_kept {

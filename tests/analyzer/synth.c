@@ -99,7 +99,7 @@ struct sl_synth {
 	msgpack_sbuffer header, defs; /* definitions not yet written */
 	uint64_t defs_first, defs_next;
 	unsigned def_count, block_events, rows_rank;
-	unsigned texts, frames, pythons; /* the last id of each, as the agent counts them */
+	unsigned texts, frames, pythons, natives; /* the last id of each, as the agent counts them */
 	struct known *known;		 /* frames that were defined: open addressing */
 	unsigned known_mask;
 	struct thread threads[THREADS_MAX];
@@ -500,6 +500,19 @@ unsigned synth_python_frames(struct sl_synth *s, unsigned depth, const struct sy
 		msgpack_pack_uint64(&pk, ids[i]);
 	free(ids);
 	return s->pythons;
+}
+
+unsigned synth_native(struct sl_synth *s, unsigned depth, const uint64_t *pcs)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 3);
+	pair_text(&pk, "def", "native_stack");
+	pair_u64(&pk, "id", ++s->natives);
+	text(&pk, "pcs");
+	msgpack_pack_bin(&pk, depth * sizeof(*pcs));
+	msgpack_pack_bin_body(&pk, pcs, depth * sizeof(*pcs));
+	return s->natives;
 }
 
 void synth_module(struct sl_synth *s, uint64_t base, uint64_t end, const char *path)

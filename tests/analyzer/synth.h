@@ -56,6 +56,7 @@ struct synth_frame {
 	unsigned line;
 };
 unsigned synth_python_frames(struct sl_synth *synth, unsigned depth, const struct synth_frame *frames); /* innermost first */
+unsigned synth_native(struct sl_synth *synth, unsigned depth, const uint64_t *pcs); /* return addresses, innermost first */
 void synth_module(struct sl_synth *synth, uint64_t base, uint64_t end, const char *path);
 void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total);
 /* A sample that finds another process there. */

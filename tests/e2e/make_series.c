@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER rises|scatters|fills|kept|fails|beside-few|beside-many|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
+ * make_series FOLDER HOW, of which the tests are in test_answers.py: a program that works evenly, which no program does on a busy machine.  60 times
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
  * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
  * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
- * or frees the block of the turn before it.  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
- * (pauses); or it keeps those of the first six turns, which take a second each (warms).
+ * or frees the block of the turn before it; takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
+ * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
+ * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
+ * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
+ * ranges keep nothing, and two places do after them (after-steps).
  */
 #include <string.h>
 
@@ -15,13 +18,25 @@
 #define TURNS	60
 #define TURN_NS 5000000ull
 
+static const uint64_t PCS[] = {0x401234, 0x401299};
+
 static struct sl_synth *s;
-static unsigned stack;
+static unsigned stack, native; /* native: 0, none */
 
 static void make(unsigned block, uint64_t mib, uint64_t at_ns)
 {
 	synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + block * 1024 * MIB, .bytes = mib * MIB, .device = 0,
-		   .python = stack, .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+		   .python = native ? 0 : stack, .native = block < 4 ? 0 : native, .caller = native ? PCS[0] : 0,
+		   .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+}
+
+static void make_other(unsigned line, unsigned block, uint64_t mib, uint64_t at_ns)
+{
+	static const char *const functions[] = {"other", "<module>"};
+
+	synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + block * 1024 * MIB, .bytes = mib * MIB, .device = 0,
+		   .python = synth_python(s, 2, functions, "/home/me/work.py", line), .time_ns = SYNTH_START_NS + at_ns,
+		   .duration_ns = 100);
 }
 
 static void give_back(unsigned block, uint64_t at_ns)
@@ -59,6 +74,24 @@ static void step_through(bool pauses)
 	}
 }
 
+/* Twenty steps that keep nothing, and afterwards two places that do. */
+static void go_on_after_steps(void)
+{
+	unsigned label = synth_text(s, "step_#");
+
+	for (unsigned i = 1; i <= 20; i++) {
+		synth_call(s, 1, "range_push", .label = label, .extra = i, .time_ns = SYNTH_START_NS + i * TURN_NS);
+		make_other(70, 2000, 1, i * TURN_NS + 1000);
+		give_back(2000, i * TURN_NS + 2000);
+		synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + i * TURN_NS + 3000);
+	}
+	synth_sample(s, SYNTH_START_NS + 20 * TURN_NS + 4000, 0, 1024 * MIB, 81920 * MIB);
+	for (unsigned i = 1; i <= TURNS; i++) {
+		make_other(50, i, 3, (20 + i) * TURN_NS);
+		make_other(40, 1000 + i, 1, (20 + i) * TURN_NS + 1000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -67,33 +100,52 @@ int main(int argc, char **argv)
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
 	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
-	     fails = few || many || !strcmp(how, "fails");
+	     fails = few || many || !strcmp(how, "fails"), slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"),
+	     stairs = !strcmp(how, "stairs"), starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
-	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && !fails && strcmp(how, "rises"))
+	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
+	    !queues && !stairs && !starts && !after && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
-	make(0, level ? 500 : 20, 0);
+	native = starts ? synth_native(s, 2, PCS) : 0;
+	make(0, level ? 500 : starts ? 3 : 20, 0);
 	if (others)
 		synth_shared_sample(s, SYNTH_START_NS + 1000, 0, others + 30 * MIB, 8192 * MIB, 99, others);
-	if (pauses || warms) {
-		step_through(pauses);
+	if (pauses || warms || after) {
+		if (after)
+			go_on_after_steps();
+		else
+			step_through(pauses);
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}
 	for (unsigned i = 1; i <= TURNS && !level; i++) {
 		if (scatters)
 			stack = synth_python(s, 2, functions, "/home/me/work.py", 100 + i);
-		make(i, 3, i * (loads ? TURN_NS / 600 : TURN_NS));
+		make(i, 3, i * (loads ? TURN_NS / 600 : slowly ? TURN_NS / 10 : TURN_NS));
 		if (fails && i % (TURNS / 2) == 0)
 			fail((20 + 3 * i) * MIB, others, i * TURN_NS + 1000);
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
 			give_back(i, i * TURN_NS + 1000);
+		if (queues && i % 4 == 0)
+			give_back(i / 4, i * TURN_NS + 1000);
+		if (stairs) {
+			give_back(i, i * TURN_NS + 1000);
+			if (i % 12 == 0)
+				make_other(40, TURNS + i, 100, i * TURN_NS + 2000);
+		}
 		if (turns && i > 1)
 			give_back(i - 1, i * TURN_NS + 1000);
 	}
-	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !fails; i++)
+	for (unsigned i = 1; i <= TURNS && queues; i++) {
+		make_other(40, TURNS + i, 1, (TURNS + i) * TURN_NS);
+		give_back(TURNS + i, (TURNS + i) * TURN_NS + 1000);
+	}
+	for (unsigned i = 12; i <= TURNS && stairs; i += 12)
+		give_back(TURNS + i, (TURNS + 2) * TURN_NS + i * 1000);
+	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !starts && !slowly && !fails && !queues && !stairs; i++)
 		if (i == 0 || i == TURNS || !turns)
 			give_back(i, (TURNS + 2) * TURN_NS + i * 1000);
 	synth_close(s, SYNTH_COMPLETED);

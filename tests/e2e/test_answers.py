@@ -532,12 +532,27 @@ for p in kept: cuda.cudaFree(p)
             self.assertEqual(report["warnings"], [])
             self.assertNotIn("LEAK", summary(run, "--suppressions", file.name))
 
-    def series(self, how):
+    @contextlib.contextmanager
+    def made(self, how):
         """Growth is judged over stretches of time, and a program's progress in them depends on the load of the machine."""
         with Recording("true", preload=False) as run:
             os.mkdir(run.traces)
             subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)
+            yield run
+
+    def series(self, how):
+        with self.made(how) as run:
             return run.report()
+
+    def test_what_leaks_after_the_last_step_has_a_rate_over_time_and_what_all_of_it_does_is_told_once(self):
+        with self.made("after-steps") as run:
+            text = summary(run, columns=200)
+        self.assertEqual([leak[0] for leak in re.findall(r"^LEAK +(\+\S+ MiB every \d+ ms|\S+ \S+ per \S+), 6\d of 6\d( blocks)", text, re.M)],
+                         ["+3.00 MiB every 5 ms", "+1.00 MiB every 5 ms"], text)
+        self.assertNotIn("per step_#", text)
+        together, = re.findall(r"is full in .*", text)
+        # 79 GiB are free, and 4 MiB are kept each 5 ms
+        self.assertRegex(text, r"\n  all 2 together: device 0 is full in 1 min 4\d s\n")
 
     def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")
@@ -561,6 +576,36 @@ for p in kept: cuda.cudaFree(p)
         self.absent("leak.kept", report)
         self.assertEqual({leak["verdict"] for leak in report["leaks"]}, {"live_at_exit"})
         self.absent("memory.only_taken", self.series("kept"))
+
+    def test_what_is_taken_by_a_program_that_only_allocates_and_ends_at_once_is_no_leak_however_long_each_takes(self):
+        report = self.series("loads-slowly")
+        self.found("memory.only_taken", report)
+        self.absent("leak.kept", report)
+        self.absent("leak.growing", report)
+
+    def test_a_queue_that_is_not_emptied_is_named_although_nothing_was_put_into_it_for_a_while(self):
+        report = self.series("queues")
+        (finding,) = self.found("memory.partly_kept", report)
+        self.assertEqual(finding["severity"], "info")
+        self.assertRegex(finding["description"], r"^work\.py:10 .*: 46 of 61 blocks kept, \S+ MiB, evenly as long as it allocated, and never freed")
+        self.absent("leak.kept", report)
+        self.absent("memory.partly_kept", self.series("turns"))
+        self.absent("memory.partly_kept", self.series("kept"))
+
+    def test_first_calls_without_a_stack_are_of_the_only_one_that_returns_there(self):
+        report = self.series("starts")
+        (leak,) = report["leaks"]
+        self.assertEqual((leak["blocks"], leak["verdict"]), (61, "growing"))
+        for finding in self.found("leak.growing", report):
+            self.assertIn("61 of 61 blocks kept, 183 MiB", finding["description"])
+
+    def test_a_few_large_stairs_are_named_and_are_no_leak(self):
+        report = self.series("stairs")
+        (finding,) = self.found("memory.stairs", report)
+        self.assertEqual(finding["severity"], "info")
+        self.assertRegex(finding["description"], r"^work\.py:40 other .*: \+100 MiB every .* in even stairs to the end, 5 of 5 blocks kept, 500 MiB")
+        self.absent("leak.kept", report)
+        self.absent("memory.stairs", self.series("turns"))
 
     def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
         report = self.series("scatters")

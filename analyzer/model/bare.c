@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/bare.h"
+
+#define BARE_MAX 256 /* sites of a few milliseconds */
+
+static bool is_bare(const struct sl_track *track)
+{
+	return !track->python && !track->native && track->caller && track->births;
+}
+
+static bool is_alike(const struct sl_defs *defs, const struct sl_track *bare, const struct sl_track *track)
+{
+	const struct sl_native_stack *stack = track->native ? sl_defs_native(defs, track->native) : NULL;
+
+	return stack && stack->count && stack->pcs[0] == bare->caller && track->kind == bare->kind &&
+	       track->device == bare->device && track->most_bytes == bare->most_bytes;
+}
+
+/* The only track whose stack it may have; NULL: there is none, or several. */
+static const struct sl_track *find(const struct sl_model *model, const struct sl_track *bare)
+{
+	const struct sl_track *found = NULL;
+
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+
+		if (!is_alike(model->defs, bare, track))
+			continue;
+		if (found)
+			return NULL;
+		found = track;
+	}
+	return found;
+}
+
+static void name(struct sl_model *model, uint32_t index)
+{
+	struct sl_track *track = &model->tracks.item[index];
+	const struct sl_track *like = find(model, track);
+
+	if (!like)
+		return;
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].track == index) {
+			model->sites.item[i].python = like->python;
+			model->sites.item[i].native = like->native;
+		}
+	track->python = like->python;
+	track->native = like->native;
+}
+
+void sl_bare_name(struct sl_model *model)
+{
+	unsigned seen = 0;
+
+	if (!model->defs->natives.count)
+		return;
+	for (uint32_t i = 0; i < model->tracks.count && seen < BARE_MAX; i++)
+		if (is_bare(&model->tracks.item[i])) {
+			seen++;
+			name(model, i);
+		}
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  What is
+ * known is the address they return to.
+ */
+#ifndef ANALYZER_MODEL_BARE_H
+#define ANALYZER_MODEL_BARE_H
+
+#include "analyzer/model/model.h"
+
+/*
+ * After the replay: a site without a stack gets that of later calls which returned to the same address and asked for blocks of the
+ * same size, if these have one stack only.
+ */
+void sl_bare_name(struct sl_model *model);
+
+#endif
