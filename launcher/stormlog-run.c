@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/process/identity.h"
+#include "common/shell.h"
 
 void sl_launcher_say(const char *format, ...)
 {
@@ -181,7 +182,7 @@ static int say_recorded(struct sl_launch *run, bool failed)
 		fprintf(stderr, "stormlog: %u process%s recorded.\n", count, count == 1 ? "" : "es");
 	else if (!run->options.quiet)
 		fprintf(stderr, "stormlog: %u process%s recorded.  stormlog-analyze %s\n", count, count == 1 ? "" : "es",
-			strchr(run->options.output, '%') ? folders[0] : shown_folder(run));
+			sl_shell_word(path, sizeof(path), strchr(run->options.output, '%') ? folders[0] : shown_folder(run)));
 	if (count && run->report)
 		analyze(run, "report", folders);
 	else if (count && failed && !run->options.quiet && sl_paths_analyzer(path, sizeof(path)))

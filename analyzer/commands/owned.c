@@ -130,6 +130,11 @@ static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_proce
 		lives->sizes[i] += seen->sizes[i];
 }
 
+static bool shows(const struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how)
+{
+	return how->kind ? site->kind == how->kind : sl_owners_shows(process, site);
+}
+
 /* Parts of blocks that have a name; the rest of the place is added as all else. */
 static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
@@ -142,7 +147,7 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		const struct sl_site *site = &model->sites.item[named->site];
 		unsigned count;
 
-		if (!sl_owners_shows(process, site))
+		if (!shows(process, site, how))
 			continue;
 		count = path_of(process, site, how, names, 66);
 		for (unsigned k = 0; k < count; k++)
@@ -184,7 +189,7 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 		unsigned count;
 		uint32_t at;
 
-		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !sl_owners_shows(process, site))
+		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !shows(process, site, how))
 			continue;
 		count = path_of(process, site, how, names, 66);
 		if (how->lives && how->by == SL_BY_STACK)
@@ -195,7 +200,7 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 		if (how->lives)
 			add_lives(owned, at, process, i);
 	}
-	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !how->between; d++)
+	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !how->between && !how->kind; d++)
 		if (process->model->devices[d])
 			add_rest(&owned->owners, process, process->model->devices[d], how);
 }

@@ -22,6 +22,7 @@ enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY
 struct sl_owned_how {
 	enum sl_owned_by by; /* what the first level is */
 	enum sl_owned_sort sort;
+	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: what counts for devices */
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
 	bool between;	 /* only what was born in the span (model/between.h) */
 	bool all_frames; /* includes the interpreter's frames */

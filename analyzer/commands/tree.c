@@ -31,6 +31,9 @@ static const struct sl_option table[] = {
 	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name",
 	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
 	 "in, a name what the program calls its memory (at the peak of the fullest device)"},
+	{"--kind", 0, "KIND",
+	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
+	 "host_registered, block; its peak is when most of that kind was held"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--pid", 0, "N", "one process only"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
@@ -42,13 +45,13 @@ static const struct sl_option table[] = {
 	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total; with --json none)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
 	{"--json", 0, NULL,
-	 "of tree and table: for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
+	 "for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
 	 "object a line"},
 	{"--csv", 0, NULL, "of --entries: as a table for spreadsheets, without what was said of the ranges"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { AT, FROM, TO, BY, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
+enum { AT, FROM, TO, BY, KIND, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
@@ -59,6 +62,7 @@ struct options {
 	struct sl_when at, span[2]; /* span: --from, --to */
 	struct sl_owned_how how;
 	struct sl_only only;
+	const char *verb;
 	const char *entries; /* the label whose entries are asked for; NULL: owners are */
 	bool table, json, csv;
 	bool owners; /* an option of owners was given */
@@ -93,9 +97,10 @@ static const char *const by_names[] = {"library", "stack",  "label",	"thread", "
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {
 	struct sl_tree_json what = {
-		.verb = options->table ? "table" : "tree",
+		.verb = options->verb,
 		.path = report->path,
 		.by = by_names[options->how.by],
+		.kind = options->how.kind ? sl_event_kinds[options->how.kind].name : NULL,
 		.at = options->how.between ? NULL
 		      : options->at.text   ? options->at.text
 					   : "peak",
@@ -172,6 +177,14 @@ static bool parse_by(struct options *options, const char *text)
 	return false;
 }
 
+static bool parse_kind(struct options *options, const char *text)
+{
+	for (options->how.kind = SL_KIND_none + 1; options->how.kind < SL_KIND_unknown; options->how.kind++)
+		if (!strcmp(text, sl_event_kinds[options->how.kind].name))
+			return true;
+	return false;
+}
+
 static const char *const sort_names[] = {"held", "made", "kept", "temporary", "lifetime"};
 
 static bool parse_sort(struct options *options, const char *text)
@@ -198,6 +211,8 @@ static bool take(void *context, int option, const char *value)
 		return parse_by(options, value);
 	case SORT:
 		return parse_sort(options, value);
+	case KIND:
+		return parse_kind(options, value);
 	case RANK:
 		return sl_arguments_number(value, 0, LONG_MAX, &options->only.rank);
 	case PID:
@@ -224,11 +239,32 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
+/* When a process held most of one kind of memory; false: none ever did, which was printed. */
+static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uint64_t *unix_ns)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_row *row = sl_model_row(report->processes[i].model, kind, d);
+
+			if (row->peak_bytes <= most)
+				continue;
+			most = row->peak_bytes;
+			*unix_ns = sl_process_unix(&report->processes[i], row->peak_at_ns);
+		}
+	if (!most)
+		sl_door_print(stderr, "stormlog-analyze: no memory of kind %s was ever held\n", sl_event_kinds[kind].name);
+	return most;
+}
+
 /* Prepares the second replay: an instant, or spans; false: there is no such moment, which was printed. */
 static bool find_moments(const struct sl_report *report, struct options *options)
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 
+	if (options->how.kind && !options->how.between && options->at.kind == SL_WHEN_PEAK)
+		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
 		return false;
 	if (!options->how.between && options->how.by != SL_BY_NAME)
@@ -281,8 +317,8 @@ static bool choose_span(struct options *options)
 
 static bool is_of_verb(const struct options *options, const char *verb)
 {
-	if (options->json && !strcmp(verb, "flame"))
-		fputs("stormlog-analyze: --json is of tree and table; flame's answer is for programs as it is\n", stderr);
+	if (options->how.kind && options->how.by == SL_BY_NAME)
+		fputs("stormlog-analyze: --kind and --by name are not of the same memory: give one of them\n", stderr);
 	else if (options->how.sort &&
 		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
@@ -311,6 +347,7 @@ static int run(int argc, char **argv)
 	struct options options = {.only = {-1, -1}, .depth = 40};
 	int status = sl_arguments_parse(&parsed, take, &options);
 
+	options.verb = argv[0];
 	options.table = !strcmp(argv[0], "table");
 	if (status < 0 && !is_of_verb(&options, argv[0]))
 		status = SL_EXIT_USAGE;
@@ -320,7 +357,7 @@ static int run(int argc, char **argv)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .symbols = parsed.symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
-	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME;
+	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !options.how.kind;
 	if (status < 0)
 		status = options.entries ? print_entries(&options, &parsed) : print_instant(&options, &parsed, argv[0]);
 	sl_arguments_free(&parsed);

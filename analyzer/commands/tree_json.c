@@ -74,6 +74,7 @@ static void put(struct sl_json *j, struct choice *choice)
 	sl_json_string(j, "verb", what->verb);
 	sl_json_string(j, "path", what->path);
 	sl_json_string(j, "by", what->by);
+	sl_json_string(j, "kind", what->kind);
 	sl_json_string(j, "at", what->at);
 	sl_json_string(j, "from", what->from);
 	sl_json_string(j, "to", what->to);

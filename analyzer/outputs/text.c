@@ -98,8 +98,7 @@ static bool put_refused(struct sl_text_page *page)
 		return false;
 	sl_text_head(page, "REFUSED", SL_TEXT_BAD);
 	sl_text_say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
-	sl_text_say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes: stormlog-analyze dump %s",
-		    report->path);
+	sl_text_say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes are in the events");
 	return true;
 }
 
@@ -150,7 +149,7 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = false, oom = false;
+	bool damaged = false;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -159,7 +158,6 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 		events += p->model->events;
 		lost += p->trace->gap_events + p->trace->damage.lost_events;
 		damaged |= p->trace->damage.damaged;
-		oom |= p->model->ooms.count > 0;
 	}
 	if (!page->said && !damaged && !refused)
 		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
@@ -170,12 +168,8 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 	if (page->style->saved)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
-	if (host)
-		sl_door_print(page->out, "next: stormlog-analyze timeline %s\n", report->path);
-	else if (page->said)
-		sl_door_print(page->out, "next: stormlog-analyze tree --at %s %s%s%s\n", oom ? "oom" : "peak", report->path,
-			      report->process_count > 1 ? "   stormlog-analyze ranks " : "",
-			      report->process_count > 1 ? report->path : "");
+	if (refused || host || page->said)
+		sl_text_go_on(page, refused ? "dump" : host ? "timeline" : NULL);
 }
 
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)

@@ -153,7 +153,7 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	put_course(page, place);
 }
 
-/* Of a device on which several places leak, when all of them together have filled it: each alone would be too late. */
+/* When all places that leak on a device have filled it together: each forecast alone would be too late. */
 static void put_together(struct sl_text_page *page)
 {
 	char full[100], text[200], who[48] = "";

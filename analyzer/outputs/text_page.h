@@ -54,6 +54,9 @@ void sl_text_leaks(struct sl_text_page *page);
 /* text_hidden.c: the device with the largest hidden peak, by name. */
 void sl_text_hidden(struct sl_text_page *page);
 
+/* text_next.c: what to ask next; verb NULL: what suits the run. */
+void sl_text_go_on(struct sl_text_page *page, const char *verb);
+
 /* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
 const char *sl_text_rank(char *out, const struct sl_process *process);
 

@@ -376,7 +376,8 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	struct job job = {.report = report, .options = options};
 	bool all = options->run && !strcmp(options->run, "all"), any;
 
-	*report = (struct sl_report){.path = paths[0], .options = *options, .symbols = sl_symbols_new()};
+	*report = (struct sl_report){
+		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];

@@ -247,7 +247,9 @@ struct sl_skew {
 };
 
 struct sl_report {
-	const char *path; /* the first path that the user named */
+	const char *path;   /* the first path that the user named */
+	char *const *paths; /* all of them */
+	unsigned path_count;
 	struct sl_images images;
 	unsigned run; /* index into folder.runs; of several runs, the first */
 	struct sl_process *processes;

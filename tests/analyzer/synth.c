@@ -100,7 +100,7 @@ struct sl_synth {
 	uint64_t defs_first, defs_next;
 	unsigned def_count, block_events, rows_rank;
 	unsigned texts, frames, pythons, natives; /* the last id of each, as the agent counts them */
-	struct known *known;		 /* frames that were defined: open addressing */
+	struct known *known;			  /* frames that were defined: open addressing */
 	unsigned known_mask;
 	struct thread threads[THREADS_MAX];
 	uint64_t now_ns, events;

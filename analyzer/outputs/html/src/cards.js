@@ -109,7 +109,7 @@ export class Cards {
 			owners: o.owners,
 			todo: o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
 				!o.owners.length ? o.advice || "Samples do not say who held the memory: record with stormlog-run to see it." :
-					`${o.advice ? `${visible(o.advice, 300)}. ` : ""}\`stormlog-analyze tree --at oom\` shows all that held it.`};
+					`${o.advice ? `${visible(o.advice, 300)}. ` : ""}The flame graph at that moment shows all that held it.`};
 	}
 
 	leak({first: l, all: same, ranks, bytes: all, blocks}) {

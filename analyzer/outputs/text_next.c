@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The last line: a command that shows more, to be pasted as it stands. */
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/outputs/text_page.h"
+#include "common/shell.h"
+
+#define UNUSED_PART 2 /* of a peak of which PyTorch used less than half, another allocator setting is worth a try */
+
+static uint64_t peak_of(const struct sl_report *report)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
+			const struct sl_device_state *device = report->processes[i].model->devices[d];
+
+			most = device && device->known_peak > most ? device->known_peak : most;
+		}
+	return most;
+}
+
+/* The kind of memory that leaks most, or where none is a device's, that of which most was held; NULL: it is a device's, or none. */
+static const char *kind_of(const struct sl_text_page *page)
+{
+	const struct sl_report *report = page->report;
+	const struct sl_kept *kept = page->leaks_shown ? page->leaking.place.item[0].kept : NULL;
+	const char *name = NULL;
+	uint64_t most = 0;
+
+	if (kept && kept->track->kind < SL_KIND_COUNT && !sl_model_is_known(kept->track->kind))
+		return sl_event_kinds[kept->track->kind].name;
+	if (peak_of(report))
+		return NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+				const struct sl_row *row = sl_model_row(report->processes[i].model, kind, d);
+
+				if (row->peak_bytes > most) {
+					most = row->peak_bytes;
+					name = sl_event_kinds[kind].name;
+				}
+			}
+	return name;
+}
+
+/* A summary has no moments but its peak and its end. */
+static bool has_events(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->images.image_count; i++)
+		if (!report->images.images[i].summary)
+			return true;
+	return false;
+}
+
+static void put(struct sl_text_page *page, const char *verb, bool first)
+{
+	const struct sl_report *report = page->report;
+	char word[4096];
+
+	sl_door_print(page->out, "%sstormlog-analyze %s", first ? "next: " : "   ", verb);
+	if (report->options.run)
+		sl_door_print(page->out, " --run %s", sl_shell_word(word, sizeof(word), report->options.run));
+	for (unsigned i = 0; i < report->path_count; i++)
+		sl_door_print(page->out, " %s", sl_shell_word(word, sizeof(word), report->paths[i]));
+}
+
+/* True: most of the peak was kept by PyTorch's allocator for nothing. */
+static bool is_mostly_unused(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
+			const struct sl_device_state *device = report->processes[i].model->devices[d];
+			uint64_t bytes;
+
+			if (device && device->torch.told && !device->peak_folded &&
+			    sl_model_rest_at_peak(report->processes[i].model, device, &bytes) &&
+			    bytes > device->known_peak / UNUSED_PART)
+				return true;
+		}
+	return false;
+}
+
+void sl_text_go_on(struct sl_text_page *page, const char *verb)
+{
+	struct sl_report *report = page->report;
+	const struct sl_process *process;
+	const char *kind;
+	char text[64];
+
+	if (!verb && has_events(report) && sl_report_first_oom(report, &process))
+		verb = "tree --at oom";
+	else if (!verb && has_events(report) && (kind = kind_of(page))) {
+		snprintf(text, sizeof(text), "tree --kind %s", kind);
+		verb = text;
+	} else if (!verb && peak_of(report)) {
+		verb = "tree --at peak";
+	}
+	put(page, verb ? verb : "timeline", true);
+	if (report->process_count > 1)
+		put(page, "ranks", false);
+	if (has_events(report) && is_mostly_unused(report))
+		put(page, "fit", false);
+	fputc('\n', page->out);
+}
