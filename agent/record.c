@@ -503,6 +503,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	sl_unwound_drop_before_instant(thread);
 	sl_agent_begin(thread);
 	python = block_stack(&flags);
+	flags |= asked && asked->captured ? SL_FLAG_captured : 0;
 	if (!label)
 		label = sl_labels_current();
 	do {

@@ -42,6 +42,7 @@ void sl_record_failed(unsigned api, const void *caller, int64_t result);
 /* What a framework's allocator was asked for, as events.def has it in `stream` and `object` of a block event. */
 struct sl_asked {
 	uint64_t stream, object;
+	bool captured; /* the stream is being captured */
 };
 
 /*

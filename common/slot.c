@@ -13,6 +13,7 @@ enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 	case SL_VERB_BLOCK_DONE:
 	case SL_VERB_BLOCK_DROP:
 	case SL_VERB_BLOCK_FRACTION:
+	case SL_VERB_BLOCK_POOL:
 		return SL_SHAPE_BLOCK;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:

@@ -244,6 +244,7 @@ static enum fate fate_of(const struct sl_event *event)
 	case SL_VERB_BLOCK_WAIT:
 	case SL_VERB_BLOCK_DONE:
 	case SL_VERB_BLOCK_FRACTION:
+	case SL_VERB_BLOCK_POOL:
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:
 	case SL_VERB_RANGE_START:

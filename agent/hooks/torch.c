@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
+#include "agent/instant.h"
 #include "agent/process/file.h"
 #include "agent/hooks/ids.h"
 #include "agent/hooks/torch.h"
@@ -135,11 +136,26 @@ static __thread struct {
 
 #define SMALLEST 512 /* bytes that a smaller request gets */
 
+static atomic_uint captures; /* of PyTorch's graphs, that go on */
+
+/* Asked of the driver, as PyTorch itself does in the same place. */
+static SL_NOINLINE bool is_captured(uint64_t stream)
+{
+	uint64_t graph;
+	int saved = sl_agent_work_begin();
+	bool captured = sl_device_capturing(SL_FAMILY_cuda_runtime, stream, &graph);
+
+	sl_agent_work_end(saved);
+	return captured;
+}
+
 static bool take_asked(struct sl_asked *what, uint64_t size)
 {
 	bool known = asked.streamed && (asked.sized ? asked.bytes <= size : size == SMALLEST);
 
 	*what = (struct sl_asked){.stream = asked.stream, .object = 1 + (asked.sized ? size - asked.bytes : 0)};
+	if (SL_UNLIKELY(atomic_load_explicit(&captures, memory_order_relaxed)))
+		what->captured = is_captured(asked.stream);
 	asked.sized = asked.streamed = false;
 	return known;
 }
@@ -172,13 +188,21 @@ ROUNDUP(roundup_cuda, "_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24
 ROUNDUP(roundup_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm")    /* 2.10 on */
 
 /*
- * Settings may change while the program runs; each change is recorded as a mark with its text.  A std::string begins with the
- * address of its text.
+ * Settings may change while the program runs; each change is recorded as a mark with its text, numbers and all.  A std::string
+ * begins with the address of its text.
  */
 static void tell_settings(const char *const *settings)
 {
-	if (sl_preload_running() && settings && *settings)
-		sl_labels_mark(SL_API_torch_settings, sl_labels_intern(NULL, *settings));
+	static const struct sl_instant_collective none;
+	uint32_t id;
+
+	if (!settings || !*settings || !sl_preload_running() || !sl_agent_attached())
+		return;
+	sl_agent_begin(&sl_thread);
+	id = sl_stacks_text(*settings, strlen(*settings));
+	sl_agent_end(&sl_thread);
+	if (id)
+		sl_instant_record(SL_API_torch_settings, id, 0, none);
 }
 
 #define SETTINGS(name, mangled, proto, args)                                                                                       \
@@ -217,6 +241,75 @@ POOL(pool_user, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocat
 POOL(pool_oom, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEbb")
 POOL(pool_aten, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbb")
 POOL(pool_unsplit, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbbb")
+
+/* --- graphs ------------------------------------------------------------------------------------------------
+ *
+ * What is asked for on a stream that a graph captures comes from a private pool: the graph's own, or one whose name, two numbers,
+ * was given to capture_begin.  A graph's own gets a name when the program asks for it.  They throw where they fail: then nothing
+ * is recorded.  A pair is passed and returned in two registers, as a struct is.
+ */
+struct pool_name {
+	uint64_t first, second;
+};
+
+static void tell_graph(unsigned api, const void *graph, struct pool_name pool)
+{
+	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
+		sl_record_block(api, (uintptr_t)graph, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second, 0, NULL, 0);
+}
+
+void graph_begin(void *, struct pool_name, int) EXPORTED_AS("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+void graph_begin(void *self, struct pool_name pool, int mode)
+{
+	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode"};
+	void (*forward)(void *, struct pool_name, int) = real_of(&real, __builtin_return_address(0));
+
+	if (forward)
+		forward(self, pool, mode);
+	tell_graph(SL_API_graph_begin, self, pool);
+	atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed);
+}
+
+void graph_end(void *) EXPORTED_AS("_ZN2at4cuda9CUDAGraph11capture_endEv");
+void graph_end(void *self)
+{
+	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph11capture_endEv"};
+	void (*forward)(void *) = real_of(&real, __builtin_return_address(0));
+
+	if (forward)
+		forward(self);
+	if (atomic_load_explicit(&captures, memory_order_relaxed))
+		atomic_fetch_sub_explicit(&captures, 1, memory_order_relaxed);
+	tell_graph(SL_API_graph_end, self, (struct pool_name){0, 0});
+}
+
+struct pool_name graph_pool(void *) EXPORTED_AS("_ZN2at4cuda9CUDAGraph4poolEv");
+struct pool_name graph_pool(void *self)
+{
+	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph4poolEv"};
+	struct pool_name (*forward)(void *) = real_of(&real, __builtin_return_address(0)), pool = {0, 0};
+
+	if (forward)
+		pool = forward(self);
+	tell_graph(SL_API_graph_pool, self, pool);
+	return pool;
+}
+
+/* reset() and the destructor, which resets. */
+#define GONE(name, mangled)                                                                                                        \
+	void name(void *) EXPORTED_AS(mangled);                                                                                    \
+	void name(void *self)                                                                                                      \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(void *) = real_of(&real, __builtin_return_address(0));                                             \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(self);                                                                                             \
+		tell_graph(SL_API_graph_gone, self, (struct pool_name){0, 0});                                                     \
+	}
+
+GONE(graph_reset, "_ZN2at4cuda9CUDAGraph5resetEv")
+GONE(graph_gone, "_ZN2at4cuda9CUDAGraphD1Ev")
 
 #define ALLOCATOR "libc10_" /* cuda, hip */
 

@@ -3,7 +3,8 @@
  * PyTorch's native caching allocator for one device, without a device.  It is fed with a program's requests and answers what
  * would have been reserved, retried and refused.  rules.c holds every rule.
  *
- * Sizes are bytes.  Streams are small numbers chosen by the caller.  Blocks belong to the engine.  One thread each.
+ * Sizes are bytes.  Streams and private pools are small numbers chosen by the caller; pool 0 is everybody's.  Blocks belong to the
+ * engine.  One thread each.
  */
 #ifndef ANALYZER_FIT_ENGINE_H
 #define ANALYZER_FIT_ENGINE_H
@@ -53,12 +54,24 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 void sl_fit_delete(struct sl_fit_engine *engine);
 
 /* NULL: out of memory, after everything that PyTorch tries. */
-struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *engine, uint64_t bytes, unsigned stream);
+struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *engine, uint64_t bytes, unsigned stream, unsigned pool);
 void sl_fit_free(struct sl_fit_engine *engine, struct sl_fit_block *block);
 /* Freed while other streams may use it: it becomes free at sl_fit_done(id), or when the allocator waits for all streams. */
 void sl_fit_free_later(struct sl_fit_engine *engine, struct sl_fit_block *block, uint32_t id);
 void sl_fit_done(struct sl_fit_engine *engine, uint32_t id);
 void sl_fit_empty_cache(struct sl_fit_engine *engine);
+
+/*
+ * Private pools: of a CUDA graph, of graphs that share one, of a torch.cuda.MemPool.  Each has a number from 1 on, never used again.
+ * It is held by the MemPool, and by who begins to allocate to it (a graph until it is gone); when all have released it, its memory
+ * may go.
+ */
+void sl_fit_pool_hold(struct sl_fit_engine *engine, unsigned pool);
+void sl_fit_pool_release(struct sl_fit_engine *engine, unsigned pool);
+void sl_fit_pool_begin(struct sl_fit_engine *engine, unsigned pool); /* requests may go there now; also holds it */
+void sl_fit_pool_end(struct sl_fit_engine *engine);		     /* of any pool */
+/* What is requested from the pool is requested by a thread that captures a graph. */
+void sl_fit_capture(struct sl_fit_engine *engine, unsigned pool, bool begins);
 
 /* Applies settings that change while the program runs. */
 void sl_fit_set(struct sl_fit_engine *engine, const struct sl_fit_settings *settings);

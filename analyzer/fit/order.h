@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct sl_fit_range;
+struct sl_fit_pool;
 
 /* A piece of a segment: allocated, waiting for its streams, free, or (expandable segments) without memory. */
 struct sl_fit_block {
@@ -20,6 +21,7 @@ struct sl_fit_block {
 	uint64_t age;		    /* decides between equal blocks before the address does; 0: not used */
 	int64_t gc_base;	    /* the pool's count of searches when the block became free */
 	struct sl_fit_range *range; /* the expandable segment; NULL: an ordinary one */
+	struct sl_fit_pool *pool;   /* the set it is in while it is free */
 	uint32_t priority;
 	uint16_t stream;
 	bool small, allocated, pending, unmapped;

@@ -42,8 +42,25 @@ struct change {
 	int64_t device; /* -1: all */
 };
 
+/* A CUDA graph of PyTorch's. */
+struct graph {
+	uint64_t handle;
+	int64_t device;
+	uint16_t pool;
+	bool open; /* it is being captured */
+};
+
+/* What PyTorch calls a private pool. */
+struct pool_name {
+	uint64_t first, second;
+	uint16_t pool;
+};
+
 struct builder {
 	struct sl_fit_process *process;
+	SL_VECTOR(struct graph) graphs;
+	SL_VECTOR(struct pool_name) names;
+	uint16_t pools;
 	struct sl_model *model;
 	struct lane *lanes[SL_DEVICES_MAX];
 	struct thread *threads;
@@ -211,6 +228,36 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 	lane->others = others;
 }
 
+static struct graph *graph_of(struct builder *b, uint64_t handle)
+{
+	for (size_t i = 0; i < b->graphs.count; i++)
+		if (b->graphs.item[i].handle == handle)
+			return &b->graphs.item[i];
+	return NULL;
+}
+
+static struct graph *open_graph(struct builder *b, int64_t device)
+{
+	for (size_t i = 0; i < b->graphs.count; i++)
+		if (b->graphs.item[i].open && b->graphs.item[i].device == device)
+			return &b->graphs.item[i];
+	return NULL;
+}
+
+/* The private pool of a request: the graph's that its stream is captured by. */
+static uint16_t pool_of(struct builder *b, const struct sl_item *item)
+{
+	const struct graph *graph = open_graph(b, item->event->device);
+
+	if (graph && !item->event->object)
+		b->doubt = "the stream of a request is not known, and a graph was being captured";
+	if (!(item->event->flags & SL_FLAG_captured))
+		return 0;
+	if (!graph)
+		b->doubt = "a graph was captured that is not PyTorch's";
+	return graph ? graph->pool : 0;
+}
+
 static void request(struct builder *b, struct lane *lane, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -218,6 +265,9 @@ static void request(struct builder *b, struct lane *lane, const struct sl_item *
 	struct sl_fit_op op = {.bytes = event->bytes, .python = (uint32_t)event->python, .verb = SL_FIT_ALLOC};
 
 	op.refused = (uint8_t)(thread->refused < 255 ? thread->refused : 255);
+	op.pool = pool_of(b, item);
+	if (b->pools && thread->waits.count)
+		b->doubt = "a block that other streams used was freed while a graph was captured";
 	if (event->object) {
 		op.bytes -= event->object - 1;
 		op.stream = stream_of(lane, event->stream);
@@ -335,6 +385,69 @@ static void fraction(struct builder *b, const struct sl_event *event)
 	change(b, (struct sl_fit_op){.verb = SL_FIT_FRACTION, .bytes = event->address}, event->device);
 }
 
+/* 0, 0: one that is the graph's own, and has no name yet */
+static uint16_t pool_named(struct builder *b, uint64_t first, uint64_t second)
+{
+	for (size_t i = 0; i < b->names.count; i++)
+		if (b->names.item[i].first == first && b->names.item[i].second == second)
+			return b->names.item[i].pool;
+	if (b->pools == UINT16_MAX)
+		b->doubt = "the program has too many private pools";
+	else
+		b->pools++;
+	if (first || second)
+		PUSH(b->names, ((struct pool_name){first, second, b->pools}));
+	return b->pools;
+}
+
+static void graph_begins(struct builder *b, const struct sl_event *event)
+{
+	struct lane *lane = lane_of(b, event->device);
+	struct graph *graph = graph_of(b, event->address);
+
+	if (!lane || lane->out.release < SL_FIT_RELEASE(2, 3) || open_graph(b, event->device)) {
+		b->doubt = !lane ? "a graph was captured on a device that is not known"
+			   : lane->out.release < SL_FIT_RELEASE(2, 3)
+				   ? "a graph was captured, and the private pools of PyTorch before 2.3 are not replayed"
+				   : "two graphs were captured at once";
+		return;
+	}
+	if (!graph) {
+		PUSH(b->graphs, ((struct graph){.handle = event->address}));
+		graph = &b->graphs.item[b->graphs.count - 1];
+	}
+	graph->device = event->device;
+	graph->pool = pool_named(b, event->bytes, event->extra);
+	graph->open = true;
+	put(lane, (struct sl_fit_op){.verb = SL_FIT_BEGIN, .pool = graph->pool}, SL_UNKNOWN);
+}
+
+/* What becomes of a graph of PyTorch's; resets of one that was never captured mean nothing. */
+static void graph(struct builder *b, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct graph *graph = graph_of(b, event->address);
+	const char *what = item->hook->name;
+
+	if (!strcmp(what, "at::cuda::CUDAGraph::capture_begin")) {
+		graph_begins(b, event);
+	} else if (!strcmp(what, "at::cuda::CUDAGraph::capture_end")) {
+		if (!graph || !graph->open) {
+			b->doubt = "a graph was captured whose beginning is not in the trace";
+			return;
+		}
+		graph->open = false;
+		put(b->lanes[graph->device], (struct sl_fit_op){.verb = SL_FIT_END, .pool = graph->pool}, SL_UNKNOWN);
+	} else if (!strcmp(what, "at::cuda::CUDAGraph::pool") && graph) {
+		PUSH(b->names, ((struct pool_name){event->bytes, event->extra, graph->pool}));
+	} else if (!strcmp(what, "at::cuda::CUDAGraph::reset") && graph) {
+		if (graph->open)
+			b->doubt = "the capture of a graph did not end";
+		put(b->lanes[graph->device], (struct sl_fit_op){.verb = SL_FIT_GONE, .pool = graph->pool}, SL_UNKNOWN);
+		*graph = b->graphs.item[--b->graphs.count];
+	}
+}
+
 static void take(struct builder *b, const struct sl_item *item)
 {
 	enum sl_verb verb = item->kind == SL_ITEM_EVENT && item->hook ? item->hook->verb : SL_VERB_CALL;
@@ -361,10 +474,12 @@ static void take(struct builder *b, const struct sl_item *item)
 		b->doubt = "the program made a memory pool of its own (MemPool), which is not replayed";
 	} else if (verb == SL_VERB_BLOCK_FRACTION) {
 		fraction(b, item->event);
+	} else if (verb == SL_VERB_BLOCK_POOL) {
+		graph(b, item);
 	} else {
-		/* a request during a capture has no stream: it is assigned by the graph that results from the capture */
-		if (item->event->flags & SL_FLAG_captured || verb == SL_VERB_GRAPH_INSTANTIATE)
-			b->doubt = "a graph was captured, and the private pools that PyTorch has for graphs are not replayed";
+		/* an older agent does not tell PyTorch's graphs; what is asked of the driver during a capture is the graph's */
+		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools))
+			b->doubt = "a graph was captured, and what PyTorch's allocator made of it is not in the trace";
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
 			call(b, item);
 		else
@@ -472,6 +587,8 @@ static void end(struct builder *b)
 	free(b->threads);
 	sl_table_free(&b->events);
 	free(b->changes.item);
+	free(b->graphs.item);
+	free(b->names.item);
 	sl_replay_free(b->model);
 }
 

@@ -20,6 +20,9 @@ enum sl_fit_verb {
 	SL_FIT_PLACE,	 /* the next segment of the driver lies at address `bytes` */
 	SL_FIT_SETTINGS, /* text `id` of the definitions */
 	SL_FIT_FRACTION, /* of the device: `bytes` are the bits of a double */
+	SL_FIT_BEGIN,	 /* a graph begins to be captured, with private pool `pool` */
+	SL_FIT_END,	 /* it is captured */
+	SL_FIT_GONE,	 /* it is gone */
 };
 
 struct sl_fit_op {
@@ -27,6 +30,7 @@ struct sl_fit_op {
 	uint32_t id;	 /* of the block while it lives; reused later */
 	uint32_t python; /* stack */
 	uint16_t stream; /* numbered in the order of their handles; the default stream is 0 */
+	uint16_t pool;	 /* ALLOC, TRY: the private one that it comes from; 0: everybody's */
 	uint8_t verb;
 	uint8_t refused; /* ALLOC, TRY: how often the driver refused */
 };

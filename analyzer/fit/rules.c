@@ -4,8 +4,8 @@
  * c10/cuda/CUDACachingAllocator.cpp, each under the name it has there and with the release that changed it.
  * Found by reading, and held against the real libc10_cuda.so of 2.2 to 2.15 (tests/fit).
  *
- * Longer than other files: so that all rules stand in one place.  Not here: private pools of graphs and
- * torch.cuda.MemPool, throw_on_cudamalloc_oom, release_lock_on_cudamalloc.
+ * Longer than other files: so that all rules stand in one place.  Not here: throw_on_cudamalloc_oom,
+ * release_lock_on_cudamalloc, graph_capture_record_stream_reuse, MemPools with use_on_oom or no_split.
  */
 #include "analyzer/fit/engine.h"
 
@@ -33,10 +33,17 @@ struct sl_fit_range {
 	struct sl_fit_range *next;
 };
 
-struct pool {
-	bool small;
+struct sl_fit_pool {
+	bool small, is_private;
 	struct sl_fit_order free, unmapped;
 	int64_t searches; /* get_free_blocks_call_count */
+};
+
+/* PrivatePool: of a graph, of graphs that share it, or a torch.cuda.MemPool. */
+struct private_pool {
+	struct sl_fit_pool pools[2]; /* as sl_fit_engine.pools */
+	unsigned uses;		     /* graphs, the MemPool itself, and who allocates to it; 0: its memory may go */
+	unsigned captures;	     /* of graphs that go on now */
 };
 
 struct pending {
@@ -53,11 +60,14 @@ struct sl_fit_engine {
 	struct sl_fit_machine machine;
 	struct sl_fit_settings settings;
 	struct sl_fit_stats stats;
-	struct pool pools[2]; /* large, small */
+	struct sl_fit_pool pools[2];		  /* large, small */
+	SL_VECTOR(struct private_pool *) private; /* by number, from 1 */
+	unsigned routed;			  /* pools that requests may go to now */
 	struct sl_fit_range *ranges;
 	struct pending *pending;
 	size_t pending_count, pending_room;
 	uint64_t others, up, down, placed; /* where the next segment lies */
+	uint64_t ranges_up;		   /* the next expandable one: above rising segments, below falling ones */
 	bool is_placed;
 	SL_VECTOR(uint64_t) given_back[64]; /* addresses, by the power of two of their sizes (SL_FIT_REUSED) */
 	unsigned refuse;
@@ -69,8 +79,8 @@ struct sl_fit_engine {
 
 /* An allocation on its way: AllocParams. */
 struct request {
-	struct pool *pool;
-	struct sl_fit_block key; /* stream and rounded size */
+	struct sl_fit_pool *pool;
+	struct sl_fit_block key; /* pool, stream and rounded size */
 	uint64_t segment;	 /* what a segment for it takes */
 	struct sl_fit_block *block;
 	bool asserted; /* PyTorch gave up with an assertion */
@@ -100,6 +110,7 @@ static struct sl_fit_block *new_block(struct sl_fit_engine *e, const struct sl_f
 				       .priority = e->random,
 				       .stream = like->stream,
 				       .small = like->small,
+				       .pool = like->pool,
 				       .range = like->range};
 	if (e->machine.release == SL_FIT_RELEASE(2, 12))
 		block->age = ++e->born;
@@ -110,11 +121,6 @@ static void drop_block(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
 	block->next = e->spare;
 	e->spare = block;
-}
-
-static struct pool *pool_of(struct sl_fit_engine *e, const struct sl_fit_block *block)
-{
-	return &e->pools[block->small];
 }
 
 static bool in_use(const struct sl_fit_block *block)
@@ -138,18 +144,16 @@ static void splice(struct sl_fit_block *block, struct sl_fit_block *prev, struct
 }
 
 /* insert_into_blocks: its age counts from here. */
-static void add_free(struct sl_fit_engine *e, struct sl_fit_block *block)
+static void add_free(struct sl_fit_block *block)
 {
-	struct pool *pool = pool_of(e, block);
-
-	block->gc_base = pool->searches;
-	sl_fit_order_add(&pool->free, block);
+	block->gc_base = block->pool->searches;
+	sl_fit_order_add(&block->pool->free, block);
 }
 
 /* try_merge_blocks: the bytes of `from` that went into `into`, 0 where they are not to be merged. */
 static uint64_t merge(struct sl_fit_engine *e, struct sl_fit_block *into, struct sl_fit_block *from)
 {
-	struct pool *pool = pool_of(e, into);
+	struct sl_fit_pool *pool = into->pool;
 	uint64_t bytes;
 
 	if (!from || in_use(from) || from->unmapped != into->unmapped)
@@ -259,6 +263,15 @@ static uint64_t next_address(struct sl_fit_engine *e, uint64_t bytes)
 	return address;
 }
 
+/* Reserved addresses lie elsewhere than those of segments; where only the age of segments counts, in the one order of all. */
+static uint64_t next_range(struct sl_fit_engine *e, uint64_t bytes)
+{
+	uint64_t *at = e->machine.release <= SL_FIT_RELEASE(2, 11) ? &e->ranges_up : &e->up, address = *at;
+
+	*at += bytes;
+	return address;
+}
+
 /* --- sizes ------------------------------------------------------------------------------------------------- */
 
 /* roundup_power2_next_division: up to the next of `divisions` steps between two powers of two. */
@@ -359,7 +372,7 @@ static bool take_free(struct sl_fit_engine *e, struct request *r)
 /* release_block: a whole segment goes back to the driver. */
 static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
-	sl_fit_order_remove(&pool_of(e, block)->free, block);
+	sl_fit_order_remove(&block->pool->free, block);
 	set_reserved(e, e->stats.reserved - block->bytes);
 	give_address(e, block->address, block->bytes);
 	e->stats.segments--;
@@ -370,7 +383,7 @@ static struct sl_fit_block *new_free_part(struct sl_fit_engine *e, struct sl_fit
 {
 	struct sl_fit_block *part = new_block(e, of, address, bytes);
 
-	add_free(e, part);
+	add_free(part);
 	return part;
 }
 
@@ -384,7 +397,7 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 
 	if (begin >= end)
 		return;
-	sl_fit_order_remove(&pool_of(e, block)->free, block);
+	sl_fit_order_remove(&block->pool->free, block);
 	if (left)
 		splice(new_free_part(e, block, block->address, left), block->prev, block);
 	if (right)
@@ -395,7 +408,7 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 	set_reserved(e, e->stats.reserved - block->bytes);
 	merge(e, block, block->prev);
 	merge(e, block, block->next);
-	sl_fit_order_add(&pool_of(e, block)->unmapped, block);
+	sl_fit_order_add(&block->pool->unmapped, block);
 }
 
 /* release_expandable_segment: nothing of it has memory any more. */
@@ -406,14 +419,13 @@ static void forget_range(struct sl_fit_engine *e, struct sl_fit_block *block)
 	while (*at != range)
 		at = &(*at)->next;
 	*at = range->next;
-	give_address(e, range->begin, range->bytes);
-	sl_fit_order_remove(&pool_of(e, block)->unmapped, block);
+	sl_fit_order_remove(&block->pool->unmapped, block);
 	drop_block(e, block);
 	free(range);
 }
 
 /* release_blocks: the segments that are free as a whole, then the free pages of expandable ones. */
-static void release_all(struct sl_fit_engine *e, struct pool *pool)
+static void release_all(struct sl_fit_engine *e, struct sl_fit_pool *pool)
 {
 	struct sl_fit_block *next, *block, **pages = NULL;
 	size_t count = 0, room = 0;
@@ -443,7 +455,7 @@ static void become_free(struct sl_fit_engine *e, struct sl_fit_block *block)
 
 	inactive -= (int64_t)merge(e, block, block->prev);
 	inactive -= (int64_t)merge(e, block, block->next);
-	add_free(e, block);
+	add_free(block);
 	if (is_split(block))
 		inactive += (int64_t)block->bytes;
 	if (!block->range)
@@ -457,6 +469,19 @@ static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
 	become_free(e, block);
 }
 
+/* Private pools that nothing uses any more. */
+static void release_unused_pools(struct sl_fit_engine *e)
+{
+	for (size_t i = 0; i < e->private.count; i++) {
+		struct private_pool *private = e->private.item[i];
+
+		if (!private || private->uses)
+			continue;
+		release_all(e, &private->pools[true]);
+		release_all(e, &private->pools[false]);
+	}
+}
+
 /* release_cached_blocks: waits for all streams, then everything that is unused goes. */
 static void release_cached(struct sl_fit_engine *e)
 {
@@ -465,33 +490,50 @@ static void release_cached(struct sl_fit_engine *e)
 	e->pending_count = 0;
 	release_all(e, &e->pools[false]);
 	release_all(e, &e->pools[true]);
+	release_unused_pools(e);
+}
+
+/*
+ * Then no cached segment goes.  captures_underway: up to 2.12 whoever asks, and also while a MemPool is in use; is_capture_context:
+ * from 2.13 on only who captures a graph.
+ */
+static bool is_capturing(const struct sl_fit_engine *e, unsigned pool)
+{
+	if (e->machine.release < SL_FIT_RELEASE(2, 13))
+		return e->routed;
+	return pool && e->private.item[pool]->captures;
 }
 
 /*
  * release_available_cached_blocks, with max_split_size alone: one block of that size that is large enough, else the
  * largest ones until there is enough.  Expandable blocks cannot be released so: they are passed over; up to 2.4 an
- * assertion failed instead.
+ * assertion failed instead.  Where the program lowered max_split_size there can be parts of segments among them, which the
+ * driver does not take back: PyTorch dies of it.
  */
+static bool cannot_release(const struct sl_fit_engine *e, const struct sl_fit_block *block)
+{
+	return block->range ? e->machine.release < SL_FIT_RELEASE(2, 5) : is_split(block);
+}
+
 static bool release_available(struct sl_fit_engine *e, struct request *r)
 {
 	struct sl_fit_order *free_blocks = &r->pool->free;
 	uint64_t max_split = e->settings.max_split, released = 0;
 	struct sl_fit_block key = r->key, *block, *before;
-	bool asserts = e->machine.release < SL_FIT_RELEASE(2, 5);
 
 	if (max_split == UINT64_MAX)
 		return false;
 	if (key.bytes < max_split)
 		key.bytes = max_split;
 	block = sl_fit_order_from(free_blocks, &key);
-	if (block && block->stream == key.stream && (!block->range || asserts)) {
-		if (!(r->asserted = block->range))
+	if (block && block->stream == key.stream && (!block->range || cannot_release(e, block))) {
+		if (!(r->asserted = cannot_release(e, block)))
 			release(e, block);
 		return !r->asserted;
 	}
 	block = block ? sl_fit_order_before(free_blocks, block) : sl_fit_order_before(free_blocks, &key);
 	while (block && released < key.bytes && block->bytes >= max_split && block->stream == key.stream) {
-		if ((r->asserted = asserts && block->range))
+		if ((r->asserted = cannot_release(e, block)))
 			return false;
 		before = sl_fit_order_before(free_blocks, block);
 		if (!block->range) {
@@ -506,7 +548,7 @@ static bool release_available(struct sl_fit_engine *e, struct request *r)
 /* garbage_collect_cached_blocks: unused segments of the large pool that are of average age or older. */
 static void collect_garbage(struct sl_fit_engine *e)
 {
-	struct pool *pool = &e->pools[false];
+	struct sl_fit_pool *pool = &e->pools[false];
 	uint64_t threshold = (uint64_t)(e->settings.gc_threshold * (double)allowed(e)), reclaimed = 0, target;
 	uint64_t total_age = 0;
 	int count = 0;
@@ -559,7 +601,7 @@ static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r
 
 	range->page = page;
 	range->bytes = (total + page - 1) / page * page;
-	range->begin = next_address(e, range->bytes);
+	range->begin = next_range(e, range->bytes);
 	range->next = e->ranges;
 	e->ranges = range;
 	block = new_block(e, &r->key, range->begin, range->bytes);
@@ -591,7 +633,7 @@ static struct sl_fit_block *find_room(struct sl_fit_engine *e, struct request *r
 /* map_block: whole pages from the block's beginning, all of them or none. */
 static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t bytes)
 {
-	struct pool *pool = pool_of(e, block);
+	struct sl_fit_pool *pool = block->pool;
 	uint64_t page = block->range->page, mapped = (bytes + page - 1) / page * page;
 
 	if (!driver_has(e, mapped))
@@ -608,7 +650,7 @@ static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t by
 	}
 	merge(e, block, block->prev);
 	merge(e, block, block->next);
-	add_free(e, block);
+	add_free(block);
 	e->stats.driver_calls++;
 	set_reserved(e, e->stats.reserved + mapped);
 	return true;
@@ -633,13 +675,19 @@ static bool expand(struct sl_fit_engine *e, struct request *r)
 	return true;
 }
 
+/* Up to 2.4 private pools have ordinary segments whatever the setting says (#128068). */
+static bool is_expandable(const struct sl_fit_engine *e, const struct sl_fit_pool *pool)
+{
+	return e->settings.expandable && (!pool->is_private || e->machine.release >= SL_FIT_RELEASE(2, 5));
+}
+
 /* alloc_block */
 static bool get_segment(struct sl_fit_engine *e, struct request *r, bool retry)
 {
 	e->stats.retries += retry;
 	if (!fraction_has(e, r->segment))
 		return false;
-	if (e->settings.expandable)
+	if (is_expandable(e, r->pool))
 		return expand(e, r);
 	if (!driver_has(e, r->segment))
 		return false;
@@ -676,7 +724,7 @@ static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r,
 		splice(block, rest->prev, rest);
 		rest->address += block->bytes;
 		rest->bytes -= block->bytes;
-		add_free(e, rest);
+		add_free(rest);
 		if (!block->range)
 			set_inactive(e, was_split ? -(int64_t)block->bytes : (int64_t)rest->bytes);
 	} else if (was_split && !block->range) {
@@ -697,22 +745,43 @@ static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r,
 	return block;
 }
 
+static void begin_pool(struct sl_fit_pool pools[2], bool is_private)
+{
+	pools[true].small = true;
+	for (unsigned small = 0; small < 2; small++) {
+		pools[small].unmapped.by_address = true;
+		pools[small].is_private = is_private;
+	}
+}
+
+/* create_or_incref_pool makes it where it is new. */
+static struct private_pool *private_of(struct sl_fit_engine *e, unsigned pool)
+{
+	while (e->private.count <= pool)
+		*SL_PUSH(&e->private) = NULL;
+	if (!e->private.item[pool]) {
+		e->private.item[pool] = sl_memory_must(calloc(1, sizeof(*e->private.item[pool])));
+		begin_pool(e->private.item[pool]->pools, true);
+	}
+	return e->private.item[pool];
+}
+
 /* malloc */
-struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsigned stream)
+struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsigned stream, unsigned pool)
 {
 	struct request r = {.key = {.stream = (uint16_t)stream}};
 	bool found;
 
 	r.key.bytes = sl_fit_rounded(bytes, &e->settings, e->machine.release);
 	r.key.small = r.key.bytes <= SMALL;
-	r.pool = &e->pools[r.key.small];
+	r.pool = r.key.pool = pool ? &private_of(e, pool)->pools[r.key.small] : &e->pools[r.key.small];
 	r.segment = sl_fit_segment(r.key.bytes, &e->settings);
 	found = take_free(e, &r);
 	if (!found && e->settings.fraction && e->settings.gc_threshold > 0)
 		collect_garbage(e);
 	found = found || get_segment(e, &r, false);
 	found = found || (release_available(e, &r) && get_segment(e, &r, false));
-	if (!found && !r.asserted) {
+	if (!found && !r.asserted && !is_capturing(e, pool)) {
 		release_cached(e);
 		found = get_segment(e, &r, true);
 	}
@@ -756,9 +825,48 @@ void sl_fit_done(struct sl_fit_engine *e, uint32_t id)
 	}
 }
 
+/* emptyCache: an assertion fails during a capture; from 2.8 on unused private pools alone are emptied then. */
 void sl_fit_empty_cache(struct sl_fit_engine *e)
 {
-	release_cached(e);
+	if (!is_capturing(e, 0))
+		release_cached(e);
+	else if (e->machine.release >= SL_FIT_RELEASE(2, 8))
+		release_unused_pools(e);
+}
+
+/* --- private pools ----------------------------------------------------------------------------------------- */
+
+void sl_fit_pool_hold(struct sl_fit_engine *e, unsigned pool)
+{
+	private_of(e, pool)->uses++;
+}
+
+/* releasePool */
+void sl_fit_pool_release(struct sl_fit_engine *e, unsigned pool)
+{
+	struct private_pool *private = private_of(e, pool);
+
+	private->uses -= private->uses != 0;
+}
+
+/* beginAllocateToPool, endAllocateToPool */
+void sl_fit_pool_begin(struct sl_fit_engine *e, unsigned pool)
+{
+	sl_fit_pool_hold(e, pool);
+	e->routed++;
+}
+
+void sl_fit_pool_end(struct sl_fit_engine *e)
+{
+	e->routed -= e->routed != 0;
+}
+
+/* markCaptureBegin, markCaptureEnd */
+void sl_fit_capture(struct sl_fit_engine *e, unsigned pool, bool begins)
+{
+	struct private_pool *private = private_of(e, pool);
+
+	private->captures += begins ? 1 : private->captures ? -1u : 0;
 }
 
 /* --- the engine -------------------------------------------------------------------------------------------- */
@@ -769,10 +877,10 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 
 	e->machine = *machine;
 	e->settings = *settings;
-	e->pools[true].small = true;
-	e->pools[false].unmapped.by_address = e->pools[true].unmapped.by_address = true;
+	begin_pool(e->pools, false);
 	e->up = 1ull << 40;
 	e->down = 1ull << 62;
+	e->ranges_up = 1ull << 56;
 	e->stats.refused = UINT64_MAX;
 	return e;
 }
@@ -793,6 +901,9 @@ void sl_fit_delete(struct sl_fit_engine *e)
 	}
 	for (unsigned i = 0; i < SL_COUNT(e->given_back); i++)
 		free(e->given_back[i].item);
+	for (size_t i = 0; i < e->private.count; i++)
+		free(e->private.item[i]);
+	free(e->private.item);
 	free(e->pending);
 	free(e);
 }
@@ -839,12 +950,18 @@ uint64_t sl_fit_largest_free(const struct sl_fit_engine *e, unsigned stream)
 	return block && block->stream == key.stream ? block->bytes : 0;
 }
 
+static void each_free(const struct sl_fit_order *free, void (*visit)(void *context, const struct sl_fit_block *block), void *context)
+{
+	for (const struct sl_fit_block *block = sl_fit_order_first(free); block; block = sl_fit_order_after(free, block))
+		visit(context, block);
+}
+
 void sl_fit_each_free(const struct sl_fit_engine *e, void (*visit)(void *context, const struct sl_fit_block *block), void *context)
 {
-	for (unsigned p = 0; p < SL_COUNT(e->pools); p++) {
-		const struct sl_fit_order *free = &e->pools[p].free;
-
-		for (const struct sl_fit_block *block = sl_fit_order_first(free); block; block = sl_fit_order_after(free, block))
-			visit(context, block);
+	for (unsigned small = 0; small < 2; small++) {
+		each_free(&e->pools[small].free, visit, context);
+		for (size_t i = 0; i < e->private.count; i++)
+			if (e->private.item[i])
+				each_free(&e->private.item[i]->pools[small].free, visit, context);
 	}
 }

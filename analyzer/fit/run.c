@@ -45,13 +45,24 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		text = sl_defs_text(&r->trace->defs, op->id);
 		if (!text)
 			break;
-		sl_fit_settings_reset(settings);
+		sl_fit_settings_reset(settings, r->release);
 		sl_fit_settings_parse(settings, text, r->release, &at);
 		sl_fit_set(engine, settings);
 		break;
 	case SL_FIT_FRACTION:
 		memcpy(&settings->fraction, &op->bytes, sizeof(settings->fraction));
 		sl_fit_set(engine, settings);
+		break;
+	case SL_FIT_BEGIN:
+	case SL_FIT_END:
+		if (op->verb == SL_FIT_BEGIN)
+			sl_fit_pool_begin(engine, op->pool);
+		else
+			sl_fit_pool_end(engine);
+		sl_fit_capture(engine, op->pool, op->verb == SL_FIT_BEGIN);
+		break;
+	case SL_FIT_GONE:
+		sl_fit_pool_release(engine, op->pool);
 		break;
 	default:
 		break;
@@ -89,7 +100,7 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 			struct sl_fit_block *block;
 
 			sl_fit_refuse(engine, op->refused);
-			block = sl_fit_alloc(engine, op->bytes, op->stream);
+			block = sl_fit_alloc(engine, op->bytes, op->stream, op->pool);
 			/* The replay grants what was refused, or refuses what was granted. */
 			if (!block != (op->verb == SL_FIT_TRY)) {
 				if (check->exact)
@@ -125,7 +136,7 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
 {
 	unsigned stream = how->streams_reversed && op->stream ? r->streams + 1 - op->stream : op->stream;
-	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, stream);
+	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, stream, op->pool);
 
 	o->request++;
 	o->bytes = op->bytes;

@@ -159,9 +159,11 @@ static const char *read_value(struct sl_fit_settings *settings, const struct rea
 	return "PyTorch has no such setting";
 }
 
-void sl_fit_settings_reset(struct sl_fit_settings *settings)
+void sl_fit_settings_reset(struct sl_fit_settings *settings, unsigned release)
 {
 	settings->max_split = sl_fit_defaults.max_split;
+	if (release >= SL_FIT_RELEASE(2, 11))
+		settings->non_split_rounding = sl_fit_defaults.non_split_rounding;
 	settings->gc_threshold = sl_fit_defaults.gc_threshold;
 	memcpy(settings->divisions, sl_fit_defaults.divisions, sizeof(settings->divisions));
 }

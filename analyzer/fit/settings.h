@@ -31,7 +31,7 @@ extern const struct sl_fit_settings sl_fit_defaults;
 #define SL_FIT_RELEASE(major, minor) ((major)*100 + (minor))
 
 /* What a change at run time takes back, if it does not name it; the rest stays as it was. */
-void sl_fit_settings_reset(struct sl_fit_settings *settings);
+void sl_fit_settings_reset(struct sl_fit_settings *settings, unsigned release);
 
 /*
  * Applies the settings in `text` as this release of PyTorch reads them.  NULL: fine; else a static text that says what is

@@ -18,7 +18,15 @@ uint64_t roundup(uint64_t) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllo
 uint64_t roundup_new(uint64_t) __asm__("_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm");
 void settings(const char *const *) __asm__("_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs");
 void make_pool(void *, void *, uint8_t) __asm__("_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb");
-extern unsigned pools;
+extern unsigned pools, graphs;
+
+struct pool_name {
+	uint64_t first, second;
+};
+void capture_begin(void *, struct pool_name, int) __asm__("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+void capture_end(void *) __asm__("_ZN2at4cuda9CUDAGraph11capture_endEv");
+struct pool_name pool_of(void *) __asm__("_ZN2at4cuda9CUDAGraph4poolEv");
+void graph_gone(void *) __asm__("_ZN2at4cuda9CUDAGraphD1Ev");
 
 int cudaEventCreate(void **event);
 int cudaEventRecord(void *event, void *stream);
@@ -26,10 +34,30 @@ int cudaEventQuery(void *event);
 
 static const struct device device = {1, 0};
 
+/* A graph with a pool of its own; what is asked for on the captured stream and beside it meanwhile. */
+static void capture(char *base)
+{
+	struct cuda_stream stream, none = {NULL};
+	void *graph = base, *made;
+
+	OK(cudaStreamCreate(&stream.handle));
+	capture_begin(graph, (struct pool_name){0, 5}, 2);
+	OK(cudaStreamBeginCapture(stream.handle, 0));
+	stream_of(&stream);
+	report(base + 16384, 512, 16384, 20 * MB, device);
+	stream_of(&none);
+	report(base + 20480, 512, 16896, 20 * MB, device);
+	OK(cudaStreamEndCapture(stream.handle, &made));
+	capture_end(graph);
+	CHECK(pool_of(graph).first == 77 && pool_of(graph).second == 0);
+	graph_gone(graph);
+	CHECK(graphs == 9);
+}
+
 int main(void)
 {
 	struct cuda_stream first = {(void *)0x5000}, none = {NULL};
-	const char *text = "expandable_segments:True";
+	const char *text = "expandable_segments:True,max_split_size_mb:64";
 	char *base;
 	void *event;
 
@@ -51,5 +79,6 @@ int main(void)
 	settings(&text);
 	make_pool(NULL, NULL, 1);
 	CHECK(pools == 1);
+	capture(base);
 	return 0;
 }

@@ -34,7 +34,7 @@ static unsigned long run(unsigned long wanted, const struct sl_fit_settings *set
 
 		for (unsigned i = 0; i < count; i++) {
 			if (ops[i].kind == OP_ALLOC) {
-				if (!(live[ops[i].id] = sl_fit_alloc(engine, ops[i].bytes, ops[i].stream)))
+				if (!(live[ops[i].id] = sl_fit_alloc(engine, ops[i].bytes, ops[i].stream, 0)))
 					break;
 			} else if (ops[i].kind == OP_EMPTY) {
 				sl_fit_empty_cache(engine);

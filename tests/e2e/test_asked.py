@@ -21,17 +21,21 @@ def unpacked(path):
         return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
 
 
+CAPTURED = 1 << 3  # FLAG in common/events.def
+
+
 class Asked(unittest.TestCase):
     def test_size_stream_and_events_of_blocks_are_in_the_trace(self):
         with e2e.Recording(os.path.join(e2e.APPS, "asked")) as recording:
             trace, = stormlog_trace.open_folder(recording.traces)
             events, verbs, texts = trace.events(), trace.verbs(), trace.texts()
+            names = trace.names()
             zero = [0] * len(events["api"])
             rows = list(zip(*(events.get(name, zero) if name not in events else events[name].tolist()
-                              for name in ("api", "address", "bytes", "stream", "object", "label"))))
+                              for name in ("api", "address", "bytes", "stream", "object", "label", "flags", "extra"))))
         base = next(row[1] for row in rows if verbs[row[0]] == "ALLOC")
-        blocks = [(verbs[api], address - base, size, stream, asked) for api, address, size, stream, asked, _ in rows
-                  if verbs[api] in ("BLOCK_ALLOC", "BLOCK_FREE")]
+        blocks = [(verbs[api], address - base, size, stream, asked) for api, address, size, stream, asked, *_ in rows
+                  if verbs[api] in ("BLOCK_ALLOC", "BLOCK_FREE") and address - base < 16384]
         self.assertEqual(blocks, [
             ("BLOCK_ALLOC", 0, 1024, 0x5000, 1 + 24),
             ("BLOCK_ALLOC", 1024, 2048, 0, 1),
@@ -43,7 +47,11 @@ class Asked(unittest.TestCase):
         wait, done = order.index("BLOCK_WAIT"), order.index("BLOCK_DONE")
         self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
         self.assertEqual(rows[wait][1], rows[done][1])
-        self.assertEqual([texts[row[5]] for row in rows if verbs[row[0]] == "MARK"], ["expandable_segments:True", "MemPool"])
+        self.assertEqual([texts[row[5]] for row in rows if verbs[row[0]] == "MARK"], ["expandable_segments:True,max_split_size_mb:64", "MemPool"])
+        graphs = [(names[row[0]].split("::")[-1], row[1] - base, row[2], row[7]) for row in rows if verbs[row[0]] == "BLOCK_POOL"]
+        self.assertEqual(graphs, [("capture_begin", 0, 0, 5), ("capture_end", 0, 0, 0), ("pool", 0, 77, 0), ("pool", 0, 77, 0), ("reset", 0, 0, 0)])
+        captured = {row[1] - base: row[6] & CAPTURED for row in rows if verbs[row[0]] == "BLOCK_ALLOC"}
+        self.assertEqual([address for address, flag in captured.items() if flag], [16384])
 
     def test_a_memory_fraction_that_python_sets_is_in_the_trace(self):
         program = ("import ctypes\ncuda, c10 = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL(%r)\n"

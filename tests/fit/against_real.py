@@ -5,7 +5,8 @@
     against_real.py REPLAY                       against the answers in golden/, which need no PyTorch
     against_real.py REPLAY --wheels FOLDER [-n N] [--first SEED] [--write] [RELEASE...]
 
-FOLDER holds what scripts/torch-allocators fetched.  --write renews golden/.  Prints one line a release; exits 1 where
+FOLDER holds what scripts/torch-allocators fetched.  N programs each of four kinds (ops.h): plain, with private pools, with those
+and changing settings, with graphs.  --write renews golden/.  Prints one line a release; exits 1 where
 an answer differs, 77 (skipped) where there is no folder.  Also with addresses that fall instead of rise, of releases
 that must not care.
 """
@@ -19,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+KINDS = [kind << 20 for kind in range(4)]  # first seeds
 BY_AGE = (2, 12)  # from here on results do not depend on where cudaMalloc puts segments
 
 
@@ -105,7 +107,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("replay")
     parser.add_argument("--wheels", type=Path)
-    parser.add_argument("-n", type=int, default=100)
+    parser.add_argument("-n", type=int, default=25)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("releases", nargs="*")
@@ -121,7 +123,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         build(folder)
         for release in args.releases or sorted(found, key=number):
-            lines = list(configurations(release, args.first, args.n))
+            kinds = KINDS if number(release) >= (2, 3) else KINDS[:1]  # before, pools belonged to streams
+            lines = [line for kind in kinds for line in configurations(release, kind + args.first, args.n)]
             oracle = [f"{folder}/oracle", str(found[release]), release]
             real = ask(oracle, lines, LD_LIBRARY_PATH=folder)
             wrong += compare(release, lines, real, ask([args.replay, release], lines))

@@ -5,6 +5,7 @@
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * FRACTION in the environment: the program set that memory fraction first.
  * SWAPPED in the environment: handles of streams are in the opposite order.
+ * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one.
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
@@ -43,7 +44,7 @@ static uint64_t handle_of(unsigned stream)
 static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op)
 {
 	uint64_t before = sl_fit_stats(e)->reserved;
-	struct sl_fit_block *block = sl_fit_alloc(e, op->bytes, op->stream);
+	struct sl_fit_block *block = sl_fit_alloc(e, op->bytes, op->stream, op->pool);
 	uint64_t grown = sl_fit_stats(e)->reserved - before;
 
 	said += grown != 0;
@@ -51,7 +52,7 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
 	segments += grown;
 	record(s, e, "block_alloc", block,
-	       (struct sl_event){.stream = handle_of(op->stream), .object = 1 + sl_fit_block_bytes(block) - op->bytes});
+	       (struct sl_event){.flags = op->captures ? SL_FLAG_captured : 0, .stream = handle_of(op->stream), .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
 }
 
@@ -72,15 +73,42 @@ static void sample(struct sl_synth *s)
 		synth_sample(s, 1, 0, 0, 1ull << 40);
 }
 
-static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count)
+/* A pool's first graph has it as its own, and is asked for its name by those who share it. */
+static void on_graph(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op, unsigned i)
+{
+	static uint64_t graphs[9][3000], newest;
+	static unsigned count[9], made[9];
+	uint64_t graph = 0x9000000 + i;
+
+	if (op->kind == OP_BEGIN) {
+		synth_call(s, 1, "at::cuda::CUDAGraph::capture_begin", .address = graph, .bytes = made[op->pool]++ ? 100 + op->pool : 0, .device = 0);
+		graphs[op->pool][count[op->pool]++] = newest = graph;
+		sl_fit_pool_begin(e, op->pool);
+		sl_fit_capture(e, op->pool, true);
+	} else if (op->kind == OP_END) {
+		synth_call(s, 1, "at::cuda::CUDAGraph::capture_end", .address = newest, .device = 0);
+		synth_call(s, 1, "at::cuda::CUDAGraph::pool", .address = newest, .bytes = 100 + op->pool, .device = 0);
+		said++;
+		sl_fit_pool_end(e);
+		sl_fit_capture(e, op->pool, false);
+	} else {
+		synth_call(s, 1, "at::cuda::CUDAGraph::reset", .address = graphs[op->pool][--count[op->pool]], .device = 0);
+		sl_fit_pool_release(e, op->pool);
+	}
+	said++;
+}
+
+static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count, bool by_stream)
 {
 	struct sl_fit_block **live = calloc(count, sizeof(*live)), copy;
 	unsigned first_later = 0;
+	int routed = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		if (i == 10 && getenv("LATE_SAMPLE")) /* between two events, which are a microsecond apart */
 			synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
-		for (; ops[i].kind == OP_ALLOC && first_later < i; first_later++) {
+		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
+		for (; ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, by_stream) && first_later < i; first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
 				break;
 			if (ops[first_later].kind != OP_FREE_LATER)
@@ -91,6 +119,10 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 		if (ops[i].kind == OP_ALLOC) {
 			printf("%u\n", i);
 			live[ops[i].id] = allocate(s, e, &ops[i]);
+			continue;
+		}
+		if (ops[i].kind >= OP_HOLD) {
+			on_graph(s, e, &ops[i], i);
 			continue;
 		}
 		copy = *live[ops[i].id];
@@ -200,7 +232,7 @@ int main(int argc, char **argv)
 		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
 	sample(s);
 	set_fraction(s);
-	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count);
+	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count, machine.release >= SL_FIT_RELEASE(2, 13));
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;
 }

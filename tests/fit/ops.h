@@ -6,6 +6,7 @@
 #ifndef TESTS_FIT_OPS_H
 #define TESTS_FIT_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -14,12 +15,19 @@ enum op_kind {
 	OP_FREE,
 	OP_FREE_LATER, /* used on another stream, whose work ends at op `due` */
 	OP_EMPTY,      /* torch.cuda.empty_cache() */
+	/* private pools */
+	OP_HOLD,    /* a torch.cuda.MemPool is made */
+	OP_BEGIN,   /* requests may go to the pool; with `captures` a graph is captured, which holds it until OP_RELEASE */
+	OP_END,	    /* of that */
+	OP_RELEASE, /* one user of the pool is gone */
+	OP_SETTINGS, /* torch.cuda.memory._set_allocator_settings(ops_settings[id]) */
 };
 
 struct op {
 	enum op_kind kind;
-	unsigned id, stream, due;
+	unsigned id, stream, due, pool;
 	uint64_t bytes;
+	bool captures;
 };
 
 static inline uint64_t ops_random(uint64_t *state)
@@ -53,6 +61,76 @@ static inline uint64_t ops_size(uint64_t *state)
 	return ops_between(state, 64 << 20, 380 << 20);
 }
 
+/* The allocator looks at no events then.  routed: pools in use; by_stream: from 2.13 on. */
+static inline bool ops_captures(const struct op *op, int routed, bool by_stream)
+{
+	return by_stream ? op->captures : routed;
+}
+
+#define OPS_POOLS    (1u << 20) /* programs of seeds from here on have private pools */
+#define OPS_SETTINGS (2u << 20) /* and from here on they also change settings */
+#define OPS_GRAPHS   (3u << 20) /* from here on the pools are of graphs alone, one captured at a time, and settings stay */
+
+static const char *const ops_settings[] = {"expandable_segments:True",
+					   "expandable_segments:False",
+					   "max_split_size_mb:64",
+					   "max_split_size_mb:256,roundup_power2_divisions:[256:1,512:2,>:4]",
+					   "roundup_power2_divisions:8",
+					   "garbage_collection_threshold:0.6",
+					   "garbage_collection_threshold:0.9,max_split_size_mb:32"};
+
+/* Up to eight pools, of which two are in use at once. */
+struct ops_pools {
+	unsigned made, uses[9], open[2], open_count;
+	bool captures[2], of_graphs;
+};
+
+static inline unsigned ops_pool_of(struct ops_pools *pools, uint64_t *state, bool with_uses)
+{
+	unsigned first = (unsigned)(ops_random(state) % 8);
+
+	for (unsigned i = 0; i < 8 && with_uses; i++) {
+		unsigned pool = 1 + (first + i) % 8;
+		bool is_open = (pools->open_count > 0 && pools->open[0] == pool) || (pools->open_count > 1 && pools->open[1] == pool);
+
+		if (pool <= pools->made && pools->uses[pool] && !is_open)
+			return pool;
+	}
+	return !with_uses && pools->made < 8 ? ++pools->made : 0;
+}
+
+/* One of the ops on pools, where one is possible. */
+static inline bool ops_on_pool(struct op *op, struct ops_pools *pools, uint64_t *state)
+{
+	unsigned kind = (unsigned)(ops_random(state) % 100);
+
+	if (pools->open_count && kind < 40) {
+		unsigned at = (unsigned)(ops_random(state) % pools->open_count);
+
+		*op = (struct op){OP_END, 0, 0, 0, pools->open[at], 0, pools->captures[at]};
+		pools->open_count--;
+		pools->open[at] = pools->open[pools->open_count];
+		pools->captures[at] = pools->captures[pools->open_count];
+		return true;
+	}
+	if (kind < 65) {
+		op->kind = OP_RELEASE;
+		op->pool = ops_pool_of(pools, state, true);
+		pools->uses[op->pool] -= op->pool != 0;
+		return op->pool;
+	}
+	op->pool = ops_pool_of(pools, state, kind % 2);
+	op->kind = kind > 70 || pools->of_graphs ? OP_BEGIN : OP_HOLD;
+	if (!op->pool || (op->kind == OP_BEGIN && pools->open_count == (pools->of_graphs ? 1 : 2)))
+		return false;
+	pools->uses[op->pool]++;
+	if (op->kind == OP_BEGIN) {
+		op->captures = pools->captures[pools->open_count] = kind > 80 || pools->of_graphs;
+		pools->open[pools->open_count++] = op->pool;
+	}
+	return true;
+}
+
 /* Sizes repeat, as programs' do; what lives rises and falls around a target. */
 static inline struct op *ops_make(uint64_t seed, unsigned *count)
 {
@@ -63,6 +141,9 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 	unsigned delay = 1u << ops_random(&state) % 8, target = 10u << ops_random(&state) % 4, live = 0;
 	struct op *ops = (struct op *)calloc(n, sizeof(*ops));
 	unsigned *ids = (unsigned *)calloc(n, sizeof(*ids));
+	struct ops_pools pools = {};
+
+	pools.of_graphs = seed >= OPS_GRAPHS;
 
 	for (unsigned i = 0; i < 24; i++)
 		palette[i] = ops_size(&state);
@@ -70,6 +151,14 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 		struct op *op = &ops[i];
 		unsigned at, chance = live < target ? 65 : 45;
 
+		if (seed >= OPS_POOLS && ops_random(&state) % 100 < 3 && ops_on_pool(op, &pools, &state))
+			continue;
+		*op = (struct op){};
+		if (seed >= OPS_SETTINGS && seed < OPS_GRAPHS && ops_random(&state) % 200 == 0) {
+			op->kind = OP_SETTINGS;
+			op->id = (unsigned)(ops_random(&state) % (sizeof(ops_settings) / sizeof(*ops_settings)));
+			continue;
+		}
 		if (ops_random(&state) % 1000 < empty) {
 			op->kind = OP_EMPTY;
 		} else if (!live || ops_random(&state) % 100 < chance) {
@@ -77,12 +166,18 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 			op->id = i;
 			op->bytes = ops_random(&state) % 3 ? palette[ops_random(&state) % 24] : ops_size(&state);
 			op->stream = ops_random(&state) % 2 ? 0 : (unsigned)(ops_random(&state) % streams);
+			if (pools.open_count && ops_random(&state) % 4) {
+				unsigned open = (unsigned)(ops_random(&state) % pools.open_count);
+
+				op->pool = pools.open[open];
+				op->captures = pools.captures[open];
+			}
 			ids[live++] = i;
 		} else {
 			at = (unsigned)(ops_random(&state) % live);
 			op->id = ids[at];
 			ids[at] = ids[--live];
-			op->kind = ops_random(&state) % 100 < later ? OP_FREE_LATER : OP_FREE;
+			op->kind = ops_random(&state) % 100 < later && !pools.open_count ? OP_FREE_LATER : OP_FREE;
 			op->due = i + delay;
 		}
 	}

@@ -8,6 +8,29 @@
 #include "common/base.h"
 #include "tests/fit/ops.h"
 
+static void change(struct sl_fit_engine *engine, struct sl_fit_settings *settings, const char *text, unsigned release)
+{
+	const char *at;
+
+	sl_fit_settings_reset(settings, release);
+	sl_fit_settings_parse(settings, text, release, &at);
+	sl_fit_set(engine, settings);
+}
+
+static void on_pool(struct sl_fit_engine *engine, const struct op *op)
+{
+	if (op->kind == OP_HOLD)
+		sl_fit_pool_hold(engine, op->pool);
+	else if (op->kind == OP_RELEASE)
+		sl_fit_pool_release(engine, op->pool);
+	else if (op->kind == OP_BEGIN)
+		sl_fit_pool_begin(engine, op->pool);
+	else if (op->kind == OP_END)
+		sl_fit_pool_end(engine);
+	if (op->captures)
+		sl_fit_capture(engine, op->pool, op->kind == OP_BEGIN);
+}
+
 static void one(uint64_t seed, uint64_t capacity, double fraction, const char *settings_text, unsigned release)
 {
 	struct sl_fit_settings settings = sl_fit_defaults;
@@ -17,6 +40,7 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 	struct answer answer = {.oom = -1};
 	const char *at, *wrong = sl_fit_settings_parse(&settings, settings_text, release, &at);
 	unsigned count, first_later = 0;
+	int routed = 0;
 	struct op *ops = ops_make(seed, &count);
 	struct sl_fit_block **live = calloc(count, sizeof(*live));
 
@@ -29,13 +53,14 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 	stats = sl_fit_stats(engine);
 	for (unsigned i = 0; i < count && answer.oom < 0; i++) {
 		/* the real one looks at events when it is asked for memory; they end in the order in which they were recorded */
-		for (; ops[i].kind == OP_ALLOC && first_later < i; first_later++) {
+		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
+		for (; ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, release >= SL_FIT_RELEASE(2, 13)) && first_later < i; first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
 				break;
 			if (ops[first_later].kind == OP_FREE_LATER)
 				sl_fit_done(engine, ops[first_later].id);
 		}
-		if (ops[i].kind == OP_ALLOC && !(live[ops[i].id] = sl_fit_alloc(engine, ops[i].bytes, ops[i].stream)))
+		if (ops[i].kind == OP_ALLOC && !(live[ops[i].id] = sl_fit_alloc(engine, ops[i].bytes, ops[i].stream, ops[i].pool)))
 			answer.oom = i;
 		else if (ops[i].kind == OP_FREE)
 			sl_fit_free(engine, live[ops[i].id]);
@@ -43,6 +68,10 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 			sl_fit_free_later(engine, live[ops[i].id], ops[i].id);
 		else if (ops[i].kind == OP_EMPTY)
 			sl_fit_empty_cache(engine);
+		else if (ops[i].kind == OP_SETTINGS)
+			change(engine, &settings, ops_settings[ops[i].id], release);
+		else if (ops[i].kind >= OP_HOLD)
+			on_pool(engine, &ops[i]);
 	}
 	answer.peak_reserved = stats->peak_reserved;
 	answer.peak_allocated = stats->peak_allocated;

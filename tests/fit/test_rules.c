@@ -84,13 +84,13 @@ static void segments_are_2_and_20_mib_and_from_10_mib_on_their_own(void **state)
 	struct sl_fit_engine *e = engine(1000, "", 206);
 	const struct sl_fit_stats *stats = sl_fit_stats(e);
 
-	sl_fit_alloc(e, 1, 0);
+	sl_fit_alloc(e, 1, 0, 0);
 	assert_int_equal(stats->reserved, 2 * MIB);
-	sl_fit_alloc(e, MIB + 1, 0);
+	sl_fit_alloc(e, MIB + 1, 0, 0);
 	assert_int_equal(stats->reserved, 22 * MIB);
-	sl_fit_alloc(e, 11 * MIB, 0); /* fits the rest of the 20 MiB */
+	sl_fit_alloc(e, 11 * MIB, 0, 0); /* fits the rest of the 20 MiB */
 	assert_int_equal(stats->reserved, 22 * MIB);
-	sl_fit_alloc(e, 11 * MIB, 0);
+	sl_fit_alloc(e, 11 * MIB, 0, 0);
 	assert_int_equal(stats->reserved, 34 * MIB);
 	sl_fit_delete(e);
 }
@@ -99,25 +99,25 @@ static void a_rest_of_up_to_1_mib_stays_in_a_large_block(void **state)
 {
 	struct sl_fit_engine *e = engine(1000, "", 206);
 
-	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 19 * MIB, 0)), 20 * MIB);
-	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 19 * MIB - 512, 0)), 19 * MIB - 512);
+	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 19 * MIB, 0, 0)), 20 * MIB);
+	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 19 * MIB - 512, 0, 0)), 19 * MIB - 512);
 	sl_fit_delete(e);
 	e = engine(1000, "", 206);
-	sl_fit_free(e, sl_fit_alloc(e, 22 * MIB, 0));
-	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 21 * MIB - 512, 0)), 21 * MIB - 512);
+	sl_fit_free(e, sl_fit_alloc(e, 22 * MIB, 0, 0));
+	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 21 * MIB - 512, 0, 0)), 21 * MIB - 512);
 	sl_fit_delete(e);
 }
 
 static void neighbours_merge_and_streams_do_not_share(void **state)
 {
 	struct sl_fit_engine *e = engine(1000, "", 206);
-	struct sl_fit_block *a = sl_fit_alloc(e, 4 * MIB, 0), *b = sl_fit_alloc(e, 4 * MIB, 0);
+	struct sl_fit_block *a = sl_fit_alloc(e, 4 * MIB, 0, 0), *b = sl_fit_alloc(e, 4 * MIB, 0, 0);
 
 	sl_fit_free(e, a);
 	assert_int_equal(sl_fit_largest_free(e, 0), 12 * MIB);
 	sl_fit_free(e, b);
 	assert_int_equal(sl_fit_largest_free(e, 0), 20 * MIB);
-	sl_fit_alloc(e, 4 * MIB, 1);
+	sl_fit_alloc(e, 4 * MIB, 1, 0);
 	assert_int_equal(sl_fit_stats(e)->reserved, 40 * MIB);
 	sl_fit_delete(e);
 }
@@ -126,10 +126,10 @@ static void what_is_unused_goes_before_out_of_memory(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "", 206);
 
-	sl_fit_free(e, sl_fit_alloc(e, 60 * MIB, 0));
-	assert_non_null(sl_fit_alloc(e, 80 * MIB, 0));
+	sl_fit_free(e, sl_fit_alloc(e, 60 * MIB, 0, 0));
+	assert_non_null(sl_fit_alloc(e, 80 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->retries, 1);
-	assert_null(sl_fit_alloc(e, 22 * MIB, 0));
+	assert_null(sl_fit_alloc(e, 22 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->reserved, 80 * MIB);
 	sl_fit_delete(e);
 }
@@ -137,11 +137,11 @@ static void what_is_unused_goes_before_out_of_memory(void **state)
 static void a_split_segment_cannot_go(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "", 206);
-	struct sl_fit_block *big = sl_fit_alloc(e, 60 * MIB, 0);
+	struct sl_fit_block *big = sl_fit_alloc(e, 60 * MIB, 0, 0);
 
 	sl_fit_free(e, big);
-	sl_fit_alloc(e, 2 * MIB, 0); /* out of the 60 */
-	assert_null(sl_fit_alloc(e, 70 * MIB, 0));
+	sl_fit_alloc(e, 2 * MIB, 0, 0); /* out of the 60 */
+	assert_null(sl_fit_alloc(e, 70 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->inactive_split, 58 * MIB);
 	sl_fit_delete(e);
 }
@@ -150,9 +150,9 @@ static void expandable_segments_give_the_same_pages_back(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "expandable_segments:True", 206);
 
-	sl_fit_free(e, sl_fit_alloc(e, 60 * MIB, 0));
-	sl_fit_alloc(e, 2 * MIB, 0);
-	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0)); /* grows to 80 MiB */
+	sl_fit_free(e, sl_fit_alloc(e, 60 * MIB, 0, 0));
+	sl_fit_alloc(e, 2 * MIB, 0, 0);
+	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0, 0)); /* grows to 80 MiB */
 	assert_int_equal(sl_fit_stats(e)->reserved, 80 * MIB);
 	sl_fit_delete(e);
 }
@@ -161,12 +161,12 @@ static void a_block_used_elsewhere_waits_for_its_streams(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "", 206);
 
-	sl_fit_free_later(e, sl_fit_alloc(e, 40 * MIB, 0), 7);
+	sl_fit_free_later(e, sl_fit_alloc(e, 40 * MIB, 0, 0), 7);
 	assert_int_equal(sl_fit_stats(e)->allocated, 0);
-	sl_fit_alloc(e, 40 * MIB, 0);
+	sl_fit_alloc(e, 40 * MIB, 0, 0);
 	assert_int_equal(sl_fit_stats(e)->reserved, 80 * MIB);
 	sl_fit_done(e, 7);
-	sl_fit_alloc(e, 40 * MIB, 0);
+	sl_fit_alloc(e, 40 * MIB, 0, 0);
 	assert_int_equal(sl_fit_stats(e)->reserved, 80 * MIB);
 	sl_fit_delete(e);
 }
@@ -175,8 +175,8 @@ static void out_of_memory_waits_for_all_streams(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "", 206);
 
-	sl_fit_free_later(e, sl_fit_alloc(e, 60 * MIB, 0), 7);
-	assert_non_null(sl_fit_alloc(e, 80 * MIB, 0));
+	sl_fit_free_later(e, sl_fit_alloc(e, 60 * MIB, 0, 0), 7);
+	assert_non_null(sl_fit_alloc(e, 80 * MIB, 0, 0));
 	sl_fit_done(e, 7); /* known by then */
 	sl_fit_delete(e);
 }
@@ -185,12 +185,12 @@ static void blocks_of_max_split_size_are_not_split(void **state)
 {
 	struct sl_fit_engine *e = engine(1000, "max_split_size_mb:64", 206);
 
-	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0));
-	sl_fit_alloc(e, 2 * MIB, 0);
+	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
+	sl_fit_alloc(e, 2 * MIB, 0, 0);
 	assert_int_equal(sl_fit_stats(e)->reserved, 120 * MIB);
-	sl_fit_alloc(e, 79 * MIB, 0); /* 100 is 20 MiB more and over */
+	sl_fit_alloc(e, 79 * MIB, 0, 0); /* 100 is 20 MiB more and over */
 	assert_int_equal(sl_fit_stats(e)->reserved, 200 * MIB);
-	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 81 * MIB, 0)), 100 * MIB);
+	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 81 * MIB, 0, 0)), 100 * MIB);
 	sl_fit_delete(e);
 }
 
@@ -198,9 +198,9 @@ static void max_split_size_frees_one_large_block_first(void **state)
 {
 	struct sl_fit_engine *e = engine(300, "max_split_size_mb:64", 206);
 
-	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0));
-	sl_fit_free(e, sl_fit_alloc(e, 150 * MIB, 0));
-	sl_fit_alloc(e, 60 * MIB, 0); /* the smallest of 64 and more goes: 100 */
+	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
+	sl_fit_free(e, sl_fit_alloc(e, 150 * MIB, 0, 0));
+	sl_fit_alloc(e, 60 * MIB, 0, 0); /* the smallest of 64 and more goes: 100 */
 	assert_int_equal(sl_fit_stats(e)->reserved, 210 * MIB);
 	assert_int_equal(sl_fit_stats(e)->retries, 0);
 	sl_fit_delete(e);
@@ -216,9 +216,9 @@ static void garbage_is_collected_only_below_a_fraction(void **state)
 	for (unsigned with = 0; with < 2; with++) {
 		settings.fraction = with ? 0.9 : 0;
 		e = sl_fit_new(&machine, &settings);
-		sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0));
-		sl_fit_alloc(e, 10 * MIB, 1);
-		sl_fit_alloc(e, 10 * MIB, 2);
+		sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
+		sl_fit_alloc(e, 10 * MIB, 1, 0);
+		sl_fit_alloc(e, 10 * MIB, 2, 0);
 		assert_int_equal(sl_fit_stats(e)->reserved, (with ? 20 : 120) * MIB);
 		sl_fit_delete(e);
 	}
@@ -228,8 +228,8 @@ static void a_fraction_is_out_of_memory_though_the_device_has_room(void **state)
 {
 	struct sl_fit_engine *e = engine(200, "per_process_memory_fraction:0.5", 214);
 
-	assert_non_null(sl_fit_alloc(e, 100 * MIB, 0));
-	assert_null(sl_fit_alloc(e, 1, 0));
+	assert_non_null(sl_fit_alloc(e, 100 * MIB, 0, 0));
+	assert_null(sl_fit_alloc(e, 1, 0, 0));
 	sl_fit_delete(e);
 }
 
@@ -238,9 +238,9 @@ static void what_others_take_is_not_there(void **state)
 	struct sl_fit_engine *e = engine(100, "", 206);
 
 	assert_true(sl_fit_others(e, 30 * MIB));
-	assert_null(sl_fit_alloc(e, 80 * MIB, 0));
+	assert_null(sl_fit_alloc(e, 80 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->refused, 110 * MIB);
-	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0));
+	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->granted, 100 * MIB);
 	assert_false(sl_fit_others(e, 31 * MIB));
 	sl_fit_delete(e);
@@ -251,14 +251,14 @@ static uint64_t left_after_tie(unsigned release, enum sl_fit_ties ties)
 {
 	struct sl_fit_machine machine = {.release = release, .device_total = 1000 * MIB, .capacity = 1000 * MIB, .ties = ties};
 	struct sl_fit_engine *e = sl_fit_new(&machine, &sl_fit_defaults);
-	struct sl_fit_block *older = sl_fit_alloc(e, 30 * MIB, 0), *newer = sl_fit_alloc(e, 50 * MIB, 0), *pieces[2];
+	struct sl_fit_block *older = sl_fit_alloc(e, 30 * MIB, 0, 0), *newer = sl_fit_alloc(e, 50 * MIB, 0, 0), *pieces[2];
 	uint64_t reserved;
 
 	sl_fit_free(e, older);
-	pieces[0] = sl_fit_alloc(e, 18 * MIB, 0); /* 12 of 30 are left */
+	pieces[0] = sl_fit_alloc(e, 18 * MIB, 0, 0); /* 12 of 30 are left */
 	sl_fit_free(e, newer);
-	pieces[1] = sl_fit_alloc(e, 38 * MIB, 0); /* 12 of 50 are left */
-	sl_fit_alloc(e, 12 * MIB, 0);
+	pieces[1] = sl_fit_alloc(e, 38 * MIB, 0, 0); /* 12 of 50 are left */
+	sl_fit_alloc(e, 12 * MIB, 0, 0);
 	sl_fit_free(e, pieces[0]);
 	sl_fit_free(e, pieces[1]);
 	sl_fit_empty_cache(e);
@@ -282,11 +282,11 @@ static void releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segmen
 	for (unsigned i = 0; i < SL_COUNT(releases); i++) {
 		struct sl_fit_engine *e = engine(200, "expandable_segments:True,max_split_size_mb:32", releases[i]);
 
-		sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0));
+		sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
 		if (releases[i] == 204)
-			assert_null(sl_fit_alloc(e, 64 * MIB, 0) ? sl_fit_alloc(e, 140 * MIB, 0) : NULL);
+			assert_null(sl_fit_alloc(e, 64 * MIB, 0, 0) ? sl_fit_alloc(e, 140 * MIB, 0, 0) : NULL);
 		else
-			assert_non_null(sl_fit_alloc(e, 140 * MIB, 0));
+			assert_non_null(sl_fit_alloc(e, 140 * MIB, 0, 0));
 		sl_fit_delete(e);
 	}
 }
