@@ -32,6 +32,13 @@ struct sl_fit_machine {
 	enum sl_fit_ties ties;
 };
 
+/* PyTorch's own mistakes that end a program. */
+enum sl_fit_broken {
+	SL_FIT_WHOLE,
+	SL_FIT_ASSERTED, /* an assertion failed */
+	SL_FIT_CORRUPT,	 /* it gave the driver a segment of which parts are in use, or a part of one */
+};
+
 /* Present and maximum values; all but the needs are counted as torch.cuda.memory_stats() does. */
 struct sl_fit_stats {
 	uint64_t reserved, peak_reserved, allocated, peak_allocated, inactive_split, peak_inactive_split;
@@ -45,6 +52,7 @@ struct sl_fit_stats {
 	 * Both include what others held at the time.
 	 */
 	uint64_t granted, refused;
+	enum sl_fit_broken broken; /* then every later request is refused */
 };
 
 struct sl_fit_engine;

@@ -34,7 +34,8 @@ struct sl_fit_range {
 };
 
 struct sl_fit_pool {
-	bool small, is_private;
+	bool small;
+	struct private_pool *owner; /* NULL: everybody's */
 	struct sl_fit_order free, unmapped;
 	int64_t searches; /* get_free_blocks_call_count */
 };
@@ -44,6 +45,7 @@ struct private_pool {
 	struct sl_fit_pool pools[2]; /* as sl_fit_engine.pools */
 	unsigned uses;		     /* graphs, the MemPool itself, and who allocates to it; 0: its memory may go */
 	unsigned captures;	     /* of graphs that go on now */
+	unsigned segments;	     /* cudaMalloc_count, which counts pages wrongly: see unmap */
 };
 
 struct pending {
@@ -374,6 +376,8 @@ static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
 	sl_fit_order_remove(&block->pool->free, block);
 	set_reserved(e, e->stats.reserved - block->bytes);
+	if (block->pool->owner)
+		block->pool->owner->segments--;
 	give_address(e, block->address, block->bytes);
 	e->stats.segments--;
 	drop_block(e, block);
@@ -387,7 +391,10 @@ static struct sl_fit_block *new_free_part(struct sl_fit_engine *e, struct sl_fit
 	return part;
 }
 
-/* unmap_block: the whole pages inside a free block lose their memory; its ends stay free blocks. */
+/*
+ * unmap_block: the whole pages inside a free block lose their memory; its ends stay free blocks.  A private pool counts each
+ * extension once and each piece that goes: where one extension goes in two pieces PyTorch ends with an assertion.
+ */
 static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
 	struct sl_fit_range *range = block->range;
@@ -409,6 +416,8 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 	merge(e, block, block->prev);
 	merge(e, block, block->next);
 	sl_fit_order_add(&block->pool->unmapped, block);
+	if (block->pool->owner && !block->pool->owner->segments--)
+		e->stats.broken = SL_FIT_ASSERTED;
 }
 
 /* release_expandable_segment: nothing of it has memory any more. */
@@ -440,7 +449,7 @@ static void release_all(struct sl_fit_engine *e, struct sl_fit_pool *pool)
 			pages[count++] = block;
 		}
 	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && !e->stats.broken; i++) {
 		unmap(e, pages[i]);
 		if (pages[i]->unmapped && !is_split(pages[i]))
 			forget_range(e, pages[i]);
@@ -472,13 +481,14 @@ static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
 /* Private pools that nothing uses any more. */
 static void release_unused_pools(struct sl_fit_engine *e)
 {
-	for (size_t i = 0; i < e->private.count; i++) {
+	for (size_t i = 0; i < e->private.count && !e->stats.broken; i++) {
 		struct private_pool *private = e->private.item[i];
 
 		if (!private || private->uses)
 			continue;
 		release_all(e, &private->pools[true]);
-		release_all(e, &private->pools[false]);
+		if (!e->stats.broken)
+			release_all(e, &private->pools[false]);
 	}
 }
 
@@ -510,9 +520,13 @@ static bool is_capturing(const struct sl_fit_engine *e, unsigned pool)
  * assertion failed instead.  Where the program lowered max_split_size there can be parts of segments among them, which the
  * driver does not take back: PyTorch dies of it.
  */
-static bool cannot_release(const struct sl_fit_engine *e, const struct sl_fit_block *block)
+static bool cannot_release(struct sl_fit_engine *e, const struct sl_fit_block *block)
 {
-	return block->range ? e->machine.release < SL_FIT_RELEASE(2, 5) : is_split(block);
+	if (block->range)
+		return e->machine.release < SL_FIT_RELEASE(2, 5);
+	if (is_split(block))
+		e->stats.broken = SL_FIT_CORRUPT;
+	return is_split(block);
 }
 
 static bool release_available(struct sl_fit_engine *e, struct request *r)
@@ -678,7 +692,7 @@ static bool expand(struct sl_fit_engine *e, struct request *r)
 /* Up to 2.4 private pools have ordinary segments whatever the setting says (#128068). */
 static bool is_expandable(const struct sl_fit_engine *e, const struct sl_fit_pool *pool)
 {
-	return e->settings.expandable && (!pool->is_private || e->machine.release >= SL_FIT_RELEASE(2, 5));
+	return e->settings.expandable && (!pool->owner || e->machine.release >= SL_FIT_RELEASE(2, 5));
 }
 
 /* alloc_block */
@@ -687,10 +701,12 @@ static bool get_segment(struct sl_fit_engine *e, struct request *r, bool retry)
 	e->stats.retries += retry;
 	if (!fraction_has(e, r->segment))
 		return false;
-	if (is_expandable(e, r->pool))
-		return expand(e, r);
-	if (!driver_has(e, r->segment))
+	if (is_expandable(e, r->pool) ? !expand(e, r) : !driver_has(e, r->segment))
 		return false;
+	if (r->pool->owner)
+		r->pool->owner->segments++;
+	if (r->block)
+		return true;
 	r->block = new_block(e, &r->key, next_address(e, r->segment), r->segment);
 	e->stats.driver_calls++;
 	if (++e->stats.segments > e->stats.peak_segments)
@@ -745,12 +761,12 @@ static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r,
 	return block;
 }
 
-static void begin_pool(struct sl_fit_pool pools[2], bool is_private)
+static void begin_pool(struct sl_fit_pool pools[2], struct private_pool *owner)
 {
 	pools[true].small = true;
 	for (unsigned small = 0; small < 2; small++) {
 		pools[small].unmapped.by_address = true;
-		pools[small].is_private = is_private;
+		pools[small].owner = owner;
 	}
 }
 
@@ -761,7 +777,7 @@ static struct private_pool *private_of(struct sl_fit_engine *e, unsigned pool)
 		*SL_PUSH(&e->private) = NULL;
 	if (!e->private.item[pool]) {
 		e->private.item[pool] = sl_memory_must(calloc(1, sizeof(*e->private.item[pool])));
-		begin_pool(e->private.item[pool]->pools, true);
+		begin_pool(e->private.item[pool]->pools, e->private.item[pool]);
 	}
 	return e->private.item[pool];
 }
@@ -776,6 +792,8 @@ struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsig
 	r.key.small = r.key.bytes <= SMALL;
 	r.pool = r.key.pool = pool ? &private_of(e, pool)->pools[r.key.small] : &e->pools[r.key.small];
 	r.segment = sl_fit_segment(r.key.bytes, &e->settings);
+	if (e->stats.broken)
+		return NULL;
 	found = take_free(e, &r);
 	if (!found && e->settings.fraction && e->settings.gc_threshold > 0)
 		collect_garbage(e);
@@ -783,7 +801,7 @@ struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsig
 	found = found || (release_available(e, &r) && get_segment(e, &r, false));
 	if (!found && !r.asserted && !is_capturing(e, pool)) {
 		release_cached(e);
-		found = get_segment(e, &r, true);
+		found = !e->stats.broken && get_segment(e, &r, true);
 	}
 	return found ? hand_out(e, &r, bytes) : NULL;
 }
@@ -877,7 +895,7 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 
 	e->machine = *machine;
 	e->settings = *settings;
-	begin_pool(e->pools, false);
+	begin_pool(e->pools, NULL);
 	e->up = 1ull << 40;
 	e->down = 1ull << 62;
 	e->ranges_up = 1ull << 56;

@@ -134,6 +134,7 @@ static void change(const char *text)
 		"cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"))(instance(), &string);
 }
 
+static bool asserted; // in the middle of giving back: what is left says nothing
 static unsigned routed; // the pool of the next request, 0 for none
 
 static void on_pool(const struct op &op)
@@ -188,6 +189,7 @@ static long long run(const struct op *ops, unsigned count)
 				fprintf(stderr, "%s\n", error.what());
 				return -2;
 			}
+			asserted = strstr(error.what(), "cudaMalloc_count");
 			return i;
 		}
 	}
@@ -213,6 +215,8 @@ static void one(const std::string &folder, unsigned long long seed, unsigned lon
 	auto word = [](unsigned offset) { return *(unsigned long long *)(stats + offset); };
 	answer.peak_reserved = word(488);
 	answer.reserved = word(480);
+	if (asserted)
+		answer.reserved = 0;
 	answer.peak_allocated = word(392);
 	answer.allocated = word(384);
 	answer.peak_segments = word(104);

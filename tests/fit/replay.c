@@ -72,6 +72,8 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 			change(engine, &settings, ops_settings[ops[i].id], release);
 		else if (ops[i].kind >= OP_HOLD)
 			on_pool(engine, &ops[i]);
+		if (stats->broken)
+			answer.oom = i;
 	}
 	answer.peak_reserved = stats->peak_reserved;
 	answer.peak_allocated = stats->peak_allocated;
@@ -79,8 +81,10 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 	answer.peak_segments = stats->peak_segments;
 	answer.calls = stats->driver_calls;
 	answer.retries = stats->retries;
-	answer.reserved = stats->reserved;
+	answer.reserved = stats->broken == SL_FIT_ASSERTED ? 0 : stats->reserved;
 	answer.allocated = stats->allocated;
+	if (stats->broken == SL_FIT_CORRUPT)
+		printf("corrupt ");
 	printf(ANSWER_FORMAT, ANSWER_VALUES(answer));
 	sl_fit_delete(engine);
 	free(live);
