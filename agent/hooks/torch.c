@@ -5,6 +5,8 @@
  * The reports come while the allocator's mutex is held: nothing here calls torch or CUDA, takes the GIL or calls malloc.  Names
  * and arguments changed over the versions; each name forwards to its own real function.  A C++ struct Device {int8_t type,
  * index} is passed in one register, as an integer is.
+ *
+ * Longer than other files: so that every mangled name of PyTorch's stands in one place.
  */
 #include <link.h>
 #include <stdatomic.h>
@@ -255,10 +257,12 @@ struct pool_name {
 static void tell_graph(unsigned api, const void *graph, struct pool_name pool)
 {
 	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
-		sl_record_block(api, (uintptr_t)graph, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second, 0, NULL, 0);
+		sl_record_block(api, (uintptr_t)graph, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second, 0,
+				NULL, 0);
 }
 
-void graph_begin(void *, struct pool_name, int) EXPORTED_AS("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+void graph_begin(void *, struct pool_name, int)
+	EXPORTED_AS("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
 void graph_begin(void *self, struct pool_name pool, int mode)
 {
 	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode"};

@@ -968,7 +968,8 @@ uint64_t sl_fit_largest_free(const struct sl_fit_engine *e, unsigned stream)
 	return block && block->stream == key.stream ? block->bytes : 0;
 }
 
-static void each_free(const struct sl_fit_order *free, void (*visit)(void *context, const struct sl_fit_block *block), void *context)
+static void each_free(const struct sl_fit_order *free, void (*visit)(void *context, const struct sl_fit_block *block),
+		      void *context)
 {
 	for (const struct sl_fit_block *block = sl_fit_order_first(free); block; block = sl_fit_order_after(free, block))
 		visit(context, block);

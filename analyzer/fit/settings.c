@@ -163,7 +163,7 @@ void sl_fit_settings_reset(struct sl_fit_settings *settings, unsigned release)
 {
 	settings->max_split = sl_fit_defaults.max_split;
 	if (release >= SL_FIT_RELEASE(2, 11))
-		settings->non_split_rounding = sl_fit_defaults.non_split_rounding;
+		settings->non_split_rounding = settings->large_segment;
 	settings->gc_threshold = sl_fit_defaults.gc_threshold;
 	memcpy(settings->divisions, sl_fit_defaults.divisions, sizeof(settings->divisions));
 }

@@ -23,7 +23,8 @@ extern unsigned pools, graphs;
 struct pool_name {
 	uint64_t first, second;
 };
-void capture_begin(void *, struct pool_name, int) __asm__("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
+void capture_begin(void *, struct pool_name,
+		   int) __asm__("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
 void capture_end(void *) __asm__("_ZN2at4cuda9CUDAGraph11capture_endEv");
 struct pool_name pool_of(void *) __asm__("_ZN2at4cuda9CUDAGraph4poolEv");
 void graph_gone(void *) __asm__("_ZN2at4cuda9CUDAGraphD1Ev");

@@ -130,7 +130,11 @@ def main():
             real = ask(oracle, lines, LD_LIBRARY_PATH=folder)
             wrong += compare(release, lines, real, ask([args.replay, release], lines))
             if number(release) >= BY_AGE:
-                wrong += compare(release, lines, ask(oracle, lines, LD_LIBRARY_PATH=folder, DESCENDING="1"), real, ", falling addresses")
+                # but where segments of both sorts lie in one pool, because the program changed settings
+                pairs = [(line, answer) for line, answer in zip(lines, real) if int(line.split()[0]) // KINDS[1] != 2]
+                lines_left, real_left = zip(*pairs)
+                wrong += compare(release, lines_left, ask(oracle, lines_left, LD_LIBRARY_PATH=folder, DESCENDING="1"), real_left,
+                                 ", falling addresses")
             if args.write:
                 (HERE / "golden").mkdir(exist_ok=True)
                 (HERE / "golden" / f"{release}.txt").write_text("".join(f"{l} = {a}\n" for l, a in zip(lines, real)))

@@ -52,7 +52,9 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
 	segments += grown;
 	record(s, e, "block_alloc", block,
-	       (struct sl_event){.flags = op->captures ? SL_FLAG_captured : 0, .stream = handle_of(op->stream), .object = 1 + sl_fit_block_bytes(block) - op->bytes});
+	       (struct sl_event){.flags = op->captures ? SL_FLAG_captured : 0,
+				 .stream = handle_of(op->stream),
+				 .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
 }
 
@@ -81,7 +83,8 @@ static void on_graph(struct sl_synth *s, struct sl_fit_engine *e, const struct o
 	uint64_t graph = 0x9000000 + i;
 
 	if (op->kind == OP_BEGIN) {
-		synth_call(s, 1, "at::cuda::CUDAGraph::capture_begin", .address = graph, .bytes = made[op->pool]++ ? 100 + op->pool : 0, .device = 0);
+		synth_call(s, 1, "at::cuda::CUDAGraph::capture_begin", .address = graph,
+			   .bytes = made[op->pool]++ ? 100 + op->pool : 0, .device = 0);
 		graphs[op->pool][count[op->pool]++] = newest = graph;
 		sl_fit_pool_begin(e, op->pool);
 		sl_fit_capture(e, op->pool, true);

@@ -16,10 +16,10 @@ enum op_kind {
 	OP_FREE_LATER, /* used on another stream, whose work ends at op `due` */
 	OP_EMPTY,      /* torch.cuda.empty_cache() */
 	/* private pools */
-	OP_HOLD,    /* a torch.cuda.MemPool is made */
-	OP_BEGIN,   /* requests may go to the pool; with `captures` a graph is captured, which holds it until OP_RELEASE */
-	OP_END,	    /* of that */
-	OP_RELEASE, /* one user of the pool is gone */
+	OP_HOLD,     /* a torch.cuda.MemPool is made */
+	OP_BEGIN,    /* requests may go to the pool; with `captures` a graph is captured, which holds it until OP_RELEASE */
+	OP_END,	     /* of that */
+	OP_RELEASE,  /* one user of the pool is gone */
 	OP_SETTINGS, /* torch.cuda.memory._set_allocator_settings(ops_settings[id]) */
 };
 
@@ -91,7 +91,8 @@ static inline unsigned ops_pool_of(struct ops_pools *pools, uint64_t *state, boo
 
 	for (unsigned i = 0; i < 8 && with_uses; i++) {
 		unsigned pool = 1 + (first + i) % 8;
-		bool is_open = (pools->open_count > 0 && pools->open[0] == pool) || (pools->open_count > 1 && pools->open[1] == pool);
+		bool is_open =
+			(pools->open_count > 0 && pools->open[0] == pool) || (pools->open_count > 1 && pools->open[1] == pool);
 
 		if (pool <= pools->made && pools->uses[pool] && !is_open)
 			return pool;

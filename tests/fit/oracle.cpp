@@ -26,7 +26,7 @@ extern "C" {
 struct slots {
 	const char *release;
 	unsigned raw_deleter, alloc_on_stream, raw_delete, init, set_fraction, empty_cache, record_stream, stats;
-	unsigned inactive_at, retries_at; // in DeviceStats, bytes
+	unsigned inactive_at, retries_at;	 // in DeviceStats, bytes
 	unsigned begin, end, release_pool, mark; // of private pools; 0: there is none
 };
 static const slots releases[] = {
@@ -124,17 +124,18 @@ static void change(const char *text)
 	old.room = sizeof(old.text);
 	old.shared = -1; // never another's
 	strcpy(old.text, text);
-	const char *const names[] = {"_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs",
+	const char *const names[] = {
+		"_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs",
 		"_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"};
 	for (const char *name : names)
 		if (void *set = dlsym(RTLD_DEFAULT, name))
 			return ((void (*)(void *))set)(&string);
 	void *(*instance)() = (void *(*)())dlsym(RTLD_DEFAULT, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig8instanceEv");
 	((void (*)(void *, void *))dlsym(RTLD_DEFAULT, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsERKNSt7__"
-		"cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"))(instance(), &string);
+						       "cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"))(instance(), &string);
 }
 
-static bool asserted; // in the middle of giving back: what is left says nothing
+static bool asserted;	// in the middle of giving back: what is left says nothing
 static unsigned routed; // the pool of the next request, 0 for none
 
 static void on_pool(const struct op &op)
@@ -173,8 +174,8 @@ static long long run(const struct op *ops, unsigned count)
 			else if (op.kind >= OP_HOLD)
 				on_pool(op);
 			else if (op.kind == OP_ALLOC)
-				live[op.id] = ((void *(*)(void *, size_t, void *))slot(at->alloc_on_stream))(
-					self, op.bytes, stream_of(op.stream));
+				live[op.id] = ((void *(*)(void *, size_t, void *))slot(at->alloc_on_stream))(self, op.bytes,
+													     stream_of(op.stream));
 			else if (op.kind == OP_EMPTY)
 				((void (*)(void *, pool_id))slot(at->empty_cache))(self, {0, 0});
 			else if (op.kind == OP_FREE)
@@ -197,7 +198,7 @@ static long long run(const struct op *ops, unsigned count)
 }
 
 static void one(const std::string &folder, unsigned long long seed, unsigned long long capacity, double fraction,
-	const char *settings)
+		const char *settings)
 {
 	alignas(16) static char stats[4096];
 	struct answer answer = {};

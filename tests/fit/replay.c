@@ -54,7 +54,9 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 	for (unsigned i = 0; i < count && answer.oom < 0; i++) {
 		/* the real one looks at events when it is asked for memory; they end in the order in which they were recorded */
 		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
-		for (; ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, release >= SL_FIT_RELEASE(2, 13)) && first_later < i; first_later++) {
+		for (;
+		     ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, release >= SL_FIT_RELEASE(2, 13)) && first_later < i;
+		     first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
 				break;
 			if (ops[first_later].kind == OP_FREE_LATER)
