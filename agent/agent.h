@@ -46,6 +46,7 @@ struct sl_agent {
 	void *writer_stack;		     /* NULL: the C library's stack */
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
+	_Atomic uint32_t blocks;	     /* those of events */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */
 	const char *how;		     /* why the recording was told to finish */

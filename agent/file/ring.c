@@ -25,6 +25,7 @@
 #define SEIZED_NS     20000
 #define WAIT_EACH_NS  50000ull
 #define HELD_NS	      100000000ull
+#define HELD_TRIES    100
 #define CROWDED_LEFT  16
 #define HANG_LOOKS    8
 #define STARVED_STEPS 2000	    /* a second, or longer where this thread waits for a processor too */
@@ -455,7 +456,8 @@ struct patience {
 	uint64_t frames; /* how many the writer had written when the wait for one began */
 	unsigned steps;
 	uint64_t since_ns;	     /* when the wait for a segment to come free began */
-	uint32_t freed, passes;	     /* how many had, and how many passes the writer had made */
+	uint32_t hope, passes;	     /* hope_of() then, and how many passes the writer had made */
+	unsigned tries;		     /* steps since then */
 	uint64_t call_ns, asleep_ns; /* every look since then found the writer asleep in the call that began at call_ns */
 	unsigned looks;		     /* number of those looks */
 };
@@ -509,26 +511,40 @@ static bool is_crowded(const struct sl_ring *ring)
 
 /*
  * The writer has looked and nothing came free: calls that have not returned hold all segments.  The wait is short, because
- * those calls may be waiting for this thread.  A writer that had no processor has not looked.
+ * those calls may be waiting for this thread.  A writer that had no processor has not looked; calls that have none return
+ * late, which this thread's own steps tell.
  */
 static bool nothing_comes(const struct patience *patience)
 {
-	return atomic_load(&sl_agent->passes) - patience->passes > 1 && sl_agent_now() - patience->since_ns > HELD_NS;
+	return atomic_load(&sl_agent->passes) - patience->passes > 1 && patience->tries > HELD_TRIES &&
+	       sl_agent_now() - patience->since_ns > HELD_NS;
 }
 
-/* What the thread waits for has gone on: the writer wrote, a segment came free. */
+/*
+ * A figure that changes as long as a segment may come free: with each that does; in a crowd, whose calls return slowly because all
+ * want a processor, with each thread that begins and each frame of events too.
+ */
+static uint32_t hope_of(const struct sl_ring *ring)
+{
+	uint32_t freed = atomic_load(&ring->freed);
+
+	return is_crowded(ring) ? freed + atomic_load(&sl_agent->blocks) + (uint32_t)atomic_load(&ring->file->threads) : freed;
+}
+
+/* What the thread waits for has gone on: the writer wrote, there is hope. */
 static void renew(struct patience *patience, const struct sl_ring *ring)
 {
 	uint64_t frames = atomic_load(&sl_agent->frames);
-	uint32_t freed = atomic_load(&ring->freed);
+	uint32_t hope = hope_of(ring);
 
 	if (!patience->since_ns || patience->frames != frames) {
 		patience->frames = frames;
 		patience->steps = 0;
 	}
-	if (!patience->since_ns || patience->freed != freed) {
-		patience->freed = freed;
+	if (!patience->since_ns || patience->hope != hope) {
+		patience->hope = hope;
 		patience->passes = atomic_load(&sl_agent->passes);
+		patience->tries = 0;
 		patience->since_ns = sl_agent_now();
 	}
 }
@@ -549,10 +565,11 @@ static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, 
 
 	renew(patience, ring);
 	if (nothing_comes(patience))
-		producer->hopeless = patience->freed + 1;
-	hope = !stalled(patience) && producer->hopeless != patience->freed + 1;
+		producer->hopeless = patience->hope + 1;
+	hope = !stalled(patience) && producer->hopeless != patience->hope + 1;
 	if (hope) {
 		patience->steps++;
+		patience->tries++;
 		atomic_fetch_add(&sl_agent->wake, 1);
 		sl_agent_wake(&sl_agent->wake);
 		syscall(SYS_nanosleep, &step, NULL);

@@ -26,7 +26,7 @@ struct sl_producer {
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
 	_Atomic int32_t tid;	 /* of its thread; 0: none yet, or no longer */
-	uint32_t hopeless;	 /* 1 + `freed` of the ring when the thread waited in vain; 0: it did not */
+	uint32_t hopeless;	 /* 1 + what gave hope (ring.c) when the thread waited in vain; 0: it did not */
 };
 
 enum sl_producer_use {

@@ -268,7 +268,10 @@ int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, c
 		return err;
 	atomic_fetch_add(&sl_agent->frames, 1);
 	store->end += sizeof(index) + index.compressed;
-	store->events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
+	if (index.kind == SL_FRAME_BLOCK) {
+		atomic_fetch_add(&sl_agent->blocks, 1);
+		store->events += index.count;
+	}
 	return 0;
 }
 
