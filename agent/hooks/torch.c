@@ -323,7 +323,44 @@ static int is_allocator(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /*
- * set_per_process_memory_fraction is virtual, but up to 2.9 it asks for the size of the device; the value stands in the Python
+ * torch._C._cuda_setMemoryFraction(fraction, device): Python finds it in a table that the linker fills by its exported name, so that
+ * it is ours.  It is called with the GIL, and after a success the arguments are of the right types.
+ */
+static __thread bool told_of_fraction __attribute__((tls_model("initial-exec")));
+
+static void tell_fraction(void *arguments)
+{
+	void *(*get)(void *, intptr_t) = (void *(*)(void *, intptr_t))sl_resolve_symbol("PyTuple_GetItem");
+	double (*number)(void *) = (double (*)(void *))sl_resolve_symbol("PyFloat_AsDouble"), fraction;
+	long (*integer)(void *) = (long (*)(void *))sl_resolve_symbol("PyLong_AsLong");
+	uint64_t bits = 0;
+	long device = sl_device_current(SL_FAMILY_cuda_runtime).device;
+
+	if (get && number && integer) {
+		fraction = number(get(arguments, 0));
+		device = integer(get(arguments, 1));
+		memcpy(&bits, &fraction, sizeof(bits));
+	}
+	sl_record_block(SL_API_torch_fraction, bits, 0, (int)device, 0, 0, NULL, 0);
+}
+
+void *set_fraction(void *, void *) EXPORTED_AS("_Z28THCPModule_setMemoryFractionP7_objectS0_");
+void *set_fraction(void *self, void *arguments)
+{
+	static struct real real = {.symbol = "_Z28THCPModule_setMemoryFractionP7_objectS0_"};
+	void *(*forward)(void *, void *) = real_of(&real, __builtin_return_address(0)), *result = NULL;
+
+	told_of_fraction = true;
+	if (forward)
+		result = forward(self, arguments);
+	told_of_fraction = false;
+	if (result && sl_preload_running())
+		tell_fraction(arguments);
+	return result;
+}
+
+/*
+ * Where it is not called by that: set_per_process_memory_fraction is virtual, but up to 2.9 it asks for the size of the device; the value stands in the Python
  * function of that name alone, which lets nothing but a float pass.  Address: the bits of the double, 0 where they are not known.
  */
 bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
@@ -333,6 +370,8 @@ bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
 	double fraction;
 	bool is_set, read;
 
+	if (told_of_fraction)
+		return true;
 	if (!sl_objects_walk(is_allocator, NULL) || !sl_preload_running())
 		return false;
 	sl_agent_begin(&sl_thread);

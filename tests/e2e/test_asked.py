@@ -70,6 +70,18 @@ class Asked(unittest.TestCase):
             self.assertEqual(told, [] if bits is None else [(bits, 0)], (name, argument))
             self.assertEqual(raw.count(b"free_memory_asked"), int(bits is None), (name, argument))
 
+    def test_a_memory_fraction_that_asks_nothing_of_the_driver_is_in_the_trace(self):
+        program = ("import ctypes\ncuda, c10 = ctypes.CDLL('libcudart.so.13'), ctypes.PyDLL(%r)\n"
+                   "c10.call_method.argtypes, c10.call_method.restype = [ctypes.py_object], ctypes.c_void_p\n"
+                   "assert c10.call_method((0.3, 1))\n"
+                   "assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n")
+        with e2e.Recording(sys.executable, "-c", program % os.path.join(e2e.APPS, "libc10_cuda.so")) as recording:
+            trace, = stormlog_trace.open_folder(recording.traces)
+            events, verbs = trace.events(), trace.verbs()
+            told = [(address, device) for api, address, device in zip(*(events[key].tolist() for key in ("api", "address", "device")))
+                    if verbs[api] == "BLOCK_FRACTION"]
+        self.assertEqual(told, [(struct.unpack("Q", struct.pack("d", 0.3))[0], 1)])
+
     def test_who_asks_for_free_memory_is_known_as_such(self):
         ask = "assert not cuda.cudaMemGetInfo(ctypes.byref(ctypes.c_size_t()), ctypes.byref(ctypes.c_size_t()))\n"
         new = "assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n"
