@@ -81,6 +81,14 @@ static bool is_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
 }
 
+/* What root writes belongs to the store's owner: the server reads it as that user. */
+static bool give_away(int folder, int fd)
+{
+	struct stat st;
+
+	return !fstat(folder, &st) && (st.st_uid == geteuid() || !fchown(fd, st.st_uid, st.st_gid));
+}
+
 /* Writes all tokens except `without`, then `with`, to a new file and renames that. */
 static bool rewrite(struct sl_tokens *tokens, const char *without, const struct sl_token *with)
 {
@@ -99,7 +107,7 @@ static bool rewrite(struct sl_tokens *tokens, const char *without, const struct 
 			sl_door_print(out, "%s %s%s %s\n", token->name, token->rights & SL_RIGHT_READ ? "r" : "",
 				      token->rights & SL_RIGHT_WRITE ? "w" : "", token->digest);
 	}
-	fine = !fflush(out) && !ferror(out) && !fsync(fd);
+	fine = give_away(tokens->folder, fd) && !fflush(out) && !ferror(out) && !fsync(fd);
 	fine = !fclose(out) && fine;
 	return fine && !renameat(tokens->folder, FILE_NAME ".new", tokens->folder, FILE_NAME);
 }

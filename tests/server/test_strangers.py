@@ -75,6 +75,15 @@ class Strangers(unittest.TestCase):
                     self.assertNotIn(token.encode(), data)
         self.assertEqual(os.stat(os.path.join(self.server.store, "tokens")).st_mode & 0o777, 0o600)
 
+    @unittest.skipIf(os.getuid(), "only root can write for another user")
+    def test_a_token_that_root_adds_is_read_by_the_user_of_the_server(self):
+        store = tempfile.mkdtemp(prefix="stormlog-theirs-")
+        self.addCleanup(shutil.rmtree, store, True)
+        os.chown(store, 12345, 12346)
+        subprocess.run([PROGRAM, "--store", store, "token", "add", "ci", "--write"], check=True, capture_output=True)
+        there = os.stat(os.path.join(store, "tokens"))
+        self.assertEqual((there.st_uid, there.st_gid, there.st_mode & 0o777), (12345, 12346, 0o600))
+
     def test_a_removed_token_opens_nothing(self):
         token = self.server.token("leaver", "--read")
         path = "/api/v1/packs/" + name_of(self.pack)
