@@ -27,19 +27,19 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, co
 
 	frame->claim = (struct sl_limit_claim){0};
 	if (!owner)
-		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
+		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->bytes);
 	frame->refuse = wants_refusal(frame, hook, owner);
 	if (frame->refuse || !is_counted(hook, owner))
 		return;
 	if (hook->verb == SL_VERB_FREE)
-		sl_limit_freed(in->kind, in->addr, &frame->claim);
+		sl_limit_freed(in->kind, in->address, &frame->claim);
 	if (hook->verb != SL_VERB_ALLOC)
 		return;
 	device = in->device_plus_one - 1;
 	saved = sl_agent_work_begin();
 	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
 		device = sl_device_current(hook->family).device;
-	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
+	frame->refuse = sl_limit_refuses(device, in->kind, in->bytes, &frame->claim);
 	sl_agent_work_end(saved);
 }
 
@@ -54,9 +54,9 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {
-		sl_limit_allocated(device, out->kind, out->addr, out->size, &frame->claim);
+		sl_limit_allocated(device, out->kind, out->address, out->bytes, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
-		sl_limit_allocated(frame->claim.device, out->kind, out->addr, frame->claim.bytes, &frame->claim);
+		sl_limit_allocated(frame->claim.device, out->kind, out->address, frame->claim.bytes, &frame->claim);
 	} else {
 		sl_limit_release(&frame->claim);
 	}

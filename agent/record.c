@@ -165,8 +165,8 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 		slot->call.head = sl_slot_head(row, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
 		slot->call.begin_ns = frame->begin_ns;
 		slot->call.duration_ns = 0;
-		slot->call.address = in->addr;
-		slot->call.bytes = in->size;
+		slot->call.address = in->address;
+		slot->call.bytes = in->bytes;
 		slot->call.stacks = stacks;
 		slot->call.result = label;
 		second->more.stream = in->stream;
@@ -233,7 +233,7 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 	if (frame->slot && !out->context)
 		place.context = frame->second->more.context;
 	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
-		place.device = device_of_pointer(hook->family, out->addr);
+		place.device = device_of_pointer(hook->family, out->address);
 	on_host |= place.device == SL_NO_DEVICE - 1;
 	if (trait.place && is_asked(hook))
 		place = ask_place(hook->family, place, ok && !on_host && hook->verb != SL_VERB_DEVICE_RESET);
@@ -283,9 +283,9 @@ static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hooks_r
 	uint64_t graph;
 	int saved = sl_agent_work_begin();
 
-	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
+	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->bytes &&
 	    hook->family != SL_FAMILY_hsa)
-		frame->slot->call.bytes = sl_device_size_of(hook->family, out->addr);
+		frame->slot->call.bytes = sl_device_size_of(hook->family, out->address);
 	if (out->stream && memory && sl_device_capturing(hook->family, out->stream, &graph)) {
 		sl_slot_add_flags(frame->slot, SL_FLAG_captured);
 		frame->second->more.object = graph;
@@ -374,8 +374,8 @@ static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, un
 
 	slot->call.head = sl_slot_head_kept(head) | sl_slot_head(row, out->kind, out->flags, place.device);
 	slot->call.duration_ns = end_ns > frame->begin_ns ? end_ns - frame->begin_ns : 0;
-	slot->call.address = out->addr;
-	slot->call.bytes = out->size;
+	slot->call.address = out->address;
+	slot->call.bytes = out->bytes;
 	slot->call.result |= (uint32_t)result;
 	second->more.stream = out->stream;
 	second->more.context = place.context;
@@ -488,7 +488,7 @@ static uint32_t block_stack(unsigned *flags)
 	return python;
 }
 
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
 		     const struct sl_asked *asked, uint32_t label)
 {
 	struct sl_agent_thread *thread = &sl_thread;
@@ -515,8 +515,8 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 		slot->instant.head = sl_slot_head(api, SL_KIND_block, flags, device);
 		slot->instant.time_ns = sl_clock_after(&sl_agent->clock);
 		slot->instant.extra = allocated;
-		slot->instant.address = addr;
-		slot->instant.bytes = size;
+		slot->instant.address = address;
+		slot->instant.bytes = bytes;
 		slot->instant.extra2 = reserved;
 		slot->instant.label = label | (uint64_t)python << 32;
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, asked)));

@@ -49,7 +49,7 @@ struct sl_asked {
  * An instant: a framework's allocator took or gave back a block.  The stack is taken here.  asked: NULL where it is not known.
  * label: a text's id, what the framework calls it; 0: the range that is open.
  */
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
 		     const struct sl_asked *asked, uint32_t label);
 
 #endif

@@ -38,11 +38,11 @@
 						     : 0,                                                                           \
 	.kind = (node) && ((node)->type == SL_GRAPH_NODE_ALLOC || (node)->type == SL_GRAPH_NODE_FREE) ? SL_KIND_graph              \
 												      : SL_KIND_none,              \
-	.addr = !(node)					      ? 0                                                                  \
-		: (node)->type == SL_GRAPH_NODE_ALLOC && done ? ADDR((node)->alloc.dptr)                                           \
-		: (node)->type == SL_GRAPH_NODE_FREE	      ? ADDR((node)->free.dptr)                                            \
-							      : 0,                                                                          \
-	.size = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                                        \
+	.address = !(node)					 ? 0                                                               \
+		   : (node)->type == SL_GRAPH_NODE_ALLOC && done ? ADDR((node)->alloc.dptr)                                        \
+		   : (node)->type == SL_GRAPH_NODE_FREE		 ? ADDR((node)->free.dptr)                                         \
+								 : 0,                                                                       \
+	.bytes = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                                       \
 	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? DEVICE_OF((node)->alloc.poolProps.location) : 0
 
 /* The resources of an UNMAP call: the first for the row, the others for its ALSO row. */

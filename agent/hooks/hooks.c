@@ -135,7 +135,7 @@ enum {
 #define LAUNCHED(ret, name, proto, args, function)                                                                                 \
 	static __attribute__((noinline)) ret name##__loading(LIST proto const void *caller, ret(*real) PROTOTYPE proto)            \
 	{                                                                                                                          \
-		struct sl_fields fields = {.addr = (uintptr_t)(function), .api = SL_API_##name##_first};                           \
+		struct sl_fields fields = {.address = (uintptr_t)(function), .api = SL_API_##name##_first};                        \
 		struct sl_frame frame;                                                                                             \
 		ret result;                                                                                                        \
                                                                                                                                    \
@@ -144,7 +144,7 @@ enum {
 			return real args;                                                                                          \
 		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                             \
 		sl_record_close(&frame, result, result == 0, &fields);                                                             \
-		sl_thread.kernel = result ? fields.addr : 0; /* not loaded yet */                                                  \
+		sl_thread.kernel = result ? fields.address : 0; /* not loaded yet */                                               \
 		return result;                                                                                                     \
 	}                                                                                                                          \
 	BODY(ret, name, proto)                                                                                                     \

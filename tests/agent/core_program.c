@@ -39,9 +39,9 @@ static void allocate(uint64_t address, uint64_t bytes, int result)
 
 	errno = 4242;
 	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0),
-			   &(struct sl_fields){.size = bytes, .kind = SL_KIND_device}))
+			   &(struct sl_fields){.bytes = bytes, .kind = SL_KIND_device}))
 		sl_record_close(&frame, result, !result,
-				&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
+				&(struct sl_fields){.address = result ? 0 : address, .bytes = bytes, .kind = SL_KIND_device});
 	if (errno != 4242)
 		abort();
 }
@@ -128,20 +128,20 @@ static __attribute__((noinline)) void call(unsigned api, const struct sl_fields 
 static void driver_calls(void)
 {
 	call(FAKE_cuDevicePrimaryCtxRetain, &(struct sl_fields){.context = 0xc0}, NULL);
-	call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, NULL);
+	call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, NULL);
 }
 
 /* A runtime call, inside it a context that is an event of its own and a driver call that is not. */
 static void nest(void)
 {
-	call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, driver_calls);
+	call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, driver_calls);
 }
 
 /* A call that makes CALLS others: more than a segment of the ring holds. */
 static void around(void)
 {
 	for (unsigned long i = 1; i <= calls; i++)
-		call(FAKE_cuDevicePrimaryCtxRetain, &(struct sl_fields){.context = 0xc0, .size = i}, NULL);
+		call(FAKE_cuDevicePrimaryCtxRetain, &(struct sl_fields){.context = 0xc0, .bytes = i}, NULL);
 }
 
 /*
@@ -210,7 +210,7 @@ static void *free_theirs(void *unused)
 
 static void inside(void)
 {
-	const struct sl_fields fields = {.addr = 0x1000, .size = 64, .kind = SL_KIND_device};
+	const struct sl_fields fields = {.address = 0x1000, .bytes = 64, .kind = SL_KIND_device};
 	struct sl_frame frame;
 	bool recorded = sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 
@@ -361,7 +361,7 @@ static bool ring_is_full(void)
 /* Inside one call, until there is no room or the thread has nearly half of what there may be. */
 static void *hold(void *arg)
 {
-	const struct sl_fields fields = {.addr = 0x1000, .size = 64, .kind = SL_KIND_device};
+	const struct sl_fields fields = {.address = 0x1000, .bytes = 64, .kind = SL_KIND_device};
 	struct sl_frame frame;
 	bool recorded = sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 
@@ -429,7 +429,7 @@ static void *leave_in_a_call(void *unused)
 	struct sl_frame frame;
 
 	live_briefly(unused);
-	if (!sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device}))
+	if (!sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.bytes = 77, .kind = SL_KIND_device}))
 		abort();
 	syscall(SYS_exit, 0);
 	return unused;
@@ -458,7 +458,7 @@ static __attribute__((noinline)) void leave(void)
 {
 	struct sl_frame frame;
 
-	if (sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device}))
+	if (sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.bytes = 77, .kind = SL_KIND_device}))
 		longjmp(back, 1);
 	abort();
 }
@@ -467,14 +467,14 @@ static void leave_driver(void)
 {
 	struct sl_frame frame;
 
-	if (sl_record_open(&frame, FAKE_cuMemAlloc_v2, NULL, &(struct sl_fields){.size = 5, .kind = SL_KIND_device}))
+	if (sl_record_open(&frame, FAKE_cuMemAlloc_v2, NULL, &(struct sl_fields){.bytes = 5, .kind = SL_KIND_device}))
 		longjmp(back, 1);
 	abort();
 }
 
 static void leave_runtime(void)
 {
-	call(FAKE_cudaMalloc, &(struct sl_fields){.size = 5, .kind = SL_KIND_device}, leave_driver);
+	call(FAKE_cudaMalloc, &(struct sl_fields){.bytes = 5, .kind = SL_KIND_device}, leave_driver);
 }
 
 static __attribute__((noinline)) void write_over(void)
@@ -508,7 +508,7 @@ static void claim(void)
 		}
 		if (i & 2)
 			write_over();
-		call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.size = 9, .kind = SL_KIND_device}, NULL);
+		call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.bytes = 9, .kind = SL_KIND_device}, NULL);
 		if (fake_claimed)
 			printf("%u: %llu\n", i, (unsigned long long)fake_claimed);
 		fake_claimed = 0;
@@ -648,7 +648,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "held")) {
 		alarm(60);
-		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, held);
+		call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, held);
 		return 0;
 	}
 	if (!strcmp(mode, "crowd")) {
@@ -665,7 +665,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(mode, "around")) {
-		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, around);
+		call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, around);
 		return 0;
 	}
 	run_threads(threads, work);
@@ -689,7 +689,7 @@ int main(int argc, char **argv)
 		allocate(0xb000, 7, 0);
 	}
 	if (!strcmp(mode, "inherit")) {
-		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, in_both);
+		call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, in_both);
 		allocate(0xb000, 7, 0);
 	}
 	if (!strcmp(mode, "late")) {

@@ -23,7 +23,7 @@ static __attribute__((noinline)) void call(uint64_t i)
 {
 	struct sl_frame frame;
 	const struct sl_fields fields = {
-		.addr = i << 8, .size = 512 * (i & 15), .kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
+		.address = i << 8, .bytes = 512 * (i & 15), .kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
 
 	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields))
 		sl_record_close(&frame, 0, true, &fields);
@@ -88,8 +88,8 @@ static void stream_drv(void)
 	for (unsigned long i = 0; i < events; i++) {
 		struct sl_frame frame;
 		uint64_t number = random_number();
-		const struct sl_fields fields = {.addr = 0x7f5500000000 + (number % 4096 << 21),
-						 .size = (number >> 20) % 64 << 16,
+		const struct sl_fields fields = {.address = 0x7f5500000000 + (number % 4096 << 21),
+						 .bytes = (number >> 20) % 64 << 16,
 						 .kind = SL_KIND_device,
 						 .device_plus_one = 1,
 						 .context = 0xc0};
