@@ -14,6 +14,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 struct names {
 	char text[6][SL_FORMAT_BYTES];
@@ -408,13 +409,6 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 					    .caller = oom->caller});
 }
 
-static int by_time(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Only the newest errors of the run keep their bundles. */
 static void retain(struct sl_report *report)
 {
@@ -428,7 +422,7 @@ static void retain(struct sl_report *report)
 			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
 		}
 	if (times.count > most) {
-		qsort(times.item, times.count, sizeof(*times.item), by_time);
+		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
 		for (unsigned i = 0; i < report->process_count; i++)
 			report->processes[i].bundles_from_ns = times.item[times.count - most];
 	}

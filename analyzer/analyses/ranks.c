@@ -20,6 +20,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 #define ALIKE	     0.5 /* share of the places of both */
 #define PLACES_MAX   64
@@ -138,13 +139,6 @@ struct places {
 	unsigned count;
 };
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; text && *text; text++)
@@ -183,7 +177,7 @@ static void take_places(struct sl_process *process, struct places *places)
 		if (!known)
 			places->stack[places->count++] = hash;
 	}
-	qsort(places->stack, places->count, sizeof(*places->stack), by_number);
+	qsort(places->stack, places->count, sizeof(*places->stack), sl_stats_by_number);
 }
 
 static double alike(const struct places *a, const struct places *b)
@@ -228,16 +222,9 @@ static void cluster(struct sl_report *report)
 
 /* ---- outliers, and where they first differ */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double median_of(double *values, unsigned count)
 {
-	qsort(values, count, sizeof(*values), by_value);
+	qsort(values, count, sizeof(*values), sl_stats_by_value);
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

@@ -308,6 +308,14 @@ void sl_json_string(struct sl_json *j, const char *key, const char *text)
 	put_quoted(j, text);
 }
 
+void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count)
+{
+	sl_json_array(j, key);
+	for (size_t i = 0; i < count; i++)
+		sl_json_string(j, NULL, texts[i]);
+	sl_json_end(j);
+}
+
 static int by_key(const void *a, const void *b)
 {
 	const struct sl_member *const *x = a, *const *y = b;

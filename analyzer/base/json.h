@@ -52,9 +52,10 @@ void sl_json_int(struct sl_json *j, const char *key, int64_t value);
 void sl_json_uint(struct sl_json *j, const char *key, uint64_t value);
 void sl_json_int128(struct sl_json *j, const char *key, __int128 value);
 void sl_json_double(struct sl_json *j, const char *key, double value);
-void sl_json_string(struct sl_json *j, const char *key, const char *text);   /* NULL is null */
-void sl_json_known(struct sl_json *j, const char *key, int64_t value);	     /* below zero is null: unknown */
-void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value); /* UINT64_MAX is null: unknown */
+void sl_json_string(struct sl_json *j, const char *key, const char *text);			/* NULL is null */
+void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count); /* an array of them */
+void sl_json_known(struct sl_json *j, const char *key, int64_t value);				/* below zero is null: unknown */
+void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value);			/* UINT64_MAX is null: unknown */
 
 /* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);

@@ -45,16 +45,23 @@ double sl_stats_deviation(const double *values, size_t count, double mean)
 	return sqrt(sum / (double)(count - 1));
 }
 
-static int by_size(const void *a, const void *b)
+int sl_stats_by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int sl_stats_by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return (x > y) - (x < y);
+	return x < y ? -1 : x > y;
 }
 
 double sl_stats_median(double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), by_size);
+	qsort(values, count, sizeof(*values), sl_stats_by_value);
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

@@ -32,6 +32,10 @@ double sl_stats_mean(const double *values, size_t count);
 /* Sample standard deviation (n - 1); 0 for fewer than two. */
 double sl_stats_deviation(const double *values, size_t count, double mean);
 
+/* For qsort and bsearch: ascending. */
+int sl_stats_by_number(const void *a, const void *b); /* of uint64_t */
+int sl_stats_by_value(const void *a, const void *b);  /* of double */
+
 /* Sorts the values. count > 0. */
 double sl_stats_median(double *values, size_t count);
 

@@ -47,6 +47,13 @@ uint32_t sl_text_next(const char **at)
 	return code;
 }
 
+uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
+	return (hash ^ 0xff) * 0x100000001b3ull;
+}
+
 bool sl_text_is_space(uint32_t code)
 {
 	return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xa0 || code == 0x1680 ||

@@ -35,13 +35,6 @@ static double median_of(const double *values, size_t count)
 	return sl_stats_median(sorted, count);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * The spread of the runs: their MAD, or the mean distance without the largest tenth where that is more.  The MAD alone is 0 for
  * values that jump between two levels, and small by chance where there are few runs.
@@ -53,7 +46,7 @@ static double variation(const double *values, size_t count, double median)
 
 	for (size_t i = 0; i < count; i++)
 		distances[i] = fabs(values[i] - median);
-	qsort(distances, count, sizeof(*distances), by_size);
+	qsort(distances, count, sizeof(*distances), sl_stats_by_value);
 	for (size_t i = 0; i < kept; i++)
 		mean += distances[i] / (double)kept;
 	return fmax(MAD_UNIT * median_of(distances, count), MEAN_UNIT * mean);

@@ -272,10 +272,7 @@ static void put_manifest(struct sl_json *j, const struct diagnosis *d)
 	sl_json_string(j, "created_iso", stamp);
 	sl_json_string(j, "command_line", command);
 	sl_json_bool(j, "native_history_enabled", false);
-	sl_json_array(j, "files");
-	for (size_t i = 0; i < SL_COUNT(names); i++)
-		sl_json_string(j, NULL, names[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "files", names, SL_COUNT(names));
 	sl_json_int(j, "exit_code", risk ? 2 : 0);
 	sl_json_bool(j, "risk_detected", risk);
 	sl_json_string(j, "session_id", session.session_id);

@@ -14,19 +14,12 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
 
-static uint64_t time_of(const struct sl_item *item)
-{
-	return item->kind == SL_ITEM_EVENT    ? item->event->time_ns
-	       : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
-					      : item->oom.time_ns;
-}
-
 static void read_item(struct sl_stream_process *p)
 {
 	p->item = sl_order_next(p->order);
 	p->pending = p->item != NULL;
 	if (p->item)
-		p->unix_ns = sl_process_unix(&p->process, time_of(p->item));
+		p->unix_ns = sl_process_unix(&p->process, sl_item_time(p->item));
 }
 
 static bool before(const struct sl_stream_process *a, const struct sl_stream_process *b)

@@ -136,13 +136,6 @@ static bool is_done(struct sl_model *model, const struct sl_item *item)
 	return false;
 }
 
-static uint64_t time_of(const struct sl_item *item)
-{
-	return item->kind == SL_ITEM_EVENT    ? item->event->time_ns
-	       : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
-					      : item->oom.time_ns;
-}
-
 /* A free takes effect at its begin.  What comes after one that has not returned waits for it, but not for ever. */
 static bool holds(const struct sl_item *item, uint64_t now)
 {
@@ -153,13 +146,13 @@ static void apply(struct sl_followed *followed, const struct sl_item *item)
 {
 	bool abandoned = item->kind == SL_ITEM_EVENT && item->event->flags & SL_FLAG_abandoned;
 
-	if (time_of(item) < followed->applied_ns && item->kind != SL_ITEM_EVENT) {
+	if (sl_item_time(item) < followed->applied_ns && item->kind != SL_ITEM_EVENT) {
 		followed->late_records++;
-	} else if (time_of(item) < followed->applied_ns && !abandoned) {
+	} else if (sl_item_time(item) < followed->applied_ns && !abandoned) {
 		followed->late++;
 		followed->late_ever++;
 	} else if (!abandoned) {
-		followed->applied_ns = time_of(item);
+		followed->applied_ns = sl_item_time(item);
 	}
 	sl_replay_apply(followed->process.model, item);
 }
@@ -177,7 +170,7 @@ static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 		if (!is_done(model, item)) {
 			if (item->event->time_ns < limit_ns && limit_ns != UINT64_MAX && holds(item, now))
 				limit_ns = item->event->time_ns;
-		} else if (time_of(item) <= limit_ns) {
+		} else if (sl_item_time(item) <= limit_ns) {
 			apply(followed, item);
 			sl_order_take(order);
 			any = true;

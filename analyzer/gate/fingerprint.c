@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/fingerprint.h"
+#include "analyzer/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +19,6 @@ void sl_fingerprint_library(char *out, size_t size, const char *library)
 			       : so && (!so[3] || so[3] == '.') ? so + 3 - library
 								: (long)strlen(library)),
 			 library ? library : "");
-}
-
-static uint64_t mix(uint64_t hash, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (hash ^ 0xff) * 0x100000001b3ull; /* marks the end of a text by a value that no text contains */
 }
 
 /* Suffixes that compilers add to names: clone.part.0, clone.constprop.3, clone.isra.0, clone.cold, clone.llvm.123 */
@@ -48,12 +42,12 @@ static uint64_t mix_frame(uint64_t hash, const struct sl_stack_frame *frame)
 	const char *file = sl_stacks_basename(frame->file);
 
 	if (frame->python) {
-		hash = mix(hash, file ? file : "", file ? strlen(file) : 0);
+		hash = sl_text_mix(hash, file ? file : "", file ? strlen(file) : 0);
 	} else {
 		sl_fingerprint_library(module, sizeof(module), frame->module);
-		hash = mix(hash, module, strlen(module));
+		hash = sl_text_mix(hash, module, strlen(module));
 	}
-	return mix(hash, frame->function ? frame->function : "", frame->function ? plain_length(frame->function) : 0);
+	return sl_text_mix(hash, frame->function ? frame->function : "", frame->function ? plain_length(frame->function) : 0);
 }
 
 enum part { PART_OWN, PART_PYTHON, PART_NATIVE };
@@ -73,8 +67,8 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 	bool any = false;
 
 	sl_fingerprint_library(name, sizeof(name), library);
-	hash = mix(hash, sl_event_kinds[kind].name, strlen(sl_event_kinds[kind].name));
-	hash = mix(hash, name, strlen(name));
+	hash = sl_text_mix(hash, sl_event_kinds[kind].name, strlen(sl_event_kinds[kind].name));
+	hash = sl_text_mix(hash, name, strlen(name));
 	for (enum part part = PART_OWN; part <= PART_NATIVE && !any; part++)
 		for (unsigned i = 0; i < count; i++) {
 			uint64_t one;
@@ -84,7 +78,7 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 			one = mix_frame(0, &frames[i]);
 			any = true;
 			if (one != before) /* a recursion counts once, whatever its depth */
-				hash = mix(hash, (const char *)&one, sizeof(one));
+				hash = sl_text_mix(hash, (const char *)&one, sizeof(one));
 			before = one;
 		}
 	snprintf(out, SL_FINGERPRINT_BYTES, "%016llx", (unsigned long long)hash);

@@ -296,10 +296,7 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 		if (!said)
 			put_truth(j, name, defs->capabilities.item[i].value);
 	}
-	sl_json_array(j, "notes");
-	for (size_t i = 0; i < defs->notes.count; i++)
-		sl_json_string(j, NULL, defs->notes.item[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "notes", defs->notes.item, defs->notes.count);
 	sl_json_end(j);
 }
 
@@ -325,10 +322,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_known(j, "world_size", header->world_size);
 	sl_json_string(j, "host", header->host);
 	sl_json_int(j, "pid", header->pid);
-	sl_json_array(j, "command");
-	for (unsigned i = 0; i < header->argc; i++)
-		sl_json_string(j, NULL, header->argv[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "command", header->argv, header->argc);
 	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
 	sl_json_string(j, "status", sl_status_name(trace->status));
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);

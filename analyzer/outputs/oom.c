@@ -99,10 +99,7 @@ static void put_environment(struct sl_json *j, void *context)
 		sl_json_string(j, header->system[i].name, header->system[i].value);
 	sl_json_end(j);
 	sl_json_string(j, "exe", header->exe);
-	sl_json_array(j, "argv");
-	for (unsigned i = 0; i < header->argc; i++)
-		sl_json_string(j, NULL, header->argv[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "argv", header->argv, header->argc);
 	sl_json_string(j, "cwd", header->cwd);
 	sl_json_string(j, "host", header->host);
 	sl_json_string(j, "agent", header->agent);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/text.h"
 
 #define STACKS_MAX    1000 /* of a process, the largest: others do not change who is a helper */
 #define PROCESSES_MAX 16   /* of a run, those with most stacks: ranks of one program tell the same */
@@ -21,13 +22,6 @@ struct sl_places {
 	struct pairs lines, callers; /* sorted, each pair once */
 	const struct sl_places *run; /* of all processes; NULL: there is one */
 };
-
-static uint64_t mix(uint64_t hash, const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (hash ^ 0xff) * 0x100000001b3ull;
-}
 
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 {
@@ -61,7 +55,7 @@ size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 
 uint64_t sl_place_hash(const char *text)
 {
-	return mix(0xcbf29ce484222325ull, text, strlen(text));
+	return sl_text_mix(0xcbf29ce484222325ull, text, strlen(text));
 }
 
 static uint64_t function_of(const struct sl_stack_frame *frame)
@@ -73,16 +67,16 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
 	if (!size && frame->bare) /* where functions end is not known: each call is its own */
-		return mix(mix(0xcbf29ce484222325ull, (const char *)&frame->offset, sizeof(frame->offset)), home ? home : "",
-			   home ? strlen(home) : 0);
-	return mix(mix(0xcbf29ce484222325ull, name, size), home ? home : "", home ? strlen(home) : 0);
+		return sl_text_mix(sl_text_mix(0xcbf29ce484222325ull, (const char *)&frame->offset, sizeof(frame->offset)),
+				   home ? home : "", home ? strlen(home) : 0);
+	return sl_text_mix(sl_text_mix(0xcbf29ce484222325ull, name, size), home ? home : "", home ? strlen(home) : 0);
 }
 
 static uint64_t line_of(const struct sl_stack_frame *frame)
 {
 	uint64_t line = frame->line ? frame->line : frame->offset;
 
-	return mix(function_of(frame), (const char *)&line, sizeof(line));
+	return sl_text_mix(function_of(frame), (const char *)&line, sizeof(line));
 }
 
 static bool is_constructor(const struct sl_stack_frame *frame)

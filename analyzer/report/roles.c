@@ -9,6 +9,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/idmap.h"
+#include "analyzer/base/stats.h"
 
 #define PARTS_MAX 12
 
@@ -99,18 +100,11 @@ static unsigned split(char *name, char **parts)
 	return count;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool is_module(const struct sl_roles *roles, const char *class)
 {
 	uint64_t hash = sl_place_hash(class);
 
-	return roles->modules.count && bsearch(&hash, roles->modules.item, roles->modules.count, sizeof(hash), by_number);
+	return roles->modules.count && bsearch(&hash, roles->modules.item, roles->modules.count, sizeof(hash), sl_stats_by_number);
 }
 
 /* What one part of a function's name tells, together with the class before it. */
@@ -185,7 +179,7 @@ static struct sl_roles *roles_of(struct sl_process *process)
 			sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
 	sl_idmap_free(&seen);
 	if (roles->modules.count)
-		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), by_number);
+		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), sl_stats_by_number);
 	return roles;
 }
 

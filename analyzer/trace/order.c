@@ -252,6 +252,13 @@ void sl_order_suspend(struct sl_order *order)
 	sl_ring_drop(&trace->ring); /* megabytes for each process; the next pass reads it anew */
 }
 
+uint64_t sl_item_time(const struct sl_item *item)
+{
+	return item->kind == SL_ITEM_EVENT    ? item->event->time_ns
+	       : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+					      : item->oom.time_ns;
+}
+
 int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs)
 {
 	const struct sl_event *event = item->event;

@@ -5,13 +5,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+#include "analyzer/base/stats.h"
 
 static int by_oddness(const void *a, const void *b, void *oddness)
 {
@@ -30,7 +24,7 @@ static void order_processes(struct sl_page *page)
 
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = sl_page_peak(&page->report->processes[i], NULL);
-	qsort(peaks, count, sizeof(*peaks), by_value);
+	qsort(peaks, count, sizeof(*peaks), sl_stats_by_number);
 	median = peaks[count / 2];
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_process *p = &page->report->processes[i];

@@ -365,9 +365,6 @@ void sl_cross_rank_write(struct sl_json *j, const char *key, const struct sl_cro
 	for (size_t i = 0; i < result->suspect_count; i++)
 		write_suspect(j, &result->suspects[i], result->suspect_count);
 	sl_json_end(j);
-	sl_json_array(j, "notes");
-	for (size_t i = 0; i < result->note_count; i++)
-		sl_json_string(j, NULL, result->notes[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "notes", result->notes, result->note_count);
 	sl_json_end(j);
 }

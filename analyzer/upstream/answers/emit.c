@@ -23,14 +23,6 @@ static void write_ranks(struct sl_json *j, const struct sl_session_series *serie
 	sl_json_end(j);
 }
 
-static void write_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count)
-{
-	sl_json_array(j, key);
-	for (size_t i = 0; i < count; i++)
-		sl_json_string(j, NULL, texts[i]);
-	sl_json_end(j);
-}
-
 /* --- the list of sessions ----------------------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
@@ -76,8 +68,8 @@ static void write_row(struct sl_json *j, const struct sl_session *session, const
 	}
 	write_event_types(j, session);
 	write_ranks(j, series);
-	write_texts(j, "sources_loaded", session->sources, session->source_count);
-	write_texts(j, "warnings", session->warnings, session->warning_count);
+	sl_json_texts(j, "sources_loaded", session->sources, session->source_count);
+	sl_json_texts(j, "warnings", session->warnings, session->warning_count);
 	sl_json_end(j);
 }
 

@@ -119,10 +119,7 @@ static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
 	}
 	if (count)
 		qsort(ids, count, sizeof(*ids), by_text);
-	sl_json_array(j, "affected_sessions");
-	for (size_t i = 0; i < count; i++)
-		sl_json_string(j, NULL, ids[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "affected_sessions", ids, count);
 	free(ids);
 	sl_map_free(&seen);
 }

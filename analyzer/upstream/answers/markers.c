@@ -150,10 +150,7 @@ void sl_markers_free(struct sl_markers *markers)
 static void write_phase(struct sl_json *j, const struct sl_phase_span *span)
 {
 	sl_json_object(j, "metadata");
-	sl_json_array(j, "phase_path");
-	for (uint32_t i = 0; i < span->depth; i++)
-		sl_json_string(j, NULL, span->path[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "phase_path", span->path, span->depth);
 	sl_json_string(j, "scope_id", span->scope_id);
 	sl_json_int(j, "thread_id", span->thread_id);
 	sl_json_string(j, "thread_name", span->thread_name);

@@ -406,10 +406,7 @@ void sl_phases_write_attribution(struct sl_json *j, const char *key, const struc
 	}
 	sl_json_object(j, key);
 	sl_json_string(j, "phase_resolution", a->unique ? "unique" : "ambiguous");
-	sl_json_array(j, "phase_paths");
-	for (size_t i = 0; i < a->path_count; i++)
-		sl_json_string(j, NULL, a->paths[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "phase_paths", a->paths, a->path_count);
 	if (a->unique) {
 		sl_json_string(j, "phase_source", a->source);
 		sl_json_string(j, "phase_path", a->paths[0]);
@@ -434,10 +431,7 @@ static void write_span(struct sl_json *j, const struct sl_phase_span *span)
 	sl_json_int(j, "thread_id", span->thread_id);
 	sl_json_string(j, "thread_name", span->thread_name);
 	sl_json_string(j, "scope_id", span->scope_id);
-	sl_json_array(j, "path");
-	for (uint32_t i = 0; i < span->depth; i++)
-		sl_json_string(j, NULL, span->path[i]);
-	sl_json_end(j);
+	sl_json_texts(j, "path", span->path, span->depth);
 	sl_json_int(j, "depth", span->depth);
 	sl_json_int(j, "start_ns", span->start_ns);
 	sl_json_int(j, "end_ns", span->end_ns);

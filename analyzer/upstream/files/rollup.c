@@ -308,14 +308,6 @@ static void write_windows(struct sl_json *j, const struct sl_session_series *ser
 	sl_arena_free(&arena);
 }
 
-static void write_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count)
-{
-	sl_json_array(j, key);
-	for (size_t i = 0; i < count; i++)
-		sl_json_string(j, NULL, texts[i]);
-	sl_json_end(j);
-}
-
 void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session, const struct sl_session_series *series,
 		     int64_t window_ns)
 {
@@ -332,8 +324,8 @@ void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session
 	sl_json_int(j, "sample_count", samples);
 	write_times(j, &series->all);
 	sl_json_int(j, "source_count", (int64_t)session->source_count);
-	write_texts(j, "sources_loaded", session->sources, session->source_count);
-	write_texts(j, "warnings", session->warnings, session->warning_count);
+	sl_json_texts(j, "sources_loaded", session->sources, session->source_count);
+	sl_json_texts(j, "warnings", session->warnings, session->warning_count);
 	write_peaks(j, &peaks);
 	write_alerts(j, &series->all);
 	write_health(j, &session->summary, &series->all);
