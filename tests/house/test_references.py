@@ -61,6 +61,14 @@ class References(unittest.TestCase):
                     missing.append(f"{path}:{line + part.count(chr(10), 0, found.start())}: {found[1]}")
         self.assertEqual(missing, [])
 
+    def test_tests_that_pages_name_exist(self):
+        """In full, or up to three dots: `test_a_rank_...`."""
+        tests = {found for path, text in self.texts.items() if path.startswith("tests/") for found in re.findall(r"(?:def|void) (test_\w+)", text)}
+        missing = [f"{path}: {name}" for path, text in self.texts.items() if path.endswith(".md")
+                   for name, more in re.findall(r"`(test_\w+)(\.\.\.)?`", text)
+                   if not (any(there.startswith(name) for there in tests) if more else name in tests)]
+        self.assertEqual(missing, [])
+
     def test_no_comment_opens_with_of(self):
         """"Of a leak." tells a reader who has not read the code nothing: a comment begins with its subject."""
         riddles = [f"{path}:{line}" for path, line, part in self.prose()
