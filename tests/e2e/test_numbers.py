@@ -87,6 +87,13 @@ class Written(unittest.TestCase):
                     for name in names:
                         self.assertEqual(oct(os.stat(os.path.join(folder, name)).st_mode & 0o777), "0o600", name)
             self.assertTrue(os.path.exists(os.path.join(again, "report.html")))
+            # a file that the user names is made to be handed on: the umask decides
+            for mask in (0o022, 0o077):
+                os.umask(mask)
+                for words in (["pack"], ["export", "csv"], ["export", "sqlite", "-q"]):
+                    named = os.path.join(run.folder, "%s.%o" % (words[-1], mask))
+                    subprocess.run([e2e.ANALYZE, *words, "-o", named, run.traces], capture_output=True, check=True)
+                    self.assertEqual(os.stat(named).st_mode & 0o777, 0o666 & ~mask, words)
 
 
 class Trained(unittest.TestCase):
