@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An analysis reads replayed processes and writes its findings into them.  To add one: a file here with a const
- * descriptor, a line in list.c (doc/add-an-analysis.md).
+ * descriptor, its names in list.c and meson.build (doc/add-an-analysis.md).
  */
 #ifndef ANALYZER_ANALYSES_ANALYSIS_H
 #define ANALYZER_ANALYSES_ANALYSIS_H

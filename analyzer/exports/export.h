@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An export turns the events of a run into the file of another tool.  To add one: a file here with a const
- * descriptor, a line in list.c (doc/add-an-output.md), a test that opens it with that tool.
+ * descriptor, its names in list.c and meson.build (doc/add-an-output.md), a test that opens it with that tool.
  */
 #ifndef ANALYZER_EXPORTS_EXPORT_H
 #define ANALYZER_EXPORTS_EXPORT_H
