@@ -57,9 +57,7 @@ static double growth(const struct series *s)
 
 static double full_in(const struct series *s)
 {
-	double left = s->figures.total == SL_UNKNOWN || s->seen->ended_ns
-			      ? INFINITY
-			      : sl_forecast_full(&s->seen->forecast[s->index], s->figures.total);
+	double left = s->seen->ended_ns ? INFINITY : sl_figures_full_in(&s->seen->forecast[s->index], s->process, &s->figures);
 
 	return isinf(left) ? NAN : left;
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 
 #define SITES_NAMED 400 /* only the largest sites have their names looked up */
@@ -71,6 +73,32 @@ void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const stru
 	}
 	*told_ns = process->model->now_ns;
 	sl_forecast_add(forecast, now_ns, sl_figures_used(f));
+}
+
+#define BEYOND 10 /* leaks are extended to so many times the life of the process so far */
+
+/* The report's answer (report/kept.h), by a copy that holds what the analysis finds. */
+static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f)
+{
+	double left, seen = (double)(process->model->now_ns - process->model->first_ns) / 1e9;
+	struct sl_process now = *process;
+	unsigned places;
+
+	memset(&now.kept, 0, sizeof(now.kept));
+	sl_analysis_kept.process(&now);
+	left = sl_kept_full_in(&now, f->device, &places);
+	free(now.kept.item);
+	return now.iterations.by_label && left >= 0 && left < BEYOND * seen ? left : INFINITY;
+}
+
+double sl_figures_full_in(const struct sl_forecast *forecast, const struct sl_process *process, const struct sl_figures *f)
+{
+	double left;
+
+	if (f->total == SL_UNKNOWN)
+		return NAN;
+	left = sl_forecast_full(forecast, f->total);
+	return sl_forecast_rises(forecast) ? fmin(left, full_by_leaks(process, f)) : left;
 }
 
 uint64_t sl_figures_live(const struct sl_process *process)

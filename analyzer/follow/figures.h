@@ -29,6 +29,12 @@ uint64_t sl_figures_used(const struct sl_figures *figures);
 void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process,
 		     const struct sl_figures *figures, uint64_t now_ns);
 
+/*
+ * Seconds until the device is full, what rules and metrics go by: the sooner of the forecast and, where the program names its
+ * steps, of what a report says of a place that leaks in them.  Infinite: nothing says so; NAN: the device's size is unknown.
+ */
+double sl_figures_full_in(const struct sl_forecast *forecast, const struct sl_process *process, const struct sl_figures *figures);
+
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);
 

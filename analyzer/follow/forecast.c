@@ -2,7 +2,6 @@
 #include "analyzer/follow/forecast.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #define PIECES	 SL_FORECAST_PIECES
 #define LEAST_S	 20.0 /* seconds of evidence: a shorter rise may be start-up */
@@ -57,21 +56,38 @@ static double rising(const double *at)
 	return sum / (PIECES * (PIECES - 1) / 2.0);
 }
 
-static double full_by(const struct sl_forecast *forecast, unsigned s, double total)
+/* Bytes per piece; 0: they do not rise, or too little is known.  *now: the last maximum. */
+static double rise_of(const struct sl_forecast *forecast, unsigned s, double *now)
 {
-	double at[PIECES], width = (double)(1ull << s), whole, last, left;
+	double at[PIECES], whole, last;
 	unsigned count = forecast->scale[s].count;
 
-	if (count < PIECES || PIECES * width < LEAST_S)
-		return INFINITY;
+	if (count < PIECES || PIECES * (double)(1ull << s) < LEAST_S)
+		return 0;
 	for (unsigned i = 0; i < PIECES; i++)
 		at[i] = forecast->scale[s].most[(count + i) % PIECES];
 	whole = slope_of(at, 0, PIECES);
 	last = slope_of(at, PIECES - LAST_FEW, LAST_FEW);
-	if (whole <= 0 || rising(at) < RISING || last < STILL * whole)
-		return INFINITY;
-	left = fmax(0, total - fmax(at[PIECES - 1], forecast->scale[s].filling)) / fmin(whole, fmax(last, STILL * whole)) * width;
+	*now = fmax(at[PIECES - 1], forecast->scale[s].filling);
+	return whole <= 0 || rising(at) < RISING || last < STILL * whole ? 0 : fmin(whole, fmax(last, STILL * whole));
+}
+
+static double full_by(const struct sl_forecast *forecast, unsigned s, double total)
+{
+	double now = 0, rise = rise_of(forecast, s, &now), width = (double)(1ull << s), left;
+
+	left = rise > 0 ? fmax(0, total - now) / rise * width : INFINITY;
 	return left * AHEAD <= PIECES * width ? left : INFINITY;
+}
+
+bool sl_forecast_rises(const struct sl_forecast *forecast)
+{
+	double now;
+
+	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++)
+		if (rise_of(forecast, s, &now) > 0)
+			return true;
+	return false;
 }
 
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total)

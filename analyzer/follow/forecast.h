@@ -8,6 +8,7 @@
 #ifndef ANALYZER_FOLLOW_FORECAST_H
 #define ANALYZER_FOLLOW_FORECAST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SL_FORECAST_PIECES 12
@@ -25,6 +26,9 @@ struct sl_forecast {
 
 /* Times do not go back: an earlier one counts as the last. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes);
+
+/* True: by some scale the maxima rise, and still do, whenever it may be full. */
+bool sl_forecast_rises(const struct sl_forecast *forecast);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);

@@ -106,12 +106,13 @@ static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 	}
 }
 
-static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_figures *f)
+static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_process *process,
+			const struct sl_figures *f)
 {
 	double slope = 0;
 
 	if (rule->metric == SL_METRIC_FULL_IN)
-		return f->total == SL_UNKNOWN ? NAN : sl_forecast_full(&looks->forecast, f->total);
+		return sl_figures_full_in(&looks->forecast, process, f);
 	if (rule->metric == SL_METRIC_GROWTH)
 		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->by_time, &slope) ? slope : 0;
 	slope = bytes_of(rule->metric, f);
@@ -238,7 +239,7 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 				     (struct sl_alert){.rule = rule,
 						       .device = figures[d].device,
 						       .uuid = figures[d].uuid,
-						       .value = of_device(rule, &one->device[d], &figures[d])});
+						       .value = of_device(rule, &one->device[d], process, &figures[d])});
 		}
 	}
 	for (size_t r = 0; r < watch->count; r++)

@@ -11,11 +11,13 @@
 #define SECOND 1000000000ull
 #define MIB    (1ull << 20)
 #define LATEST 5 /* looks */
+#define DEVICE (8192 * MIB)
 
 struct shape {
 	unsigned seconds, grows_from; /* 1 MiB more each tenth of a second from then on */
 	unsigned loads_at;	      /* 4 GiB at once, at another place; 0: never */
 	unsigned churn_mib;	      /* held every other second by a third place */
+	bool steps;		      /* each second is a step that the program names */
 };
 
 static void call(struct replay *r, uint64_t ns, uint64_t address, uint64_t bytes, unsigned place)
@@ -29,18 +31,25 @@ static void record(struct replay *r, const struct shape *shape)
 	unsigned grows = synth_python(r->synth, 1, (const char *const[]){"grows"}, "train.py", 10);
 	unsigned loads = synth_python(r->synth, 1, (const char *const[]){"loads"}, "train.py", 20);
 	unsigned churns = synth_python(r->synth, 1, (const char *const[]){"churns"}, "train.py", 30);
+	unsigned step = synth_text(r->synth, "step_#");
 	uint64_t kept = 0x100000000000;
 
 	call(r, 0, 0x10000, 256 * MIB, loads);
 	for (unsigned s = 0; s < shape->seconds; s++) {
 		uint64_t now = s * SECOND + 1000000;
 
+		if (shape->steps)
+			synth_call(r->synth, 1, "range_push", .time_ns = SYNTH_START_NS + now - 1000, .label = step, .extra = s);
 		if (shape->loads_at && s == shape->loads_at)
 			call(r, now, 0x20000, 4096 * MIB, loads);
 		if (shape->churn_mib)
 			call(r, now + 1000, 0x30000, s % 2 ? 0 : shape->churn_mib * MIB, churns);
 		for (unsigned tenth = 0; tenth < 10 && s >= shape->grows_from; tenth++, kept += MIB)
 			call(r, now + (tenth + 1) * SECOND / 20, kept, MIB, grows);
+		if (shape->steps) {
+			synth_call(r->synth, 1, "range_pop", .time_ns = SYNTH_START_NS + now + SECOND / 2 + 1000);
+			synth_sample(r->synth, SYNTH_START_NS + now + SECOND / 2 + 2000, 0, 256 * MIB + 10 * (s + 1) * MIB, DEVICE);
+		}
 	}
 	synth_close(r->synth, SYNTH_COMPLETED);
 }
@@ -117,7 +126,7 @@ static void beside_a_place_that_churns(void **state)
 	check(&(struct shape){.seconds = 300, .grows_from = 100, .churn_mib = 512});
 }
 
-/* Seconds until 128 MiB more are held, told at one look when all is over. */
+/* Seconds until the device is full, or, without steps, until 128 MiB more are held, told at one look when all is over. */
 static double at_one_look(const struct shape *shape)
 {
 	struct sl_followed followed = {0};
@@ -143,7 +152,8 @@ static double at_one_look(const struct shape *shape)
 	sl_order_free(order);
 	assert_int_equal(sl_figures_of(&followed.process, &figures, 1), 1);
 	sl_figures_tell(&forecast, &told, &followed.process, &figures, 5000 * SECOND);
-	left = sl_forecast_full(&forecast, figures.peak + 128 * MIB);
+	figures.total = shape->steps ? figures.total : figures.peak + 128 * MIB;
+	left = sl_figures_full_in(&forecast, &followed.process, &figures);
 	replay_free(&r);
 	return left;
 }
@@ -154,12 +164,53 @@ static void one_look_knows_what_was_before(void **state)
 	assert_true(isinf(at_one_look(&(struct shape){.seconds = 120, .grows_from = 200, .churn_mib = 64})));
 }
 
+/* Ten times as far ahead as the forecast dares, since the place leaks step after step. */
+static void a_leak_in_steps_fills_the_device_when_the_report_says(void **state)
+{
+	double left = at_one_look(&(struct shape){.seconds = 120, .churn_mib = 64, .steps = true});
+
+	assert_in_range((uint64_t)left, 640, 700); /* 8192 - 256 - 1200 MiB at 10 MiB a second */
+	assert_true(isinf(at_one_look(&(struct shape){.seconds = 120, .grows_from = 200, .churn_mib = 64, .steps = true})));
+}
+
+/* 60 labels, each with memory at both ends of an hour; a line over time takes 96 KiB.  Only the one of the device has it. */
+static void a_follower_keeps_no_line_for_each_label(void **state)
+{
+	struct sl_follow *follow = sl_follow_new();
+	struct replay r;
+	const struct sl_timeline *timeline;
+	unsigned drawn = 0;
+
+	replay_begin(&r);
+	for (uint64_t i = 0; i < 120; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "part %c%c", 'a' + (char)(i % 60 / 8), 'a' + (char)(i % 8));
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000 + i, .bytes = MIB, .label = synth_text(r.synth, text),
+			   .device = 0, .time_ns = SYNTH_START_NS + i * 30 * SECOND);
+	}
+	synth_close(r.synth, SYNTH_COMPLETED);
+	assert_true(sl_follow_add(follow, r.folder));
+	assert_int_equal(sl_follow_count(follow), 1);
+	assert_int_equal(sl_figures_live(&sl_follow_process(follow, 0)->process), 120 * MIB);
+	timeline = &sl_follow_process(follow, 0)->process.model->timeline;
+	assert_true(timeline->line_count > 60);
+	for (unsigned i = 0; i < timeline->line_count; i++)
+		drawn += timeline->lines[i]->bins != NULL;
+	assert_int_equal(drawn, 1);
+	sl_follow_free(follow);
+	replay_free(&r);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(from_the_beginning), cmocka_unit_test(after_a_steady_hour),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(from_the_beginning),
+					   cmocka_unit_test(after_a_steady_hour),
 					   cmocka_unit_test(after_weights_were_loaded),
 					   cmocka_unit_test(beside_a_place_that_churns),
-					   cmocka_unit_test(one_look_knows_what_was_before)};
+					   cmocka_unit_test(one_look_knows_what_was_before),
+					   cmocka_unit_test(a_follower_keeps_no_line_for_each_label),
+					   cmocka_unit_test(a_leak_in_steps_fills_the_device_when_the_report_says)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
