@@ -226,7 +226,7 @@ class Core(unittest.TestCase):
 
     def test_a_full_ring_is_written_to_several_files_and_not_to_one(self):
         limit = 2 << 20  # a full ring makes three quarters of it; how far the fold lies behind is the machine's
-        for threads, steps in ((1, 20000), (3, 7000)):
+        for threads, steps in ((1, 8000), (3, 2700)):
             (trace,), _ = run("starved", threads, steps, STORMLOG_KEEP=str(limit), most=8 * limit, most_of_one=limit // 4)
             self.assertGreater(trace.folded_through, 3)
 
