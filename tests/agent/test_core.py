@@ -228,7 +228,7 @@ class Core(unittest.TestCase):
         limit = 2 << 20  # a full ring makes three quarters of it; how far the fold lies behind is the machine's
         for threads, steps in ((1, 8000), (3, 2700)):
             (trace,), _ = run("starved", threads, steps, STORMLOG_KEEP=str(limit), most=8 * limit, most_of_one=limit // 4)
-            self.assertGreater(trace.folded_through, 3)
+            self.assertGreater(trace.folded_through, 1)
 
     def test_more_threads_than_segments_lose_nothing_while_the_writer_has_no_processor(self):
         (trace,), _ = run("crowd", 400, 5)
