@@ -154,6 +154,7 @@ class Watch(unittest.TestCase):
     def test_growth_names_the_place(self):
         with job("alloc=100", "grow=1200") as run:
             alerts = os.path.join(run.run.folder, "alerts")
+            run.wait_for(lambda known: known and known[0]["memory"])  # what is there at the first look does not grow
             watcher = Watcher(run.traces, "growth > 1GiB/hour => file " + alerts)
             wait_until(lambda: self.lines(alerts))
             watcher.end()
