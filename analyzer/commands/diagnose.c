@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/door.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
@@ -49,12 +50,34 @@ struct diagnosis {
 	struct sl_machine machine;
 	const struct sl_followed *followed; /* the process that holds most */
 	struct sl_figures figures;	    /* of its device with the most */
-	uint64_t allocated, reserved;	    /* now, or at the end of the run */
+	uint64_t allocated, reserved;	    /* now; of a run that has ended at its last error or its peak */
 	SL_VECTOR(struct point) points;
 	bool oom, full, fragmented;
 };
 
 /* ---- what is known */
+
+/*
+ * A run that has ended has freed what it held, and what its cache keeps then says nothing about the run.  What counts is its last
+ * error of memory, else its peak.
+ */
+static void go_back(struct diagnosis *d)
+{
+	const struct sl_model *model = d->followed->process.model;
+	const struct sl_device_state *device = model->devices[d->figures.device + 1];
+	const struct sl_torch *torch = &device->torch_at_peak;
+
+	d->figures.live = device->known_peak;
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (model->ooms.item[i].device == d->figures.device) {
+			torch = &model->ooms.item[i].torch;
+			d->figures.live = model->ooms.item[i].live_bytes;
+		}
+	if (!torch->told)
+		return;
+	d->figures.reserved = torch->reserved_bytes;
+	d->figures.allocated = torch->allocated_bytes;
+}
 
 /* PyTorch's figures where it reports them, else the calls'. */
 static void set_now(struct diagnosis *d)
@@ -84,6 +107,8 @@ static void choose(struct diagnosis *d)
 				most = figures[k].peak;
 			}
 	}
+	if (d->followed && d->followed->ended && d->followed->process.model->devices[d->figures.device + 1])
+		go_back(d);
 	if (d->followed)
 		set_now(d);
 }
@@ -192,6 +217,15 @@ static void put_timeline(struct sl_json *j, const struct diagnosis *d)
 	sl_json_end(j);
 }
 
+/* An advice without its place is of no use, and several of a kind would be the same text. */
+static void put_suggestion(struct sl_json *j, const struct sl_finding *finding)
+{
+	char *text = sl_memory_print("%s%s%s", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
+
+	sl_json_string(j, NULL, text);
+	free(text);
+}
+
 /* Findings and advice of a report at this moment. */
 static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
 {
@@ -203,9 +237,7 @@ static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
 	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE)
 		for (size_t i = 0; i < report.findings.count; i++)
 			if (strcmp(report.findings.item[i].severity, "info") != 0)
-				sl_json_string(j, NULL,
-					       report.findings.item[i].advice ? report.findings.item[i].advice
-									      : report.findings.item[i].text);
+				put_suggestion(j, &report.findings.item[i]);
 	sl_report_free(&report);
 	sl_json_end(j);
 }

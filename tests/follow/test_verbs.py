@@ -237,11 +237,19 @@ class Diagnose(unittest.TestCase):
             self.assertEqual((done.returncode, manifest["risk_detected"], manifest["session_status"]), (2, True, "completed"))
             self.assertEqual(summary["risk_flags"], {"oom_occurred": True, "high_utilization": False, "fragmentation_warning": True})
             self.assertEqual(summary["num_ooms"], 1)
-            self.assertTrue(summary["suggestions"])
+            self.assertTrue(any("out of memory" in suggestion for suggestion in summary["suggestions"]), summary["suggestions"])
+            self.assertEqual((summary["allocated_bytes"], summary["reserved_bytes"]), (50 * MIB, 256 * MIB))
             self.assertEqual(max(timeline["reserved"]), summary["peak_bytes"])
             self.assertEqual(timeline["timestamps"], sorted(timeline["timestamps"]))
             again = analyze("diagnose", "--output", os.path.dirname(place), job.traces)
             self.assertRegex(again.stdout, r"/stormlog-diagnose-\d{8}-\d{6}")
+
+    def test_a_finished_job_is_told_as_it_was_at_its_peak_and_not_after_it_had_freed_all(self):
+        with Job("python3", e2e.SCRIPT, "tensor=120", "tensor=120", "drop", "drop", SIM_VRAM="2G") as job:
+            job.process.wait()
+            done, _, summary, _, _ = self.bundle(job)
+            self.assertEqual((done.returncode, summary["risk_flags"]["fragmentation_warning"]), (0, False))
+            self.assertEqual((summary["allocated_bytes"], summary["reserved_bytes"]), (240 * MIB, 256 * MIB))
 
     def test_a_killed_job_was_interrupted(self):
         with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100", SIM_VRAM="2G") as job:
