@@ -114,6 +114,8 @@ test("what is zoomed in on is drawn in finer bins, with its stacks, as soon as t
 	await browser.eval(`[...document.querySelectorAll("#time button")].find((b) => b.innerText === "Whole run").click()`);
 	await browser.settle();
 	assert.equal(await browser.eval(finest), wide);
+	await report("/runs/1/report#from=1000000000000000&to=1100000000000000");
+	assert.ok(await browser.eval("document.documentElement.scrollWidth <= innerWidth"), "an address that names what is not in the run");
 });
 
 test("a page from a server runs no script but its own, whatever the data put into it", async () => {

@@ -135,7 +135,8 @@ export class Timeline {
 			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false}, axes: [{show: false}, {show: false}],
 			series: [{}, {points: {show: false}, paths: uPlot.paths.stepped({align: 1}), stroke: p.soft, width: 1, fill: p.grid}],
 			hooks: {ready: [(u) => {
-				u.setSelect({left: u.valToPos(from, "x"), top: 0, width: Math.max(2, u.valToPos(to, "x") - u.valToPos(from, "x")), height: u.over.clientHeight}, false);
+				const at = (t) => u.valToPos(Math.max(a, Math.min(b, t)), "x"); /* an address may name what is not in the run */
+				u.setSelect({left: at(from), top: 0, width: Math.max(2, at(to) - at(from)), height: u.over.clientHeight}, false);
 				u.hooks.setSelect = [(v) => this.select(v)]; /* from now on by the reader */
 			}]}}, [xs, Array.from(total.max, (value, i) => (total.known[i] ? value : null))], this.overview);
 	}
