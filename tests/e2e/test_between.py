@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -239,7 +240,33 @@ def range_of(places, first, end):
     return held, born
 
 
+ONE_LINE = """
+import ctypes, functools, heapq
+lib, size = ctypes.CDLL("libcudart.so.13"), ctypes.c_size_t
+at = ctypes.byref(ctypes.c_void_p())
+take = functools.partial(lib.cudaMalloc, at)
+for step in range(5):
+    take(size(1 << 20)), heapq.nlargest(1, [size(1 << 21)], key=take)
+"""
+
+
 class Page(unittest.TestCase):
+    def test_places_of_one_line_have_names_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "train.py")
+            with open(program, "w") as file:
+                file.write(ONE_LINE)
+            with e2e.Recording("python3", program) as run:
+                analyze("-q", run.traces)
+                page = run.page()
+        if not page:
+            self.skipTest("a build without the page")
+        places, = page["places"]
+        names = {page["strings"][name]: int(made) for name, made in zip(places["name"], places["made_bytes"])}
+        self.assertEqual(sorted(names.values()), [5 << 20, 10 << 20], names)
+        inner, = [name for name in names if names[name] == 10 << 20]
+        self.assertRegex(inner, r"^train.py:7 <module>.*, in heapq\.py:\d+ nlargest$")
+
     def test_the_page_tells_of_any_two_of_its_windows_what_tree_tells(self):
         with e2e.Recording("python3", "-c", LIVES, APPS=e2e.APPS) as run:
             analyze("-q", run.traces)

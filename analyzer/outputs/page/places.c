@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of each place's blocks, over the run and between any two of many moments; and what the peak was used for. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
@@ -114,6 +115,32 @@ static void gather(struct sl_page *page, unsigned process, struct places *places
 	order(places, page->budget.samples);
 }
 
+/* Rows of one name differ in what that line called: the innermost frame tells them apart. */
+static void tell_apart(struct sl_page *page, struct sl_process *process, const struct place *row, uint32_t *name, size_t rows)
+{
+	struct sl_idmap seen = {0};
+	struct sl_stack_frame stack[SL_STACK_MAX];
+	char text[300], inner[200];
+
+	for (size_t i = 0; i < rows; i++)
+		sl_idmap_set(&seen, name[i], sl_idmap_get(&seen, name[i], 0) + 1);
+	for (size_t i = 0; i < rows; i++) {
+		const struct sl_site *site = &process->model->sites.item[row[i].site];
+		unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller);
+
+		count = sl_stacks_fold(stack, count);
+		if (sl_idmap_get(&seen, name[i], 0) < 2 || !count)
+			continue;
+		sl_owners_line(process, site->python, site->native, site->caller, 2, text, sizeof(text));
+		sl_stacks_describe(inner, sizeof(inner), &stack[0]);
+		if (!strncmp(text, inner, strlen(inner)))
+			continue; /* the line itself asked */
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", in %s", inner);
+		name[i] = sl_page_string(page, text);
+	}
+	sl_idmap_free(&seen);
+}
+
 /* A column for each figure, ordered by weight; the last row sums the smaller places. */
 static void put_places(struct sl_page *page, unsigned process, const struct places *places)
 {
@@ -151,6 +178,7 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
 		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
 	}
+	tell_apart(page, p, row, name, places->kept);
 	sl_page_key(page, "stack");
 	sl_packed_column(&page->pack, SL_PACKED_U32, stack, rows);
 	sl_page_key(page, "name");
