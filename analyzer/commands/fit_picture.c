@@ -24,7 +24,7 @@ static const char *line_of(const struct sl_fit_recording *r, size_t at, char *te
 	return text;
 }
 
-/* '#' where more than half is held. */
+/* '=' where more than half is held. */
 static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 {
 	const uint64_t begin = segment->first->address;
@@ -40,7 +40,7 @@ static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 			if (piece->at == SL_FIT_GAP && high > low)
 				gaps += high - low;
 		}
-		bar[c] = 2 * gaps > to - from ? '.' : '#';
+		bar[c] = 2 * gaps > to - from ? '.' : '=';
 	}
 	bar[BAR] = 0;
 }
