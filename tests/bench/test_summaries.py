@@ -72,7 +72,7 @@ class Summaries(unittest.TestCase):
                 with open(os.path.join(root, file), "rb") as opened:
                     data = opened.read()
                 if file != "stormlog_run.json":  # it names the files that were read
-                    found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = re.sub(rb"\b(oom|peak|ranks) %s\b" % path.encode(), rb"\1 PATH", data)  # of "next: ..."
+                    found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = re.sub(rb"(--at (oom|peak)|ranks) %s\b" % path.encode(), b"next", data)  # a summary has no moment but its peak
         return found
 
     def read(self, name):
