@@ -13,6 +13,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/replace.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
 #include "analyzer/report/devices.h"
@@ -46,12 +47,13 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
 enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
-	"Exit status 0: all is fine; 1: a limit is exceeded; 2: usage; 3: nothing readable.  Names without dashes are keys\n"
-	"of [check] in .stormlog.ini; options win.  What a run cannot tell is said and fails with --strict.";
+	"Exit status 0: all is fine; 1: a limit is exceeded, even where a form could not be written; 2: usage; 3: nothing\n"
+	"readable; 4: a form or baseline could not be written.  Names without dashes are keys of [check] in .stormlog.ini; options "
+	"win.  What a run cannot tell is said and fails with --strict.";
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -109,10 +111,22 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 	const char *baseline = o->limits.baseline;
 
 	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL},
+				      .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
 				      .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
 						 o->values[UPDATE] ? baseline : NULL},
+				      .begins = {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ",
+						 "{\n  \"$schema\": \"https://json.schemastore.org/sarif", "# TYPE stormlog_"},
 				      .symbols = parsed->symbols});
+}
+
+/* A file that was found may have come with somebody else's repository: it says where to write in its own folder alone. */
+static bool lies_beside(const char *path, const char *file)
+{
+	char folder[PATH_MAX];
+	char *const folders[] = {folder, NULL};
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(file, '/') - file), file);
+	return sl_replace_lies_inside(path, folders);
 }
 
 /* Reads limits and suppressions.  Returns an exit status, or -1: go on. */
@@ -142,7 +156,13 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
 				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
+	if (o->values[UPDATE] && !o->values[BASELINE] && o->config == o->found && !lies_beside(o->limits.baseline, o->found))
+		return wrong(o->found, o->limits.baseline, "is not in its folder; --baseline FILE writes there");
 	confine(o, parsed);
+	if (o->values[UPDATE] && !sl_baseline_may_replace(o->limits.baseline, why, sizeof(why))) {
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+		return SL_EXIT_USAGE;
+	}
 	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
 		return SL_EXIT_USAGE;
 	o->pipeline.suppressions = &o->suppressions;
@@ -277,6 +297,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
 			status = SL_EXIT_UNSAVED;
+		} else if (!o->values[QUIET]) {
+			sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);
 		}
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		sl_door_print(stderr, "stormlog-analyze: %s\n", why);

@@ -26,6 +26,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/exports/archive.h"
+#include "analyzer/trace/archive.h"
 #include "analyzer/trace/peek.h"
 #include "common/tracefile.h"
 
@@ -262,7 +263,8 @@ static int run(int argc, char **argv)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths,
 					      .changes = true,
 					      .reads = {SL_REMOTE_RING},
-					      .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL}});
+					      .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
+					      .begins = {NULL, SL_PACK_MAGIC}});
 		status = collect(parsed.paths, &s, s.output ? output : NULL);
 	}
 	sl_arguments_free(&parsed);

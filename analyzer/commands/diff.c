@@ -353,11 +353,12 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 {
 	struct sl_catalogued *known = &c->catalogued;
+	const char *store = sl_catalogued_beside(known, "");
 
 	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {sl_catalogued_beside(known, ""), sl_catalogued_beside(known, "-wal"),
-						sl_catalogued_beside(known, "-shm")},
-				      .writes = {c->collapsed, c->html, sl_catalogued_beside(known, "")},
+				      .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
+				      .writes = {c->html, c->collapsed, store},
+				      .begins = {"<!doctype html>"},
 				      .symbols = parsed->symbols});
 }
 

@@ -122,6 +122,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 	sl_inside(&(struct sl_inside){.inputs = parsed->paths + 1,
 				      .reads = {*folder ? dirname(folder) : NULL},
 				      .writes = {o->output},
+				      .begins = {o->format->begins},
 				      .symbols = parsed->symbols});
 }
 

@@ -14,9 +14,17 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/save.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/replace.h"
 
 void sl_inside(const struct sl_inside *inside)
 {
+	char why[PATH_MAX + 100];
+
+	if (!sl_replace_may(inside, why, sizeof(why))) {
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+		exit(SL_EXIT_USAGE);
+	}
 	sl_lender_start(inside->symbols);
 	if (!sl_inside_enter(inside))
 		fputs("stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n",

@@ -6,7 +6,8 @@
 #include "analyzer/trace/inside.h"
 
 /*
- * To be called once, before other threads.  Prints a note where the kernel cannot confine, and goes on.  From here on a signal
+ * To be called once, before other threads.  Ends the program with SL_EXIT_USAGE where a file would be written over an input or
+ * over what is no former output (replace.h).  Prints a note where the kernel cannot confine, and goes on.  From here on a signal
  * removes unfinished files.
  */
 void sl_inside(const struct sl_inside *inside);

@@ -382,13 +382,16 @@ static int run(int argc, char **argv)
 		.argv = argv};
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
+	static const char *const begins[] = {"time ", "timestamp_ns,", "{\"schema\":\"stormlog.monitor\""};
 	int status = sl_arguments_parse(&parsed, take, &monitor);
 
 	if (status < 0) {
 		if (!parsed.path_count)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
-		sl_inside(&(struct sl_inside){
-			.inputs = parsed.paths, .writes = {monitor.output}, .node = sl_living_is_node(&parsed)});
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths,
+					      .writes = {monitor.output},
+					      .begins = {begins[monitor.format]},
+					      .node = sl_living_is_node(&parsed)});
 		status = sl_living_add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
 	}
 	sl_arguments_free(&parsed);

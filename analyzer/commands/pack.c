@@ -15,6 +15,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/exports/archive.h"
+#include "analyzer/trace/archive.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
@@ -91,7 +92,8 @@ static int run(int argc, char **argv)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}, .symbols = parsed.symbols});
+		sl_inside(&(struct sl_inside){
+			.inputs = parsed.paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed.symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

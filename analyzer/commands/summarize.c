@@ -15,6 +15,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/replace.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/summary/summary.h"
@@ -176,24 +177,6 @@ static int refuse(const char *why)
 	return SL_EXIT_USAGE;
 }
 
-/* Outputs of other parts in a folder that is also read would be divided among the parts again. */
-static bool lies_inside(const char *path, char *const *inputs)
-{
-	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-	if (!realpath(folder, real))
-		return false; /* it does not exist yet */
-	for (; *inputs; inputs++) {
-		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
-
-		if (size && !strncmp(real, input, size) && (!real[size] || real[size] == '/' || size == 1))
-			return true;
-	}
-	return false;
-}
-
 /* Determines the part and the name of its file.  -1: go on. */
 static int settle(struct settings *s, char *const *paths)
 {
@@ -208,7 +191,8 @@ static int settle(struct settings *s, char *const *paths)
 	}
 	if (!sl_shard_name(&s->shard, s->pattern, s->path, sizeof(s->path)))
 		return refuse("in a name, %s is the part, %h the host and %% a per cent sign; nothing else follows one");
-	if (s->shard.parts && sl_paths_make_parents(s->path) && lies_inside(s->path, paths))
+	/* Outputs of other parts in a folder that is also read would be divided among the parts again. */
+	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_replace_lies_inside(s->path, paths))
 		return refuse("parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
 		sl_door_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
@@ -225,7 +209,8 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		status = settle(&s, parsed.paths);
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}, .symbols = parsed.symbols});
+		sl_inside(&(struct sl_inside){
+			.inputs = parsed.paths, .writes = {s.path}, .begins = {"\x28\xb5\x2f\xfd"}, .symbols = parsed.symbols});
 	if (status < 0)
 		status = summarize(&s, parsed.paths, parsed.path_count);
 	sl_arguments_free(&parsed);

@@ -22,8 +22,9 @@ struct sl_export_job {
 
 struct sl_export {
 	const char *name, *summary;
-	bool models;	 /* needs models that are kept up to date */
-	bool wants_path; /* cannot write to stdout */
+	const char *begins; /* with what every file of it begins, so that it is known again; NULL: with anything */
+	bool models;	    /* needs models that are kept up to date */
+	bool wants_path;    /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);
 };

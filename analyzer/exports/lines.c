@@ -129,6 +129,9 @@ static bool run_ndjson(struct sl_export_job *job)
 	return sl_json_close(j);
 }
 
-const struct sl_export sl_export_csv = {.name = "csv", .summary = "a line an event, for spreadsheets", .run = run_csv};
-const struct sl_export sl_export_ndjson = {
-	.name = "ndjson", .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq", .run = run_ndjson};
+const struct sl_export sl_export_csv = {
+	.name = "csv", .begins = "t0_ns,t1_ns,", .summary = "a line an event, for spreadsheets", .run = run_csv};
+const struct sl_export sl_export_ndjson = {.name = "ndjson",
+					   .begins = "{\"type\":\"",
+					   .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq",
+					   .run = run_ndjson};

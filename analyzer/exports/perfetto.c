@@ -294,5 +294,8 @@ static bool run(struct sl_export_job *job)
 	return fine;
 }
 
-const struct sl_export sl_export_perfetto = {
-	.name = "perfetto", .summary = "https://ui.perfetto.dev: counters, labels, errors", .models = true, .run = run};
+const struct sl_export sl_export_perfetto = {.name = "perfetto",
+					     .begins = "\n",
+					     .summary = "https://ui.perfetto.dev: counters, labels, errors",
+					     .models = true,
+					     .run = run};

@@ -190,4 +190,5 @@ static bool run(struct sl_export_job *job)
 	return fine;
 }
 
-const struct sl_export sl_export_pprof = {.name = "pprof", .summary = "for go tool pprof", .models = true, .run = run};
+const struct sl_export sl_export_pprof = {
+	.name = "pprof", .begins = "\x1f\x8b\x08", .summary = "for go tool pprof", .models = true, .run = run};

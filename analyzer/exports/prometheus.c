@@ -148,5 +148,8 @@ static bool run(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-const struct sl_export sl_export_prometheus = {
-	.name = "prometheus", .summary = "a .prom file for node_exporter's textfile collector", .models = true, .run = run};
+const struct sl_export sl_export_prometheus = {.name = "prometheus",
+					       .begins = "# HELP stormlog_",
+					       .summary = "a .prom file for node_exporter's textfile collector",
+					       .models = true,
+					       .run = run};

@@ -477,5 +477,8 @@ static bool run(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-const struct sl_export sl_export_snapshot = {
-	.name = "pytorch-snapshot", .summary = "for pytorch.org/memory_viz, of any program", .models = true, .run = run};
+const struct sl_export sl_export_snapshot = {.name = "pytorch-snapshot",
+					     .begins = "\x80\x02}",
+					     .summary = "for pytorch.org/memory_viz, of any program",
+					     .models = true,
+					     .run = run};

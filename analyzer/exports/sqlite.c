@@ -269,5 +269,9 @@ static bool run(struct sl_export_job *job)
 	return !base.wrong;
 }
 
-const struct sl_export sl_export_sqlite = {
-	.name = "sqlite", .summary = "a database with views for common questions", .models = true, .wants_path = true, .run = run};
+const struct sl_export sl_export_sqlite = {.name = "sqlite",
+					   .begins = "SQLite format 3",
+					   .summary = "a database with views for common questions",
+					   .models = true,
+					   .wants_path = true,
+					   .run = run};

@@ -164,5 +164,8 @@ static bool run_speedscope(struct sl_export_job *job)
 
 const struct sl_export sl_export_collapsed = {
 	.name = "collapsed", .summary = "collapsed stacks, for flame graph tools", .models = true, .run = run_collapsed};
-const struct sl_export sl_export_speedscope = {
-	.name = "speedscope", .summary = "https://www.speedscope.app", .models = true, .run = run_speedscope};
+const struct sl_export sl_export_speedscope = {.name = "speedscope",
+					       .begins = "{\"$schema\":\"https://www.speedscope.app/",
+					       .summary = "https://www.speedscope.app",
+					       .models = true,
+					       .run = run_speedscope};

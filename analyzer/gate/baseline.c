@@ -10,6 +10,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
 
@@ -50,22 +51,18 @@ static int by_key(const void *a, const void *b)
 bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 {
 	const struct sl_measure **sorted = sl_memory_must(calloc(measures->list.count + 1, sizeof(*sorted)));
-	char made[PATH_MAX + 16];
-	FILE *out;
+	struct sl_save save;
 	struct sl_json *j;
 	size_t at = 0;
-	bool fine;
 
 	for (size_t i = 0; i < measures->list.count; i++)
 		sorted[i] = &measures->list.item[i];
 	qsort(sorted, measures->list.count, sizeof(*sorted), by_key);
-	snprintf(made, sizeof(made), "%s.%ld", path, (long)getpid());
-	out = fopen(made, "we");
-	if (!out) {
+	if (!sl_save_begin(&save, path, false)) {
 		free(sorted);
 		return false;
 	}
-	j = sl_json_new(out, SL_JSON_INDENT);
+	j = sl_json_new(save.out, SL_JSON_INDENT);
 	sl_json_document(j, "stormlog.baseline", 1);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
 		sl_json_object(j, sl_measure_names[of]);
@@ -76,15 +73,7 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 	sl_json_end(j);
 	sl_json_newline(j);
 	free(sorted);
-	fine = sl_json_close(j);
-	fine = !fclose(out) && fine && !rename(made, path);
-	if (!fine) {
-		int before = errno;
-
-		unlink(made);
-		errno = before;
-	}
-	return fine;
+	return sl_save_end(&save, sl_json_close(j));
 }
 
 static char *read_all(const char *path, size_t *size)
@@ -163,5 +152,20 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		sl_measures_sort(measures);
 	sl_arena_free(&arena);
 	free(text);
+	return fine;
+}
+
+bool sl_baseline_may_replace(const char *path, char *why, size_t size)
+{
+	struct sl_measures there;
+	char reason[PATH_MAX + 300];
+	bool fine = access(path, F_OK) && errno == ENOENT;
+
+	if (fine)
+		return true;
+	fine = sl_baseline_read(&there, path, reason, sizeof(reason));
+	sl_measures_free(&there);
+	if (!fine)
+		snprintf(why, size, "%s is no baseline, and stays as it is: %s", path, reason);
 	return fine;
 }

@@ -8,6 +8,9 @@
 /* Replaces the whole file; false: errno. */
 bool sl_baseline_write(const struct sl_measures *measures, const char *path);
 
+/* True: nothing is there, or a baseline.  False: `why`. */
+bool sl_baseline_may_replace(const char *path, char *why, size_t size);
+
 /* False: `why` says why it is not a baseline. */
 bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why, size_t size);
 

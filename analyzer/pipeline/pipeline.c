@@ -420,7 +420,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	free(job.damage);
 	if (options->only && report->process_count)
 		begin_with_all(report);
-	if (options->only && !report->process_count && any)
+	if (options->only && (options->only->rank >= 0 || options->only->pid >= 0) && !report->process_count && any)
 		return SL_PIPELINE_NONE_SUCH;
 	/* with few processes some parts are empty, and so are their summaries */
 	return report->process_count || (any && options->each) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;

@@ -8,6 +8,7 @@
 struct sl_inside {
 	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
+	const char *begins[8];		  /* with what a former file at writes[i] begins, which may be replaced; NULL: any text */
 	const char *symbols;		  /* --symbols */
 	bool changes;			  /* the inputs are folders in which files are made */
 	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */

@@ -63,22 +63,36 @@ class Endings(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (UNSAVED, ""), verb)
 
     def test_files_that_cannot_be_written_leave_the_old_ones(self):
-        for name in "j.xml", "s.json", "m.prom", "d.html", "d.txt", "x.csv", "x.stormlog":
-            with open(os.path.join(self.folder, name), "w") as file:
-                file.write("the old one")
+        verbs = [["check", "--max-peak", "1T", "--junit", "j.xml", "t"], ["check", "--max-peak", "1T", "--sarif", "s.json", "t"],
+                 ["check", "--max-peak", "1T", "--metrics", "m.prom", "t"], ["diff", "--html", "d.html", "t", "t"],
+                 ["check", "--baseline", "b.json", "--update-baseline", "t"], ["pack", "-o", "x.stormlog", "t"],
+                 *(["export", form, "-o", "x." + form, "t"] for form in FORMS)]
+        for verb in verbs:
+            self.assertEqual(self.run_it(*verb).returncode, 0, verb)
+        before = self.contents()
         limit = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\""
-        for verb in (["check", "--max-peak", "1T", "--junit", "j.xml", "t"], ["check", "--max-peak", "1T", "--sarif", "s.json", "t"],
-                     ["check", "--max-peak", "1T", "--metrics", "m.prom", "t"], ["diff", "--html", "d.html", "t", "t"],
-                     ["pack", "-o", "x.stormlog", "t"],
-                     *(["export", form, "-o", "x.csv", "t"] for form in FORMS)):
+        for verb in verbs:
             done = subprocess.run(["bash", "-c", limit, ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, timeout=60)
             self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
-        left = sorted(os.listdir(self.folder))
-        self.assertEqual(left, ["d.html", "d.txt", "j.xml", "m.prom", "s.json", "t", "tmp", "x.csv", "x.stormlog"])
-        for name in left:
+        self.assertEqual(len(before), len(verbs))
+        self.assertEqual(self.contents(), before)
+
+    def contents(self):
+        found = {}
+        for name in os.listdir(self.folder):
             if "." in name:
-                with open(os.path.join(self.folder, name)) as file:
-                    self.assertEqual(file.read(), "the old one", name)
+                with open(os.path.join(self.folder, name), "rb") as file:
+                    found[name] = file.read()
+        return found
+
+    def test_a_pack_of_empty_files_is_not_readable(self):
+        members = b"".join(len(n).to_bytes(4, "little") + n + bytes(8) for n in (b"rank-%05d-%d.msgpack.zst" % (i, i) for i in range(3)))
+        with open(os.path.join(self.folder, "e.stormlog"), "wb") as file:
+            file.write(b"stormlog.pack\n\1\0" + t.zstandard.ZstdCompressor().compress(members + bytes(4)))
+        for verb in ["tree"], ["table"], ["flame"], ["report", "-o", "o"], ["check", "--no-oom"], ["export", "csv"]:
+            done = self.run_it(*verb, "e.stormlog")
+            self.assertEqual(done.returncode, 3, (verb, done.stderr))
+            self.assertNotIn("rank -1", done.stderr)
 
     def test_a_link_at_the_place_is_replaced_and_not_followed(self):
         with open(os.path.join(self.folder, "precious"), "w") as file:

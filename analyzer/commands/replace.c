@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/replace.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/paths.h"
+#include "analyzer/trace/archive.h"
+#include "analyzer/trace/names.h"
+#include "common/base.h"
+#include "common/ringfile.h"
+#include "common/tracefile.h"
+
+/* Under these names files of a folder are read. */
+static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",
+					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
+
+struct target {
+	const char *path, *begins;
+	struct stat st;
+	char head[sizeof(struct sl_frame_index) + 1];
+	size_t got;
+};
+
+static bool is_at(const struct target *target, const char *path)
+{
+	struct stat st;
+
+	return path && !stat(path, &st) && st.st_dev == target->st.st_dev && st.st_ino == target->st.st_ino;
+}
+
+static bool begins_with(const struct target *target, const char *begin)
+{
+	return target->got >= strlen(begin) && !memcmp(target->head, begin, strlen(begin));
+}
+
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_recording(const struct target *target)
+{
+	return sl_names_is_trace(name_of(target->path)) || sl_frame_valid(target->head, target->got) ||
+	       begins_with(target, SL_RINGFILE_MAGIC) || begins_with(target, SL_PACK_MAGIC);
+}
+
+bool sl_replace_lies_inside(const char *path, char *const *inputs)
+{
+	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+	if (!realpath(folder, real))
+		return false; /* it does not exist yet */
+	for (; inputs && *inputs; inputs++) {
+		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
+
+		if (size && !strncmp(real, input, size) && (!real[size] || real[size] == '/' || size == 1))
+			return true;
+	}
+	return false;
+}
+
+static bool is_input(const struct sl_inside *inside, const struct target *target, bool former)
+{
+	for (char *const *input = inside->inputs; input && *input; input++)
+		if (is_at(target, *input))
+			return true;
+	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
+		if (inside->reads[i] != target->path && is_at(target, inside->reads[i])) /* the same text: the verb's own */
+			return true;
+	if (!(former && inside->changes))
+		for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
+			if (!fnmatch(read_by_name[i], name_of(target->path), 0))
+				return sl_replace_lies_inside(target->path, inside->inputs);
+	return false;
+}
+
+/* NULL: it may be replaced. */
+static const char *refusal(const struct sl_inside *inside, size_t at, struct target *target)
+{
+	int file = sl_paths_open_regular(target->path, &target->st);
+	ssize_t got = file < 0 ? 0 : read(file, target->head, sizeof(target->head) - 1);
+	bool former;
+
+	if (file >= 0)
+		close(file);
+	target->got = got > 0 ? (size_t)got : 0;
+	former = target->begins && begins_with(target, target->begins);
+	if (is_input(inside, target, former))
+		return "is what is read";
+	for (size_t i = 0; i < at; i++)
+		if (is_at(target, inside->writes[i]))
+			return "is written twice";
+	if (!former && is_recording(target))
+		return "is a recording";
+	return former || !target->begins || !target->st.st_size ? NULL : "is no former output of this kind";
+}
+
+bool sl_replace_may(const struct sl_inside *inside, char *why, size_t size)
+{
+	for (size_t i = 0; i < SL_COUNT(inside->writes); i++) {
+		struct target target = {.path = inside->writes[i], .begins = inside->begins[i]};
+		struct stat link;
+		const char *refused;
+
+		if (!target.path || stat(target.path, &target.st) || !S_ISREG(target.st.st_mode))
+			continue;
+		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
+			target.begins = NULL;
+		refused = refusal(inside, i, &target);
+		if (refused) {
+			snprintf(why, size, "%s %s, and stays as it is; name another place", target.path, refused);
+			return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a verb writes replaces a former output of its kind and nothing else: every file below is compared before and after."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces as t  # noqa: E402
+
+ANALYZE = os.path.abspath(sys.argv[1])
+TRACE = "t/rank-00000-100.msgpack.zst"
+# Verbs that write a file; %s is its name.
+VERBS = [["export", form, "-o", "%s", "t"] for form in ("csv", "ndjson", "sqlite", "perfetto", "pprof", "pytorch-snapshot", "collapsed",
+                                                        "speedscope", "prometheus")]
+VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--junit", "--sarif", "--metrics")]
+VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
+          ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]
+APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"]]
+ANY_TEXT = ("collapsed", "--collapsed", "--summary")  # no file of theirs can be told from another text
+
+
+class Outputs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-outputs-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        t.write(self.path(TRACE), t.header(), t.Thread().events(4, api=t.MALLOC, kind=1, address=[4096, 8192, 12288, 16384], bytes=4096), t.footer())
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def put(self, name, data):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def contents(self):
+        found = {}
+        for root, _, files in os.walk(self.folder):
+            for name in files:
+                with open(os.path.join(root, name), "rb") as file:
+                    found[os.path.relpath(os.path.join(root, name), self.folder)] = file.read()
+        return found
+
+    def run_it(self, verb, name="", cwd=""):
+        return subprocess.run([ANALYZE, *(word.replace("%s", name) for word in verb)], capture_output=True, text=True, timeout=120,
+                              cwd=self.path(cwd))
+
+    def refused(self, verb, name, says, cwd=""):
+        before = self.contents()
+        done = self.run_it(verb, name, cwd)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), (verb, name, done.stderr))
+        self.assertRegex(done.stderr, r"^stormlog-analyze: .*%s.*stays as it is" % says, (verb, name))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(self.contents(), before, (verb, name))
+
+    def test_no_verb_replaces_an_input(self):
+        os.link(self.path(TRACE), self.path("other name"))
+        for verb in VERBS + APPENDS:
+            self.refused(verb, TRACE, "is what is read")
+            self.refused(verb, "other name", "is a recording")
+        self.refused(["export", "csv", "-o", "%s", TRACE], "other name", "is what is read")
+        self.put("./s", b"leak:x\n")
+        self.refused(["check", "--max-peak", "1T", "--suppressions", "s", "--junit", "%s", "t"], "s", "is what is read")
+
+    def test_no_verb_replaces_a_recording_that_it_does_not_read(self):
+        self.put("r/x.ring", b"stormlog.ring\n\1" + bytes(200))
+        self.put("r/x", b"stormlog.ring\n\1" + bytes(200))
+        self.put("r/torn.msgpack.zst", b"torn")
+        self.run_it(["pack", "-o", "r/x.stormlog", "t"])
+        for verb in VERBS + APPENDS:
+            for name in "r/x.ring", "r/x", "r/torn.msgpack.zst", "r/x.stormlog":
+                if not (verb[0] == "pack" and name.endswith(".stormlog")):
+                    self.refused(verb, name, "is (a recording|no )")
+
+    def test_files_that_are_read_by_name_stay_in_folders_that_are_read(self):
+        self.run_it(["pack", "-o", "t/old.stormlog", "t"])
+        self.refused(["pack", "-o", "%s", "t"], "t/old.stormlog", "is what is read")
+        for name in "t/manifest.json", "t/segment-00001.jsonl", "t/x.summary":
+            self.put(name, b"")
+            for verb in VERBS:
+                if "--baseline" not in verb:
+                    self.refused(verb, name, "is what is read")
+
+    def test_what_is_no_former_output_stays(self):
+        self.put("./thesis", b"thesis\n")
+        for verb in VERBS:
+            if not set(verb) & set(ANY_TEXT):
+                self.refused(verb, "thesis", "is no ")
+
+    def test_a_former_output_is_replaced(self):
+        for verb in VERBS:
+            for turn in range(3):
+                if turn == 0 and "--baseline" not in verb:
+                    self.put("./new", b"")  # as mktemp leaves it
+                done = self.run_it(verb, "new")
+                self.assertEqual(done.returncode, 0, (verb, turn, done.stderr))
+            if os.path.exists(self.path("new")):
+                os.unlink(self.path("new"))
+
+    def test_a_form_is_not_written_over_another(self):
+        self.assertEqual(self.run_it(["check", "--max-peak", "1T", "--junit", "x", "t"]).returncode, 0)
+        self.refused(["check", "--max-peak", "1T", "--junit", "x", "--sarif", "x", "t"], "", "is written twice")
+
+    # ---- what a settings file that was found may name
+
+    def found(self, text):
+        self.put("repo/.git/HEAD", b"")
+        self.put("repo/.stormlog.ini", text.encode())
+        shutil.copytree(self.path("t"), self.path("repo/t"), dirs_exist_ok=True)
+
+    def test_a_settings_file_that_was_found_writes_in_its_own_folder(self):
+        update = ["check", "--update-baseline", "t"]
+        self.put("victim/.bashrc", b"export IMPORTANT=1\n")
+        os.makedirs(self.path("repo"))
+        os.symlink("../victim", self.path("repo/link"))
+        for where in "../victim/.bashrc", "../victim/new", self.path("victim/new"), "link/.bashrc", "link/new":
+            self.found("[check]\nbaseline = %s\n" % where)
+            before = self.contents()
+            done = self.run_it(update, cwd="repo")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), where)
+            self.assertIn("is not in its folder", done.stderr)
+            self.assertEqual(self.contents(), before, where)
+        done = self.run_it(["check", "--baseline", "../victim/new", "--update-baseline", "t"], cwd="repo")
+        self.assertEqual((done.returncode, done.stdout), (0, "baseline: ../victim/new\n"), "the user names what he likes: " + done.stderr)
+
+    def test_only_a_baseline_is_replaced_by_one(self):
+        self.found("[check]\nbaseline = b.json\n")
+        update = ["check", "--update-baseline", "t"]
+        for turn in range(2):
+            done = self.run_it(update, cwd="repo")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"^baseline: .*b\.json\n$")
+        with open(self.path("repo/b.json")) as file:
+            self.assertEqual(json.load(file)["schema"], "stormlog.baseline")
+        for other in b"mine\n", b"{}", b"", b'{"schema": "stormlog.report"}':
+            self.put("repo/b.json", other)
+            self.refused(update, "", "b.json is no baseline", cwd="repo")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
