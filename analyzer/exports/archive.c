@@ -148,14 +148,7 @@ static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
 	return frames;
 }
 
-/* ---- redaction: frames with names are decompressed, masked and compressed again; events contain only numbers */
-
-/* Compressed again with its names masked. */
-static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
-{
-	sl_redact_maps(&p->redaction, plain->out, plain->bytes);
-	return put_frame(p, to, index, plain->out, plain->bytes);
-}
+/* ---- redaction: frames are decompressed, masked and, where a name was in them, compressed again */
 
 static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64_t size, FILE *to)
 {
@@ -201,10 +194,14 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 		if (!frame->kind || sl_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
 		    !sl_frame_valid(&index, sizeof(index)))
 			continue;
-		if (frame->kind == SL_FRAME_BLOCK)
+		if (!sl_frame_read(&plain, &frames, frame, NULL))
+			continue;
+		p->redaction.masked = 0;
+		sl_redact_maps(&p->redaction, plain.out, plain.bytes);
+		if (frame->kind == SL_FRAME_BLOCK && !p->redaction.masked) /* numbers alone, as events of ours are */
 			fine = put_as_it_is(&frames, begin, sizeof(index) + frame->compressed, to);
-		else if (sl_frame_read(&plain, &frames, frame, NULL))
-			fine = put_masked(p, to, index, &plain);
+		else
+			fine = put_frame(p, to, index, plain.out, plain.bytes);
 	}
 	sl_inflate_free(&plain);
 	sl_frames_close(&frames);

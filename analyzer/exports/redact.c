@@ -8,6 +8,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/exports/known.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 #include "common/base.h"
@@ -276,7 +277,7 @@ static const char *const settings[] = {
 #undef ENVIRONMENT
 };
 
-/* Fields that say how to read the rest; without them a trace cannot be interpreted. */
+/* Fields of the header that say how to read the rest; without names of ours in them a trace cannot be interpreted. */
 static const char *const formats[] = {"format", "version", "agent", "fields", "verbs", "kinds", "families", "flags", "hooks"};
 
 /* Byte strings that contain numbers. */
@@ -348,6 +349,7 @@ static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 		keep(redaction, word, size);
 		return;
 	}
+	redaction->masked += size;
 	for (size_t i = 0; i < size; i++)
 		hash = sl_hash64(hash + (uint8_t)word[i]);
 	for (size_t i = 0; i < size; i++) {
@@ -382,8 +384,38 @@ static void mask(struct sl_redaction *redaction, const char *text, size_t size)
 
 static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size);
 
-/* top: a definition itself, in which the format's own fields stay. */
-static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool top)
+/* What the header says of the format: names that this version does not write are masked too. */
+static void redact_format(struct sl_redaction *redaction, const msgpack_object *object)
+{
+	const char *text = object->via.str.ptr;
+	size_t size = object->via.str.size;
+
+	if (object->type == MSGPACK_OBJECT_ARRAY)
+		for (uint32_t i = 0; i < object->via.array.size; i++)
+			redact_format(redaction, &object->via.array.ptr[i]);
+	else if (object->type != MSGPACK_OBJECT_STR || !(sl_known_has(text, size) || span_of(text, size, ".0123456789") == size))
+		redact(redaction, object, "", 0);
+}
+
+/* Columns of events are numbers under names of ours. */
+static void redact_columns(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	for (uint32_t i = 0; i < map->via.map.size; i++) {
+		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+		bool ours = key->type == MSGPACK_OBJECT_STR && sl_known_is_field(key->via.str.ptr, key->via.str.size);
+
+		redact(redaction, value, ours ? "pcs" : "", ours ? 3 : 0);
+		if (!ours)
+			redact(redaction, key, "", 0);
+	}
+}
+
+static bool is_header(const msgpack_object *map)
+{
+	return sl_object_is_text(sl_object_get(map, "def"), "header");
+}
+
+static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
@@ -391,8 +423,10 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 		bool known = text && (IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
 				      IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings));
 
-		if (top && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
+		if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats)) {
+			redact_format(redaction, value);
 			continue;
+		}
 		redact(redaction, value, known ? key->via.str.ptr : "", known ? key->via.str.size : 0);
 		if (!known)
 			redact(redaction, key, "", 0);
@@ -418,32 +452,40 @@ static void redact(struct sl_redaction *redaction, const msgpack_object *object,
 			redact(redaction, &object->via.array.ptr[i], key, size);
 		break;
 	case MSGPACK_OBJECT_MAP:
-		if (size && IS_ONE_OF(key, size, binaries)) /* columns by name */
-			break;
-		redact_map(redaction, object, false);
+		if (size == strlen("columns") && !memcmp(key, "columns", size))
+			redact_columns(redaction, object);
+		else
+			redact_map(redaction, object, false);
 		break;
 	default:
 		break;
 	}
 }
 
+/* What is no map: nobody can say what names are in it. Letters alone would be read as numbers. */
+static void erase(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
+{
+	memset(bytes, 0, size);
+	redaction->masked += size;
+}
+
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 {
 	msgpack_zone zone;
 	msgpack_object object;
-	size_t at = 0;
+	size_t at = 0, map = 0;
 
 	msgpack_zone_init(&zone, 4096);
 	while (sl_object_parse(&object, &zone, bytes, size, &at)) {
 		if (object.type == MSGPACK_OBJECT_MAP)
-			redact_map(redaction, &object, true);
+			redact_map(redaction, &object, is_header(&object));
 		else
-			redact(redaction, &object, "", 0);
+			erase(redaction, bytes + map, at - map);
+		map = at;
 		msgpack_zone_clear(&zone);
 	}
 	msgpack_zone_destroy(&zone);
-	if (at < size) /* what is behind is no map: nobody can say what names are in it */
-		memset(bytes + at, 0, size - at);
+	erase(redaction, bytes + map, size - map);
 }
 
 static int by_text(const void *a, const void *b)

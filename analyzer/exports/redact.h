@@ -17,9 +17,10 @@
 struct sl_redaction {
 	uint64_t salt;
 	struct sl_map kept; /* words that were not masked */
+	uint64_t masked;    /* bytes of words that were */
 };
 
-/* All whole maps in `bytes`; what is behind them becomes zeros. */
+/* All whole maps in `bytes`; what is between and behind them becomes zeros. */
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
 
 /* A line of the words that stayed, for review. */

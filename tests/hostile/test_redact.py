@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """pack --redact works on whatever a trace or a ring holds."""
+import json
 import os
 import shutil
 import subprocess
@@ -34,7 +35,9 @@ class Redact(unittest.TestCase):
             self.pack()
 
     def test_a_large_trace_takes_the_memory_of_a_frame(self):
-        block = t.framed(t.BLOCK, os.urandom(2 << 20), thread=1, first=1, end=3)
+        columns = {"address": [0, 8, 0, 0, os.urandom(2 << 20)]}
+        block = t.frame(t.BLOCK, t.packed({"def": "block", "thread": 1, "first": 1, "next": 3, "count": 1 << 18, "columns": columns}),
+                        thread=1, first=1, end=3)
         t.write(self.trace, t.header(), *[block] * 48, t.footer())
         with subprocess.Popen([ANALYZE, "pack", "--redact", "-o", self.trace + ".stormlog", self.trace], stderr=subprocess.DEVNULL) as child:
             _, status, usage = os.wait4(child.pid, 0)
@@ -83,6 +86,41 @@ class Redact(unittest.TestCase):
         for word in b"Secret", b"Acme", b"acme", b"eqxi":
             self.assertFalse(word in plain, word)
         self.assertTrue(b"cudaMalloc" in plain)
+
+    def packed(self):
+        """Every byte of the pack, frames unpacked."""
+        import zstandard
+        done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("Acme", done.stderr)
+        with open(os.path.join(self.folder, "x.stormlog"), "rb") as file:
+            plain = data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
+        at = -1
+        while (at := data.find(b"\x28\xb5\x2f\xfd", at + 1)) >= 0:
+            plain += zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
+        return plain
+
+    def test_names_of_the_format_and_blocks_hold_no_other(self):
+        s = "Acme"
+        changes = {"agent": "1.0-" + s, "families": [["fam" + s, 2]] + t.FAMILIES[1:], "flags": t.FLAGS + ["flag" + s],
+                   "kinds": [[k, "host" if k in t.HOST else "device"] for k in t.KINDS] + [["kind" + s, s]], "hooks": t.HOOKS + [["cuda" + s, 0, 0, 0]],
+                   "verbs": [[v, "before" if v in t.BEFORE else "after"] for v in t.VERBS] + [["VERB" + s, s]],
+                   "fields": [[f, "i" if f in t.SIGNED else "u", s] for f in t.FIELDS] + [["field" + s, "u", {s: s}]]}
+        number = [0, 8, 0, 0, b"".join(i.to_bytes(8, "little") for i in (4096, 8192))]
+        block = {"def": "block", "thread": 1, "first": 1, "next": 5, "count": 2, "extra": "of " + s, s: {s: [s]},
+                 "columns": {"time_ns": [0, 0, 0, t.T0, b""], "api": [0, 0, 0, t.MALLOC, b""], "kind": [0, 0, 0, 1, b""], "bytes": [0, 0, 0, 4096, b""],
+                             "address": number, "column" + s: [0, 8, 0, 0, (s * 4).encode()], "label": [0, 0, 0, s, b""]}}
+        clean = t.Thread(2).events(2, api=t.MALLOC, kind=1, address=[1 << 20, 2 << 20], bytes=4096)
+        t.write(self.trace, t.header(**changes), t.frame(t.BLOCK, t.packed(block) + s.encode(), thread=1, first=1, end=5, count=2, begin_ns=t.T0, end_ns=t.T0),
+                clean, t.defs([{"def": "note", "text": "x", "ns": t.T0, "flags": s, "kinds": [s]}]), t.framed(t.BLOCK, s.encode() * 9), t.footer())
+        plain = self.packed()
+        self.assertNotIn(s.encode(), plain)
+        for name in b"cudaMalloc", b"time_ns", b"host_pinned", b"RANGE_PUSH":
+            self.assertIn(name, plain)
+        self.assertIn(clean, plain, "numbers alone go as they are")
+        done = subprocess.run([ANALYZE, "--json", os.path.dirname(self.trace)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(*(json.loads(text)["processes"][0]["events"] for text in (done.stdout, self.pack())))
 
     def test_what_everybody_knows_stays(self):
         known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/exports/known.h"
+
+#include <string.h>
+
+#include "analyzer/base/map.h"
+#include "common/base.h"
+#include "common/event.h"
+#include "common/tracefile.h"
+
+static const char *const calls[] = {
+#include "agent/hooks/verbs.h"
+#define ROW(verb, kind, ret, name, ...)	 #name,
+#define ALSO(verb, kind, ret, name, tag) #name,
+#define LOOKUP(ret, name, ...)		 #name,
+#define CHECKED(ret, name, ...)		 #name,
+#define LAUNCHED			 CHECKED
+#define QUERY(ret, name, ...)		 #name,
+#define RANGE(verb, ret, name, ...)	 #name,
+#define INJECTED(ret, name, ...)	 #name,
+#define INSIDE(verb, ret, name, ...)	 #name,
+#define SLOT(verb, number, name, ...)	 #name,
+#define HAND(verb, kind, id, name)	 name,
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+};
+
+static const char *const others[] = {"header", SL_TRACE_FORMAT, "i", "u", "before", "after", "host", "device", ""};
+
+static void put(struct sl_map *names, const char *name)
+{
+	*sl_map_at(names, name) = 1;
+}
+
+static void fill(struct sl_map *names)
+{
+	for (size_t i = 0; i < SL_COUNT(calls); i++)
+		put(names, calls[i]);
+	for (size_t i = 0; i < SL_COUNT(others); i++)
+		put(names, others[i]);
+	for (size_t i = 0; i < SL_FIELD_COUNT; i++) {
+		put(names, sl_event_fields[i].name);
+		put(names, sl_event_fields[i].unit);
+	}
+	for (size_t i = 0; i < SL_VERB_COUNT; i++)
+		put(names, sl_event_verbs[i].name);
+	for (size_t i = 0; i < SL_KIND_COUNT; i++)
+		put(names, sl_event_kinds[i].name);
+	for (size_t i = 0; i < SL_FAMILY_COUNT; i++)
+		put(names, sl_event_families[i].name);
+	for (size_t i = 0; i < sl_event_flag_count; i++)
+		put(names, sl_event_flags[i].name);
+}
+
+bool sl_known_has(const char *text, size_t size)
+{
+	static struct sl_map names;
+	char copy[128];
+
+	if (!names.count)
+		fill(&names);
+	if (size >= sizeof(copy) || memchr(text, 0, size))
+		return false;
+	memcpy(copy, text, size);
+	copy[size] = 0;
+	return sl_map_find(&names, copy) != 0;
+}
+
+bool sl_known_is_field(const char *text, size_t size)
+{
+	for (size_t i = 0; i < SL_FIELD_COUNT; i++)
+		if (strlen(sl_event_fields[i].name) == size && !memcmp(sl_event_fields[i].name, text, size))
+			return true;
+	return false;
+}
