@@ -41,9 +41,10 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define LIBRARIES_NS 20000000ull   /* longest wait of the first call for the header and libunwind */
-#define FINISH_NS    2000000000ull /* longest wait of the process's end for the disk */
-#define SEGMENTS     3		   /* segments of a fresh ring: the log, one thread, one spare */
+#define LIBRARIES_NS  20000000ull   /* longest wait of the first call for the header and libunwind */
+#define STARVED_STEPS 50	    /* so many times that, where the writer has no processor */
+#define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
+#define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
 
 #define KEY_WANTED 31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
 
@@ -237,6 +238,22 @@ static bool has_locked_memory(void)
 	return sl_procfile_find("/proc/self/status", "VmLck:", line, sizeof(line)) && sl_procfile_digits(line, &kib) && kib;
 }
 
+/*
+ * Until the writer has opened libunwind there are no native stacks, and until it has written the header the trace does not say who
+ * it is of.  It may be waiting for a lock that this thread holds, or for a disk; a writer that waits for a processor is given longer.
+ */
+static void await_libraries(struct sl_agent *agent)
+{
+	for (unsigned step = 0; step < STARVED_STEPS; step++) {
+		uint32_t writer;
+
+		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
+		writer = atomic_load(&agent->writer);
+		if (atomic_load(&agent->libraries) || (writer && sl_procfile_state(writer) != 'R'))
+			return;
+	}
+}
+
 static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
@@ -276,8 +293,8 @@ static void start(struct sl_agent *agent)
 		sl_asleep_begin(false); /* nobody would wake the writer */
 		sl_store_begin(agent->store);
 		sl_define_note("no background thread could be started: this trace ends when the ring is full");
-	} else /* and when the header is in the file: a trace says who it is from its first moment */
-		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
+	} else
+		await_libraries(agent);
 	/* A generation is never 0 and never the parent's: a forked child's threads must not take their old ring for theirs. */
 	atomic_store(&agent->generation, agent->process.monotonic_ns << 22 | agent->process.pid);
 	/* Last: threads that wait for the phase look at the generation then, and would not record their call without one. */
