@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/keep.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,10 +81,25 @@ static bool is_old(const struct sl_server *server, const struct stat *st)
 	return server->keep_age_s && (uint64_t)(time(NULL) - st->st_mtime) > server->keep_age_s;
 }
 
+/* Comparisons say as much of a run as its own pages. */
+static void remove_comparisons(const struct sl_server *server, const char *pack)
+{
+	int fd = openat(server->packs.folder, "pages/compare", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (strstr(entry->d_name, pack))
+			unlinkat(fd, entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+}
+
 static void remove_pages(const struct sl_server *server, const char *pack)
 {
 	char path[SL_PACKS_NAME + 64];
 
+	remove_comparisons(server, pack);
 	sl_places_of(pack, "", path);
 	sl_folder_remove(server->packs.folder, path);
 }

@@ -26,7 +26,7 @@
 #include "server/server.h"
 #include "server/worse.h"
 
-enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, COMPARED_MAX = 256, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
+enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, COMPARED_MAX = 32, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
 
 struct job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
@@ -176,8 +176,8 @@ static void index_pack(struct sl_work *work, const char *pack)
 		put_failed(work, pack, status);
 }
 
-/* Removes the oldest file of that ending if there are so many; it can be made anew. */
-static void make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
+/* Removes the oldest file of that ending if there are so many; it can be made anew.  False: there is room. */
+static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
 {
 	int fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -196,10 +196,10 @@ static void make_room(struct sl_work *work, const char *path, const char *ending
 			snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
 		}
 	}
-	if (count >= most)
-		unlinkat(fd, oldest, 0);
+	count = count >= most && !unlinkat(fd, oldest, 0);
 	if (folder)
 		closedir(folder);
+	return count;
 }
 
 /* Runs a child and keeps its page as `path`; an empty file there says that it was tried in vain. */
@@ -225,7 +225,8 @@ static void compare(struct sl_work *work, const struct job *job)
 		snprintf(from[i], sizeof(from[i]), "%s/%s", work->server->path, pack_path);
 		snprintf(name[i], sizeof(name[i]), "%.12s", i ? job->after : job->pack);
 	}
-	make_room(work, "pages/compare", SL_PLACES_PAGE, COMPARED_MAX);
+	while (make_room(work, "pages/compare", SL_PLACES_PAGE, COMPARED_MAX))
+		;
 	sl_places_compare(job->pack, job->after, path);
 	keep_page(work, argv, path);
 }
@@ -240,7 +241,8 @@ static void look_closer(struct sl_work *work, const struct job *job)
 	snprintf(times[0], sizeof(times[0]), "%" PRIu64, job->from_ns);
 	snprintf(times[1], sizeof(times[1]), "%" PRIu64, job->to_ns);
 	sl_places_of(job->pack, "", path);
-	make_room(work, path, SL_WINDOW_SUFFIX, WINDOWS_MAX);
+	while (make_room(work, path, SL_WINDOW_SUFFIX, WINDOWS_MAX))
+		;
 	sl_places_window(job->pack, job->from_ns, job->to_ns, path);
 	keep_page(work, argv, path);
 }

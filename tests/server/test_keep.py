@@ -15,6 +15,7 @@ import runs  # noqa: E402
 from served import Server, make_pack, name_of, wait_for  # noqa: E402
 
 PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+PAGE = sys.argv[3:] == ["page"]
 
 
 class Keep(unittest.TestCase):
@@ -64,6 +65,21 @@ class Keep(unittest.TestCase):
         self.assertEqual(self.server.ask("POST", f"/runs/{number}/pin", body="", token=writer)[0], 303)
         self.restart("--keep-count", "2")
         self.kept([0, 4, 6, 5, 7])
+
+    @unittest.skipUnless(PAGE, "built without the interactive page")
+    def test_comparisons_are_few_and_go_with_their_runs(self):
+        folder = os.path.join(self.server.store, "pages", "compare")
+        for n in range(100):  # what an earlier server left; both of their runs are there
+            with open(os.path.join(folder, f"{self.packs[0]}-{n:064x}.page.msgpack.gz"), "w"):
+                pass
+        numbers = {r["run"]["identity"]: r["number"] for r in self.all()}
+        for a, b in ((6, 7), (0, 7)):
+            path = f"/api/v1/compare?before={numbers[self.packs[a]]}&after={numbers[self.packs[b]]}"
+            wait_for(lambda: self.server.get(path)[0] == 200)
+        self.assertEqual(len(os.listdir(folder)), 32)
+        self.restart("--keep-count", "1")
+        self.kept([6, 7])
+        wait_for(lambda: [name[:129] for name in os.listdir(folder)] == [f"{self.packs[6]}-{self.packs[7]}"])
 
     def test_age_is_that_of_the_coming_and_what_was_no_run_goes_too(self):
         noise = make_pack(1)
