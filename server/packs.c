@@ -15,9 +15,12 @@
 #include "analyzer/trace/archive.h"
 #include "analyzer/upstream/records/hash.h"
 
-#define SUFFIX ".stormlog"
-#define PART   ".part"
-#define DAY_S  (24 * 60 * 60)
+#define SUFFIX	  ".stormlog"
+#define PART	  ".part"
+#define DAY_S	  (24 * 60 * 60)
+#define BEGUN_MAX 256 /* uploads that were begun and not ended */
+
+static const struct sl_http_outcome no_quota = {507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
 
 static void part_path(const char *name, char path[SL_PACKS_NAME + 32])
 {
@@ -32,6 +35,27 @@ void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32])
 bool sl_packs_is_name(const char *name)
 {
 	return strspn(name, "0123456789abcdef") == SL_PACKS_NAME && !name[SL_PACKS_NAME];
+}
+
+/* The files in one folder that are named as packs, with this ending. */
+static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
+		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
+{
+	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		char name[SL_PACKS_NAME + 1];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%.64s", entry->d_name);
+		if (sl_packs_is_name(name) && !strcmp(entry->d_name + SL_PACKS_NAME, ending) &&
+		    !fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+			each(context, name, &st);
+	}
+	if (folder)
+		closedir(folder);
 }
 
 static void count(void *context, const char *name, const struct stat *st)
@@ -54,6 +78,7 @@ bool sl_packs_open(struct sl_packs *packs, const char *path)
 		if (mkdirat(packs->folder, folders[i], 0700) && errno != EEXIST)
 			return false;
 	sl_packs_each(packs, count, packs);
+	each_in(packs, "incoming", PART, count, packs);
 	return true;
 }
 
@@ -101,7 +126,25 @@ static struct sl_http_outcome refused(int error)
 		       : (struct sl_http_outcome){500, "the server cannot write to its store"};
 }
 
-/* Checks the limits before any byte is read. */
+static void count_begun(void *context, const char *name, const struct stat *st)
+{
+	++*(unsigned *)context;
+}
+
+static bool are_too_many(const struct sl_packs *packs, const char *name)
+{
+	char path[SL_PACKS_NAME + 32];
+	unsigned begun = 0;
+	struct stat st;
+
+	part_path(name, path);
+	if (!fstatat(packs->folder, path, &st, AT_SYMLINK_NOFOLLOW))
+		return false;
+	each_in(packs, "incoming", PART, count_begun, &begun);
+	return begun >= BEGUN_MAX;
+}
+
+/* Checks the limits before any byte is read.  What this upload has on the disk is in packs->used already. */
 static struct sl_http_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
 {
 	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
@@ -111,8 +154,11 @@ static struct sl_http_outcome limits(const struct sl_packs *packs, const struct 
 		return (struct sl_http_outcome){400, "Content-Range does not agree with itself"};
 	if (offset + coming > packs->pack_max)
 		return (struct sl_http_outcome){413, "the pack is larger than this server takes (--max-pack)"};
-	if (packs->quota && __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + offset + coming > packs->quota)
-		return (struct sl_http_outcome){507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
+	if (packs->quota &&
+	    __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + offset + coming > packs->quota + sl_packs_begun(packs, in->name))
+		return no_quota;
+	if (are_too_many(packs, in->name))
+		return (struct sl_http_outcome){507, "too many uploads were begun and not ended: end one of them, or wait a day"};
 	if (!fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize < coming + packs->spare)
 		return full();
 	return (struct sl_http_outcome){0};
@@ -159,6 +205,7 @@ struct sl_http_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming
 		sl_packs_leave(in);
 		return refused(errno);
 	}
+	__atomic_fetch_sub(&packs->used, (uint64_t)st.st_size - offset, __ATOMIC_RELAXED);
 	return (struct sl_http_outcome){0};
 }
 
@@ -167,7 +214,8 @@ static void drop(struct sl_packs *packs, struct sl_incoming *in)
 	char path[SL_PACKS_NAME + 32];
 
 	part_path(in->name, path);
-	unlinkat(packs->folder, path, 0);
+	if (!unlinkat(packs->folder, path, 0))
+		__atomic_fetch_sub(&packs->used, in->size, __ATOMIC_RELAXED);
 	sl_packs_leave(in);
 }
 
@@ -178,6 +226,11 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 	if (in->size + size > packs->pack_max) {
 		drop(packs, in);
 		return (struct sl_http_outcome){413, "the pack is larger than this server takes (--max-pack)"};
+	}
+	/* others may have come since this upload began */
+	if (packs->quota && __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + size > packs->quota) {
+		drop(packs, in);
+		return no_quota;
 	}
 	while (size) {
 		ssize_t wrote = pwrite(in->fd, at, size, (off_t)in->size);
@@ -193,6 +246,7 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 		at += wrote;
 		size -= (uint64_t)wrote;
 		in->size += (uint64_t)wrote;
+		__atomic_fetch_add(&packs->used, (uint64_t)wrote, __ATOMIC_RELAXED);
 	}
 	return (struct sl_http_outcome){0};
 }
@@ -255,7 +309,6 @@ struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *
 		drop(packs, in);
 		return outcome;
 	}
-	__atomic_fetch_add(&packs->used, in->size, __ATOMIC_RELAXED);
 	sl_packs_leave(in);
 	return (struct sl_http_outcome){201, "stored"};
 }
@@ -279,27 +332,6 @@ bool sl_packs_remove(struct sl_packs *packs, const char *name)
 	return true;
 }
 
-/* The files in one folder that are named as packs, with this ending. */
-static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
-		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
-{
-	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	while (folder && (entry = readdir(folder))) {
-		char name[SL_PACKS_NAME + 1];
-		struct stat st;
-
-		snprintf(name, sizeof(name), "%.64s", entry->d_name);
-		if (sl_packs_is_name(name) && !strcmp(entry->d_name + SL_PACKS_NAME, ending) &&
-		    !fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
-			each(context, name, &st);
-	}
-	if (folder)
-		closedir(folder);
-}
-
 void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
 		   void *context)
 {
@@ -313,15 +345,15 @@ void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, con
 
 static void remove_old(void *context, const char *name, const struct stat *st)
 {
-	const struct sl_packs *packs = context;
+	struct sl_packs *packs = context;
 	char path[SL_PACKS_NAME + 32];
 
 	part_path(name, path);
-	if (st->st_mtime + DAY_S < time(NULL))
-		unlinkat(packs->folder, path, 0);
+	if (st->st_mtime + DAY_S < time(NULL) && !unlinkat(packs->folder, path, 0))
+		__atomic_fetch_sub(&packs->used, (uint64_t)st->st_size, __ATOMIC_RELAXED);
 }
 
-void sl_packs_sweep(const struct sl_packs *packs)
+void sl_packs_sweep(struct sl_packs *packs)
 {
-	each_in(packs, "incoming", PART, remove_old, (void *)packs);
+	each_in(packs, "incoming", PART, remove_old, packs);
 }

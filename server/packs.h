@@ -16,7 +16,7 @@
 struct sl_packs {
 	int folder; /* descriptor of the store's folder */
 	uint64_t pack_max, quota, spare;
-	uint64_t used; /* bytes of all packs, atomic */
+	uint64_t used; /* bytes of all packs and of uploads that were begun, atomic */
 };
 
 /* One upload.  fd < 0: none is under way. */
@@ -57,6 +57,6 @@ bool sl_packs_remove(struct sl_packs *packs, const char *name);
 void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
 		   void *context);
 /* Removes unfinished uploads that got no data for a day. */
-void sl_packs_sweep(const struct sl_packs *packs);
+void sl_packs_sweep(struct sl_packs *packs);
 
 #endif

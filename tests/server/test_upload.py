@@ -117,6 +117,60 @@ class Upload(unittest.TestCase):
         self.assertIn(b"--quota", body)
         self.assertEqual(server.put(make_pack(10, 50 << 10))[0], 201, "what fits still comes")
 
+    def begin(self, n, size, total):
+        return self.server.put(b"x" * size, f"{n:064x}", Content_Range=f"bytes 0-{size - 1}/{total}")
+
+    def in_incoming(self):
+        folder = os.path.join(self.server.store, "incoming")
+        return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+
+    def test_what_was_begun_counts_against_the_quota(self):
+        server = self.serve("--quota", "150K")
+        pack = make_pack(12, 60 << 10)
+        half = len(pack) // 2
+        server.put(pack[:half], name_of(pack), Content_Range=f"bytes 0-{half - 1}/{len(pack)}")
+        answers = [self.begin(n, 50 << 10, 51 << 10)[0] for n in range(8)]
+        self.assertEqual(answers, [202, 202] + [507] * 6)
+        self.assertLess(self.in_incoming(), 150 << 10)
+        self.assertEqual(self.begin(0, 50 << 10, 51 << 10)[0], 202, "begun anew it is counted once")
+        server.kill()
+        server.start()
+        self.assertEqual(self.begin(9, 50 << 10, 51 << 10)[0], 507, "also after a restart")
+        self.assertEqual(server.put(b"x" * 1024, f"{1:064x}", Content_Range=f"bytes {50 << 10}-{(51 << 10) - 1}/{51 << 10}")[0], 422)
+        self.assertEqual(self.resume(pack, half), 201, "what was refused makes room")
+        self.assertEqual(server.put(make_pack(13, 20 << 10))[0], 201)
+
+    def test_the_uploads_that_were_begun_are_few(self):
+        self.serve()
+        folder = os.path.join(self.server.store, "incoming")
+        for n in range(256):
+            with open(os.path.join(folder, f"{n:064x}.part"), "w"):
+                pass
+        status, _, body = self.begin(300, 1, 2)
+        self.assertEqual((status, b"begun" in body), (507, True))
+        self.assertEqual(self.begin(3, 1, 2)[0], 202, "one of them goes on")
+        self.assertEqual(len(os.listdir(folder)), 256)
+
+    def test_two_at_once_do_not_exceed_the_quota(self):
+        server = self.serve("--quota", "150K")
+        pack = make_pack(14, 100 << 10)
+        connection = server.connect()
+        connection.putrequest("PUT", "/api/v1/packs/" + name_of(pack))
+        connection.putheader("Authorization", "Bearer " + server.writes)
+        connection.putheader("Content-Length", str(len(pack)))
+        connection.endheaders()
+        connection.send(pack[:1000])
+        wait_for(lambda: server.offset(name_of(pack))[1] == 1000)
+        self.assertEqual(server.put(make_pack(15, 100 << 10))[0], 201)
+        try:
+            connection.send(pack[1000:])
+            self.assertEqual(connection.getresponse().status, 507)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        wait_for(lambda: self.in_incoming() == 0)
+        connection.close()
+        self.assertEqual(len(server.packs()), 1)
+
     def test_a_length_that_was_not_said_is_limited_too(self):
         server, pack = self.serve("--max-pack", "1M"), make_pack(11)
         status, _, _ = server.ask("PUT", "/api/v1/packs/" + name_of(pack), body=iter([pack[:40000], pack[40000:]]), token=server.writes)
