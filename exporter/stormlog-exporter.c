@@ -18,6 +18,7 @@
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "exporter/exporter.h"
+#include "exporter/slow.h"
 
 #define EACH_NS	  1000000000ull	 /* between two looks, which happen even if nobody asks: trends need them */
 #define SEARCH_NS 5000000000ull	 /* between two searches for new processes */
@@ -120,6 +121,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	size_t length = 0;
 	FILE *out;
 
+	exporter_slow_answers(connection);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return MHD_NO;
 	out = open_memstream(&text, &length);
@@ -177,9 +179,12 @@ static int listen_at(const char *where)
 
 static int serve(struct exporter *exporter, int fd, bool node)
 {
+	struct exporter_slow slow = {0};
 	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, exporter, MHD_OPTION_LISTEN_SOCKET, fd,
 						     MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
-						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_END);
+						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
+						     MHD_OPTION_NOTIFY_CONNECTION, exporter_slow_notify, &slow,
+						     MHD_OPTION_NOTIFY_COMPLETED, exporter_slow_completed, NULL, MHD_OPTION_END);
 	const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	uint64_t next = 0, search = 0;
 
@@ -198,6 +203,7 @@ static int serve(struct exporter *exporter, int fd, bool node)
 		}
 		now = sl_now_ns(CLOCK_MONOTONIC);
 		poll(&ready, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0);
+		exporter_slow_look(&slow);
 		MHD_run(daemon);
 	}
 	MHD_stop_daemon(daemon);
