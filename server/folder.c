@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 16 /* children make folders two levels deep */
@@ -26,4 +27,31 @@ static void remove_at(int at, const char *name, unsigned depth)
 void sl_folder_remove(int at, const char *name)
 {
 	remove_at(at, name, 0);
+}
+
+static uint64_t bytes_at(int at, const char *name, unsigned depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t bytes = 0;
+	struct stat st;
+
+	while (folder && (entry = readdir(folder))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_size;
+		else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+			bytes += bytes_at(fd, entry->d_name, depth + 1);
+	}
+	if (folder)
+		closedir(folder);
+	return bytes;
+}
+
+uint64_t sl_folder_bytes(int at, const char *name)
+{
+	return bytes_at(at, name, 0);
 }

@@ -95,13 +95,17 @@ static void remove_comparisons(const struct sl_server *server, const char *pack)
 		closedir(folder);
 }
 
-static void remove_pages(const struct sl_server *server, const char *pack)
+static void remove_pages(struct sl_server *server, const char *pack)
 {
 	char path[SL_PACKS_NAME + 64];
+	int folder = server->packs.folder;
+	uint64_t before = sl_folder_bytes(folder, "pages/compare");
 
 	remove_comparisons(server, pack);
 	sl_places_of(pack, "", path);
-	sl_folder_remove(server->packs.folder, path);
+	before += sl_folder_bytes(folder, path);
+	sl_folder_remove(folder, path);
+	__atomic_fetch_sub(&server->packs.used, before - sl_folder_bytes(folder, "pages/compare"), __ATOMIC_RELAXED);
 }
 
 static void consider(struct keeping *k, struct sl_store *store, const struct run *run)

@@ -14,6 +14,7 @@
 
 #include "analyzer/trace/archive.h"
 #include "analyzer/upstream/records/hash.h"
+#include "server/folder.h"
 
 #define SUFFIX	  ".stormlog"
 #define PART	  ".part"
@@ -79,6 +80,7 @@ bool sl_packs_open(struct sl_packs *packs, const char *path)
 			return false;
 	sl_packs_each(packs, count, packs);
 	each_in(packs, "incoming", PART, count, packs);
+	packs->used += sl_folder_bytes(packs->folder, "pages");
 	return true;
 }
 

@@ -16,7 +16,7 @@
 struct sl_packs {
 	int folder; /* descriptor of the store's folder */
 	uint64_t pack_max, quota, spare;
-	uint64_t used; /* bytes of all packs and of uploads that were begun, atomic */
+	uint64_t used; /* bytes of all packs, of uploads that were begun, and of pages, atomic */
 };
 
 /* One upload.  fd < 0: none is under way. */

@@ -26,7 +26,16 @@
 #include "server/server.h"
 #include "server/worse.h"
 
-enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, COMPARED_MAX = 32, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
+enum {
+	CHILD_S = 300,
+	ASKED_MAX = 64,
+	WINDOWS_MAX = 32,
+	COMPARED_MAX = 32,
+	SWEEP_S = 3600,
+	LOOK_S = 20,
+	CARD_MAX = 64 << 20,
+	NO_ROOM = 256
+};
 
 struct job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
@@ -106,6 +115,15 @@ static bool move(struct sl_work *work, const char *from, const char *to)
 	return !fstatat(folder, source, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !renameat(folder, source, folder, to);
 }
 
+/* False: what the child made would exceed --quota. */
+static bool has_room(struct sl_work *work)
+{
+	const struct sl_packs *packs = &work->server->packs;
+
+	return !packs->quota ||
+	       __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + sl_folder_bytes(packs->folder, "work/now") <= packs->quota;
+}
+
 /* The first line that the child printed, or how it ended. */
 static void put_failed(struct sl_work *work, const char *pack, int status)
 {
@@ -116,6 +134,8 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 
 	line[size > 0 ? size : 0] = 0;
 	line[strcspn(line, "\n")] = 0;
+	if (status == NO_ROOM)
+		snprintf(line, sizeof(line), "its pages would exceed the store's quota (--quota): the pack is kept, without pages");
 	if (in >= 0)
 		close(in);
 	sl_places_of(pack, "failed", path);
@@ -160,6 +180,8 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_packs_path(pack, pack_path);
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
 	status = run_child(work, argv);
+	if (status == SL_CHILD_FINE && !has_room(work))
+		status = NO_ROOM;
 	snprintf(path, sizeof(path), "pages/%.2s", pack);
 	mkdirat(folder, path, 0700);
 	sl_places_of(pack, "", path);
@@ -207,7 +229,8 @@ static void keep_page(struct sl_work *work, char *const *argv, const char *path)
 {
 	int fd;
 
-	if ((run_child(work, argv) == SL_CHILD_FINE && move(work, "page", path)) || __atomic_load_n(&work->ends, __ATOMIC_RELAXED))
+	if ((run_child(work, argv) == SL_CHILD_FINE && has_room(work) && move(work, "page", path)) ||
+	    __atomic_load_n(&work->ends, __ATOMIC_RELAXED))
 		return;
 	fd = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0)
@@ -302,6 +325,24 @@ static bool is_asked(const struct job *job)
 	return *job->after || job->to_ns;
 }
 
+static void perform(struct sl_work *work)
+{
+	struct sl_packs *packs = &work->server->packs;
+	char path[SL_PACKS_NAME + 64] = "pages/compare";
+	uint64_t before;
+
+	if (!*work->now.after)
+		sl_places_of(work->now.pack, "", path);
+	before = sl_folder_bytes(packs->folder, path);
+	if (*work->now.after)
+		compare(work, &work->now);
+	else if (work->now.to_ns)
+		look_closer(work, &work->now);
+	else
+		index_pack(work, work->now.pack);
+	__atomic_fetch_add(&packs->used, sl_folder_bytes(packs->folder, path) - before, __ATOMIC_RELAXED);
+}
+
 static void *run(void *context)
 {
 	struct sl_work *work = context;
@@ -312,12 +353,7 @@ static void *run(void *context)
 	while (next(work)) {
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		mkdirat(work->server->packs.folder, "work/now", 0700);
-		if (*work->now.after)
-			compare(work, &work->now);
-		else if (work->now.to_ns)
-			look_closer(work, &work->now);
-		else
-			index_pack(work, work->now.pack);
+		perform(work);
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		if (is_asked(&work->now))
 			__atomic_fetch_sub(&work->asked, 1, __ATOMIC_RELAXED);

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #define MEMORY_MAX (3ull << 30)
-#define FILE_MAX   (1ull << 30)
+#define FILE_MAX   (1ull << 30) /* of an unpacked pack */
 #define CPU_MAX_S  120
 #define OPEN_MAX_  4096
 
@@ -93,7 +93,7 @@ static bool allow_threads(scmp_filter_ctx filter)
 bool sl_cage_close(void)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	bool fine = filter && allow_reading(filter) && allow_threads(filter);
+	bool fine = limit(RLIMIT_FSIZE, SL_CAGE_FILE_MAX) && filter && allow_reading(filter) && allow_threads(filter);
 	int error;
 
 	for (size_t i = 0; fine && i < sizeof(calls) / sizeof(calls[0]); i++)

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#define SL_CAGE_FILE_MAX (64ull << 20) /* a file that the child writes once it is closed */
+
 /* Limits memory, time and file sizes.  Called before a byte of the pack is read. */
 bool sl_cage_limits(void);
 /*

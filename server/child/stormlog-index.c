@@ -59,7 +59,11 @@ static void enter(const char *folder, char *const *packs)
 
 static bool finish(FILE *out, bool fine)
 {
+	struct stat st;
+
 	fine = !fflush(out) && !ferror(out) && fine;
+	if (!fine && !fstat(fileno(out), &st) && (unsigned long long)st.st_size >= SL_CAGE_FILE_MAX)
+		fputs("what this pack says is longer than the 64 MiB that the server keeps of a page or a report\n", stderr);
 	return !fclose(out) && fine;
 }
 

@@ -22,6 +22,7 @@
 
 static char folder[] = "/tmp/stormlog-cage-XXXXXX";
 static char victim[64], other[64];
+static int opened; /* for writing, before */
 
 /* true: it could */
 static bool writes(void)
@@ -62,6 +63,15 @@ static bool grows(void)
 	return malloc((size_t)4 << 30) != NULL;
 }
 
+static bool fills(void)
+{
+	return lseek(opened, 64 << 20, SEEK_SET) == 64 << 20 && write(opened, "x", 1) == 1;
+}
+static bool fills_less(void)
+{
+	return lseek(opened, (64 << 20) - 1, SEEK_SET) > 0 && write(opened, "x", 1) == 1;
+}
+
 static void *thread(void *context)
 {
 	*(bool *)context = true;
@@ -95,31 +105,33 @@ static int in_cage(bool (*what)(void), bool caged)
 
 static void nothing_but_reading_is_possible(void **state)
 {
-	static bool (*const deeds[])(void) = {writes, makes, removes, starts, talks, disturbs, grows};
+	static bool (*const deeds[])(void) = {writes, makes, removes, starts, talks, disturbs, grows, fills};
 
 	for (size_t i = 0; i < sizeof(deeds) / sizeof(deeds[0]); i++)
 		assert_int_equal(in_cage(deeds[i], true), 0);
 	assert_int_equal(in_cage(reads, true), 1);
+	assert_int_equal(in_cage(fills_less, true), 1);
 }
 
 static void the_same_is_possible_outside(void **state)
 {
 	assert_int_equal(in_cage(writes, false), 1);
 	assert_int_equal(in_cage(talks, false), 1);
+	assert_int_equal(in_cage(fills, false), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_but_reading_is_possible),
 					   cmocka_unit_test(the_same_is_possible_outside)};
-	int file, failed;
+	int failed;
 
 	if (!mkdtemp(folder))
 		return 1;
 	snprintf(victim, sizeof(victim), "%s/victim", folder);
 	snprintf(other, sizeof(other), "%s/other", folder);
-	file = open(victim, O_WRONLY | O_CREAT, 0600);
-	failed = write(file, "x", 1) != 1 || cmocka_run_group_tests(tests, NULL, NULL);
+	opened = open(victim, O_WRONLY | O_CREAT, 0600);
+	failed = write(opened, "x", 1) != 1 || cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(victim);
 	rmdir(folder);
 	return failed;

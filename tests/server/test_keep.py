@@ -117,6 +117,20 @@ class Keep(unittest.TestCase):
         wait_for(lambda: all(map(os.path.exists, pages)))
         self.kept([*range(8), 10])
 
+    def test_pages_count_against_the_quota(self):
+        def used():
+            return sum(os.path.getsize(os.path.join(at, name)) for part in ("packs", "pages")
+                       for at, _, names in os.walk(os.path.join(self.server.store, part)) for name in names)
+        pack = runs.record(ANALYZE, self.folder, 9, [19], second=600, metadata={"project": "a"})
+        self.restart("--quota", str(used() + len(pack) - 1))
+        self.assertEqual(self.server.put(pack)[0], 507)
+        self.restart("--quota", str(used() + len(pack) + 100))
+        self.assertEqual(self.server.put(pack)[0], 201)
+        wait_for(lambda: self.server.get("/packs/" + name_of(pack))[0] == 422)
+        self.assertIn(b"--quota", self.server.get("/packs/" + name_of(pack))[2])
+        self.assertEqual(os.listdir(os.path.join(self.server.store, "pages", name_of(pack)[:2], name_of(pack))), ["failed"])
+        self.assertEqual(self.count(), 8)
+
     def test_runs_on_either_side_of_a_change_stay(self):
         for n in range(20, 40):
             pack = runs.record(ANALYZE, self.folder, n, [100 if n < 29 else 150], second=60 * n, metadata={"project": "c"})
