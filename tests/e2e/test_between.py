@@ -181,14 +181,15 @@ class Between(unittest.TestCase):
         self.assertEqual(len(table["owners"]) + table["left_out"], 600)
         sizes = [owner["bytes"] // 4096 for owner in table["owners"]]
         self.assertEqual(sizes, list(range(600, 600 - len(sizes), -1)), "the largest")
-        self.assertIn("--json is of tree and table", self.between("--json", verb="flame", code=2)[1])
+        flame = json.loads(self.between("--from", "step_#11", "--json", verb="flame")[0])
+        self.assertEqual((flame["bytes"], sum(owner["bytes"] for owner in flame["owners"])), (14 * MIB, 14 * MIB))
         try:
             import jsonschema
         except ImportError:
             self.skipTest("no jsonschema")
         with open(os.path.join(e2e.HERE, "..", "..", "schemas", "tree.schema.json")) as file:
             schema = json.load(file)
-        for one in (answer, nothing, many, table):
+        for one in (answer, flame, nothing, many, table):
             jsonschema.validate(one, schema)
 
 
