@@ -374,7 +374,7 @@ static bool has_births_enough(const struct series *counted)
 	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
 	       first = kept_at(counted, counted->tick, begin + span / 4);
 
-	return counted->kept[counted->count - 1] - first >= BIRTHS_MIN * 3 / 4;
+	return counted->kept[counted->count - 1] - first >= (BIRTHS_MIN - 1) * 3 / 4; /* the first is there at the beginning */
 }
 
 /* SL_KEPT_MEANT: it is told nowhere. */

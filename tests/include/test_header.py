@@ -162,7 +162,7 @@ int main(void)
                 subprocess.run([ANALYZE, *command, self.run_.traces], capture_output=True, check=True).stdout.splitlines()]
 
     def test_each_entry_has_its_figures(self):
-        rows = self.lines("entries", "--label", "step_#")
+        rows = self.lines("table", "--entries", "step_#", "--json")
         mib = 1 << 20
         self.assertEqual([(r["step"], r["before_bytes"], r["after_bytes"], r["peak_bytes"], r["held_peak_bytes"], r["allocated_bytes"],
                            r["freed_bytes"], r["blocks_created"], r["blocks_freed"], r["pairs"]) for r in rows],
@@ -172,7 +172,7 @@ int main(void)
         self.assertTrue(all(r["begin_ns"] < r["end_ns"] for r in rows))
 
     def test_they_add_up_to_the_reports_row(self):
-        rows = self.lines("entries", "--label", "step_#")
+        rows = self.lines("table", "--entries", "step_#", "--json")
         label = next(row for row in self.run_.report()["processes"][0]["labels"] if row["label"] == "step_#")
         self.assertEqual(label["entries"], len(rows))
         for name in ("allocated_bytes", "freed_bytes", "blocks_created", "blocks_freed"):
@@ -218,7 +218,7 @@ int main(void)
         self.assertEqual([(row["label"], row["pair"], row["entries"], row["peak"], row["allocated"]) for row in page["said"]],
                          [("step_#", "batch=32", 1, 14 * mib, 6 * mib), ("step_#", "batch=64", 2, 14 * mib, 12 * mib),
                           ("forward", "batch_size=128", 1, 12 * mib, 0)])
-        spent = {pair: sum(row["end_ns"] - row["begin_ns"] for row in self.lines("entries") if pair in row["pairs"].items())
+        spent = {pair: sum(row["end_ns"] - row["begin_ns"] for row in self.lines("table", "--entries", "*", "--json") if pair in row["pairs"].items())
                  for pair in (("batch", "32"), ("batch", "64"), ("batch_size", "128"))}
         self.assertEqual([row["duration"] for row in page["said"]], list(spent.values()))
         self.assertEqual([error["said"] for error in page["ooms"]], [["batch_size=128"]])
