@@ -85,7 +85,7 @@ import cupy
 kept = [cupy.empty(200 << 20) for _ in range(8)]
 del kept[:6]
 try: cupy.empty(1 << 30)
-except MemoryError: print("refused")
+except MemoryError: print("refused", flush=True)
 import os; os._exit(0)
 """, SIM_VRAM="2G") as run:
             self.assertEqual(run.done.stdout, b"refused\n")

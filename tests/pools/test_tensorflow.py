@@ -65,7 +65,7 @@ with profiler.profile_context("step"):
     give(activations)
 layer = sn.ProfiledLayer(lambda x: give(take(x)), "dense", profiler)
 layer(6)
-print(json.dumps(profiler.get_results(), default=str))
+print(json.dumps(profiler.get_results(), default=str), flush=True)
 os._exit(0)
 """
 
