@@ -111,8 +111,8 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* An inner call that failed with out of memory has been recorded already. */
-#define CHECKED(ret, name, proto, args)                                                                                            \
+/* Recorded where it runs out of memory; an inner call that failed for that has been recorded already.  `before`: a statement. */
+#define FORWARDED(ret, name, proto, args, before)                                                                                  \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
 		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
@@ -121,12 +121,15 @@ enum {
                                                                                                                                    \
 		if (SL_UNLIKELY(!real))                                                                                            \
 			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		before;                                                                                                            \
 		result = real args;                                                                                                \
 		if (SL_UNLIKELY(result == (ret)OF_FAMILY(OOM_)) && failures == sl_thread.ooms)                                     \
 			sl_record_failed(SL_API_##name, caller, result);                                                           \
 		return result;                                                                                                     \
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
+
+#define CHECKED(ret, name, proto, args) FORWARDED(ret, name, proto, args, (void)0)
 
 /*
  * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  Apart, so that other launches
@@ -147,22 +150,9 @@ enum {
 		sl_thread.kernel = result ? fields.address : 0; /* not loaded yet */                                               \
 		return result;                                                                                                     \
 	}                                                                                                                          \
-	BODY(ret, name, proto)                                                                                                     \
-	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
-		const uint32_t failures = sl_thread.ooms;                                                                          \
-		ret result;                                                                                                        \
-                                                                                                                                   \
-		if (SL_UNLIKELY(!real))                                                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                                                            \
-		if (SL_UNLIKELY((uintptr_t)(function) == sl_thread.kernel) && (function))                                          \
-			return name##__loading(LIST args caller, real);                                                            \
-		result = real args;                                                                                                \
-		if (SL_UNLIKELY(result == (ret)OF_FAMILY(OOM_)) && failures == sl_thread.ooms)                                     \
-			sl_record_failed(SL_API_##name, caller, result);                                                           \
-		return result;                                                                                                     \
-	}                                                                                                                          \
-	ENTRIES(ret, name, proto, args)
+	FORWARDED(ret, name, proto, args,                                                                                          \
+		  if (SL_UNLIKELY((uintptr_t)(function) == sl_thread.kernel) &&                                                    \
+		      (function)) return name##__loading(LIST args caller, real))
 
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
