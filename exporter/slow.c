@@ -7,12 +7,12 @@
 #include <time.h>
 
 #include "analyzer/base/memory.h"
+#include "common/base.h"
 #include "common/now.h"
 
-#define SECOND_NS  1000000000ull
-#define HEADERS_NS (3 * SECOND_NS)
-#define ANSWER_NS  (30 * SECOND_NS)
-#define AGAIN_NS   (20 * SECOND_NS) /* after an answer; libmicrohttpd ends ten seconds of silence itself */
+#define HEADERS_NS (3 * SL_NS_PER_S)
+#define ANSWER_NS  (30 * SL_NS_PER_S)
+#define AGAIN_NS   (20 * SL_NS_PER_S) /* after an answer; libmicrohttpd ends ten seconds of silence itself */
 
 struct exporter_client {
 	struct exporter_client *next, **before;
