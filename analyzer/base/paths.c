@@ -40,6 +40,13 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 	return -1;
 }
 
+const char *sl_paths_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 bool sl_paths_make_parents(const char *path)
 {
 	char copy[PATH_MAX];

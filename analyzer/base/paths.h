@@ -20,6 +20,9 @@ FILE *sl_paths_open_file(const char *path); /* the same as a stream; /dev/null a
 /* For files that people write: skips the byte order mark; more than 64 MB is EFBIG */
 FILE *sl_paths_open_text(const char *path);
 
+/* What stands behind the last slash. */
+const char *sl_paths_name(const char *path);
+
 /* Makes the missing folders of a path.  False: errno. */
 bool sl_paths_make_parents(const char *path);
 

@@ -39,16 +39,9 @@ static bool begins_with(const struct target *target, const char *begin)
 	return target->got >= strlen(begin) && !memcmp(target->head, begin, strlen(begin));
 }
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool is_recording(const struct target *target)
 {
-	return sl_names_is_trace(name_of(target->path)) || sl_frame_valid(target->head, target->got) ||
+	return sl_names_is_trace(sl_paths_name(target->path)) || sl_frame_valid(target->head, target->got) ||
 	       begins_with(target, SL_RINGFILE_MAGIC) || begins_with(target, SL_PACK_MAGIC);
 }
 
@@ -75,11 +68,12 @@ static bool is_input(const struct sl_inside *inside, const struct target *target
 		if (is_at(target, *input))
 			return true;
 	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
-		if (inside->reads[i] != target->path && is_at(target, inside->reads[i])) /* the same text: the verb's own */
+		if (inside->reads[i] != target->path &&
+		    is_at(target, inside->reads[i])) /* one option names both: the verb brings that file up to date */
 			return true;
 	if (!(former && inside->changes))
 		for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
-			if (!fnmatch(read_by_name[i], name_of(target->path), 0))
+			if (!fnmatch(read_by_name[i], sl_paths_name(target->path), 0))
 				return sl_replace_lies_inside(target->path, inside->inputs);
 	return false;
 }

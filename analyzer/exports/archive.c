@@ -301,7 +301,7 @@ static bool add_file(struct packer *p, const char *path, const char *name, bool 
 
 static bool add_image(struct packer *p, const struct sl_image *image)
 {
-	const char *slash = strrchr(image->name, '/'), *base = slash ? slash + 1 : image->name;
+	const char *base = sl_paths_name(image->name);
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 	/* The ring may lie in another folder. */
@@ -313,10 +313,8 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 	snprintf(name, sizeof(name), "%.*s%s", (int)(strlen(base) - strlen(SL_TRACE_SUFFIX)), base, SL_RING_SUFFIX);
 	if (ring)
 		fine = add_file(p, ring, name, true, NULL, 0);
-	for (unsigned i = 0; i < image->file_count && fine; i++) {
-		slash = strrchr(image->files[i], '/');
-		fine = add_file(p, image->files[i], slash ? slash + 1 : image->files[i], false, names, i ? 0 : names_size);
-	}
+	for (unsigned i = 0; i < image->file_count && fine; i++)
+		fine = add_file(p, image->files[i], sl_paths_name(image->files[i]), false, names, i ? 0 : names_size);
 	free(names);
 	sl_damage_free(&damage);
 	if (trace)

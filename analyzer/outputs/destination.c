@@ -169,7 +169,7 @@ static bool holds(const struct stat *folder, const char *path)
 
 static bool ends_in_dots(const char *folder)
 {
-	const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+	const char *name = sl_paths_name(folder);
 
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
@@ -210,7 +210,7 @@ static bool fail(struct sl_destination *place)
 
 bool sl_destination_begin(struct sl_destination *place)
 {
-	const char *slash = strrchr(place->folder, '/'), *name = slash ? slash + 1 : place->folder;
+	const char *name = sl_paths_name(place->folder);
 
 	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
 	if (!sl_paths_make_parents(place->folder) || !mkdtemp(place->made))
