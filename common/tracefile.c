@@ -3,14 +3,11 @@
 
 #include <string.h>
 
+#include "common/fnv.h"
+
 uint64_t sl_frame_check(const struct sl_frame_index *index)
 {
-	const uint8_t *at = (const uint8_t *)index;
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < offsetof(struct sl_frame_index, check); i++)
-		hash = (hash ^ at[i]) * 0x100000001b3ull;
-	return hash;
+	return sl_fnv_bytes(SL_FNV_START, index, offsetof(struct sl_frame_index, check));
 }
 
 bool sl_frame_valid(const void *at, size_t bytes)

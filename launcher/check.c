@@ -95,14 +95,6 @@ static bool check_agent(struct sl_launch *run, struct sl_probe_calls *calls)
 	return !why;
 }
 
-/* The name after the last slash. */
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The first line that the interpreter prints; it runs without the agent. */
 static bool ask_python(const char *python, const char *program, char *out, size_t size)
 {
@@ -127,7 +119,7 @@ static void check_python(const char *python)
 	char version[64], torch[64];
 	int minor;
 
-	if (strncmp(base_name(python), "python", 6))
+	if (strncmp(basename(python), "python", 6))
 		return;
 	if (!ask_python(python, "import sys; print(sys.implementation.name, \"%d.%d.%d\" % sys.version_info[:3])", version,
 			sizeof(version)))
@@ -183,7 +175,7 @@ static bool check_command(const struct sl_launch *run)
 	else
 		line("command", "%s", path);
 	check_sanitizer(interpreter);
-	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's interpreters are scripts */
+	check_python(strncmp(basename(path), "python", 6) ? interpreter : path); /* pyenv's interpreters are scripts */
 	return true;
 }
 

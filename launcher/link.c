@@ -12,15 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One link for each place of the library.  FNV-1a. */
-static uint64_t hash_of(const char *path)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *path; path++)
-		hash = (hash ^ (unsigned char)*path) * 0x100000001b3;
-	return hash;
-}
+#include "common/fnv.h"
 
 /* Others may write to /tmp: a folder that is not ours alone could be made to lead to another library. */
 static bool is_ours(const char *folder)
@@ -50,7 +42,7 @@ const char *sl_link_library(char *library, size_t size)
 	if (!strpbrk(library, " :"))
 		return NULL;
 	snprintf(folder, sizeof(folder), "/tmp/stormlog-%u", (unsigned)geteuid());
-	snprintf(link, sizeof(link), "%s/%016jx-libstormlog_preload.so", folder, (uintmax_t)hash_of(library));
+	snprintf(link, sizeof(link), "%s/%016jx-libstormlog_preload.so", folder, (uintmax_t)sl_fnv_text(library));
 	if (!is_ours(folder) || (symlink(library, link) < 0 && errno != EEXIST) || !leads_to(link, library))
 		return "LD_PRELOAD cannot hold a path with a blank or a colon, and no link to it can be made below /tmp";
 	snprintf(library, size, "%s", link);

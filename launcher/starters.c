@@ -71,13 +71,6 @@ static const struct starter {
 	{"sudo", NULL, "sudo empties the environment: sudo stormlog-run PROGRAM."},
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* An option, with or without its value: --array=0-7. */
 static bool has_option(char *const *argv, const char *option)
 {
@@ -114,14 +107,14 @@ static const struct starter *of_python(char *const *argv)
 		argv++;
 	if (argv[0] && !strcmp(argv[0], "-m"))
 		argv++;
-	return argv[0] ? find(base_name(argv[0]), argv + 1) : NULL;
+	return argv[0] ? find(basename(argv[0]), argv + 1) : NULL;
 }
 
 const char *sl_starters_say(char *const *argv, const char **name)
 {
-	const struct starter *found = argv[0] ? find(base_name(argv[0]), argv + 1) : NULL;
+	const struct starter *found = argv[0] ? find(basename(argv[0]), argv + 1) : NULL;
 
-	if (!found && argv[0] && !strncmp(base_name(argv[0]), "python", 6))
+	if (!found && argv[0] && !strncmp(basename(argv[0]), "python", 6))
 		found = of_python(argv + 1);
 	if (!found)
 		return NULL;

@@ -12,6 +12,7 @@
 #include "agent/process/file.h"
 #include "agent/process/procfile.h"
 #include "common/base.h"
+#include "common/fnv.h"
 
 #define KEPT_MAX	8
 #define DESCRIPTORS_MIN 256
@@ -30,15 +31,6 @@ static struct kept {
 static _Atomic bool sandboxed;
 static bool deserted, outlived; /* other threads went on when the first one had ended */
 static uint64_t filters_at_start;
-
-static uint64_t hash_of(const char *path)
-{
-	uint64_t hash = 1469598103934665603ull;
-
-	for (; *path; path++)
-		hash = (hash ^ (unsigned char)*path) * 1099511628211ull;
-	return hash;
-}
 
 static long read_again(int fd, char *buffer, size_t size)
 {
@@ -85,7 +77,7 @@ static void keep(const char *path, uint64_t hash)
 
 long sl_kept_read(const char *path, char *buffer, size_t size)
 {
-	uint64_t hash = hash_of(path);
+	uint64_t hash = sl_fnv_text(path);
 	struct kept *kept = find(hash);
 	int saved = errno;
 	long got = -1;
@@ -178,5 +170,5 @@ void sl_kept_begin(void)
 	atomic_store(&sandboxed, false);
 	deserted = outlived = false;
 	filters_at_start = filters(read_status());
-	keep(OWN_STAT, hash_of(OWN_STAT)); /* asked for at the end, when files may no longer be opened */
+	keep(OWN_STAT, sl_fnv_text(OWN_STAT)); /* asked for at the end, when files may no longer be opened */
 }

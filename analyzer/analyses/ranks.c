@@ -14,6 +14,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/rank_holdings.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/text.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
@@ -21,6 +22,7 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "common/fnv.h"
 
 #define ALIKE	     0.5 /* share of the places of both */
 #define PLACES_MAX   64
@@ -139,25 +141,24 @@ struct places {
 	unsigned count;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+static uint64_t mix(uint64_t hash, const char *text)
 {
-	for (; text && *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-	return hash * 0x100000001b3ull;
+	return sl_text_mix(hash, text ? text : "", text ? strlen(text) : 0);
 }
 
 /* The frame that a person looks for and its nearest callers; frames further out may differ between ranks without meaning. */
 static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 {
 	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count), *end = frames + count;
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = SL_FNV_START;
 	bool python = frame && frame->python;
 
 	for (unsigned taken = 0; frame && frame < end && taken < FRAMES_TAKEN; frame++) {
 		if (frame->python != python)
 			continue;
-		hash = hash_text(hash_text(hash_text(hash, frame->function), frame->file), frame->module);
-		hash = (hash ^ (frame->file ? frame->line : frame->offset)) * 0x100000001b3ull;
+		uint64_t at = frame->file ? frame->line : frame->offset;
+
+		hash = sl_fnv_bytes(mix(mix(mix(hash, frame->function), frame->file), frame->module), &at, sizeof(at));
 		taken++;
 	}
 	return hash;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/text.h"
 
+#include "common/fnv.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,9 +51,7 @@ uint32_t sl_text_next(const char **at)
 
 uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (hash ^ 0xff) * 0x100000001b3ull;
+	return (sl_fnv_bytes(hash, text, size) ^ 0xff) * SL_FNV_PRIME;
 }
 
 bool sl_text_is_space(uint32_t code)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/text.h"
+#include "common/fnv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static bool belongs(const struct sl_stack_frame *frame, enum part part)
 void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *library, const struct sl_stack_frame *frames,
 		    unsigned count)
 {
-	uint64_t hash = 0xcbf29ce484222325ull, before = 0;
+	uint64_t hash = SL_FNV_START, before = 0;
 	char name[256];
 	bool any = false;
 

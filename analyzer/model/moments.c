@@ -46,6 +46,13 @@ static void fill(const struct sl_model *model, struct sl_moment *moment)
 	}
 }
 
+static void drop(struct sl_segments *segments)
+{
+	free(segments->segment);
+	free(segments->block);
+	*segments = (struct sl_segments){0};
+}
+
 static void keep_largest(const struct sl_model *model, struct sl_moments *moments, uint64_t time_ns)
 {
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
@@ -54,7 +61,7 @@ static void keep_largest(const struct sl_model *model, struct sl_moments *moment
 		if (!device || !device->torch.used || device->known <= moments->largest_bytes)
 			continue;
 		moments->largest_bytes = device->known;
-		sl_segments_free(&moments->largest);
+		drop(&moments->largest);
 		sl_segments_take(model, device->device, &moments->largest);
 		moments->largest.time_ns = time_ns;
 	}
@@ -126,10 +133,10 @@ void sl_moments_free(struct sl_moments *moments)
 		free(moments->moment[i].held);
 	free(moments->moment);
 	free(moments->marks.item);
-	sl_segments_free(&moments->largest);
-	sl_segments_free(&moments->at_oom);
+	drop(&moments->largest);
+	drop(&moments->at_oom);
 	for (size_t i = 0; i < moments->at_end.count; i++)
-		sl_segments_free(&moments->at_end.item[i]);
+		drop(&moments->at_end.item[i]);
 	free(moments->at_end.item);
 }
 
@@ -209,13 +216,6 @@ void sl_segments_end(struct sl_model *model)
 		if (end.segment_count)
 			*SL_PUSH(&model->moments.at_end) = end;
 		else
-			sl_segments_free(&end);
+			drop(&end);
 	}
-}
-
-void sl_segments_free(struct sl_segments *segments)
-{
-	free(segments->segment);
-	free(segments->block);
-	*segments = (struct sl_segments){0};
 }

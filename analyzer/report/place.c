@@ -6,6 +6,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/text.h"
+#include "common/fnv.h"
 
 #define STACKS_MAX    1000 /* of a process, the largest: others do not change who is a helper */
 #define PROCESSES_MAX 16   /* of a run, those with most stacks: ranks of one program tell the same */
@@ -55,7 +56,7 @@ size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 
 uint64_t sl_place_hash(const char *text)
 {
-	return sl_text_mix(0xcbf29ce484222325ull, text, strlen(text));
+	return sl_text_mix(SL_FNV_START, text, strlen(text));
 }
 
 static uint64_t function_of(const struct sl_stack_frame *frame)
@@ -67,9 +68,9 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
 	if (!size && frame->bare) /* where functions end is not known: each call is its own */
-		return sl_text_mix(sl_text_mix(0xcbf29ce484222325ull, (const char *)&frame->offset, sizeof(frame->offset)),
-				   home ? home : "", home ? strlen(home) : 0);
-	return sl_text_mix(sl_text_mix(0xcbf29ce484222325ull, name, size), home ? home : "", home ? strlen(home) : 0);
+		return sl_text_mix(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home ? home : "",
+				   home ? strlen(home) : 0);
+	return sl_text_mix(sl_text_mix(SL_FNV_START, name, size), home ? home : "", home ? strlen(home) : 0);
 }
 
 static uint64_t line_of(const struct sl_stack_frame *frame)
