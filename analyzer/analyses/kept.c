@@ -14,15 +14,14 @@
  *  - less than half of it is given back in between;
  *  - its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
- * (Longer than other files: one verdict and its measures, which serve nothing else.)
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/keeping.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
@@ -35,7 +34,6 @@
 #define STAIRS_PART    0.1 /* of the most that was held: fewer blocks have to be large */
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
-#define LEVEL	       0.05
 #define QUARTER_MIN    0.35
 #define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
 /* Share of the births since its first: with so many of its own, the other places say nothing about time */
@@ -54,13 +52,6 @@
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     32 /* of a process */
 #define STOPPED_GAPS	     3	/* times the mean time between births */
-
-struct series {
-	/* at the windows' beginnings and at the end: nanoseconds, and births of the process */
-	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
-	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
-	unsigned count;
-};
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -88,114 +79,15 @@ static uint64_t end_of(const struct sl_model *model)
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
-static void take_series(const struct sl_model *model, const struct sl_track *track, bool count, struct series *series)
-{
-	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	double later = INFINITY;
-
-	series->count = course->count;
-	for (uint32_t i = 0; i < course->count; i++) {
-		uint64_t bytes, blocks;
-
-		sl_tracks_least(&model->tracks, track, i, &bytes, &blocks);
-		series->least[i] = count ? (double)blocks : (double)bytes;
-		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
-		series->tick[i] = (double)course->windows[i].begin_tick;
-	}
-	/* what falls in the last window falls with the program's end: that window began only a few births ago */
-	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
-		series->count--;
-	series->time[series->count] = (double)(end_of(model) - model->first_ns);
-	series->tick[series->count] = (double)model->tracks.ticks;
-	for (unsigned i = series->count; i--;)
-		series->kept[i] = later = fmin(later, series->least[i]);
-}
-
-/* The probability of so many ordered pairs by chance: one-sided, normal approximation. */
-static double chance_of_order(const double *values, unsigned count)
-{
-	double n = count, order = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = i + 1; k < count; k++)
-			order += (values[k] > values[i]) - (values[k] < values[i]);
-	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
-}
-
-/* What was kept at the time `at` of the clock. */
-static double kept_at(const struct series *series, const double *clock, double at)
-{
-	double before = 0, from = clock[0];
-
-	for (unsigned i = 0; i < series->count; i++) {
-		if (clock[i] >= at)
-			return clock[i] > from ? before + (series->kept[i] - before) * (at - from) / (clock[i] - from)
-					       : series->kept[i];
-		before = series->kept[i];
-		from = clock[i];
-	}
-	return before;
-}
-
-/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
-static double evenness(const struct series *series, const double *clock, double *last)
-{
-	double begin = clock[0], span = clock[series->count] - begin, part[4], mean, least;
-
-	for (int q = 0; q < 4; q++)
-		part[q] = kept_at(series, clock, begin + span * (q + 1) / 4) - kept_at(series, clock, begin + span * q / 4);
-	mean = (part[1] + part[2] + part[3]) / 3;
-	least = fmin(part[1], fmin(part[2], part[3]));
-	*last = mean > 0 ? part[3] / mean : 0;
-	return mean > 0 ? least / mean : 0;
-}
-
-static double median_gap(const struct series *series, unsigned from, unsigned to)
-{
-	double gaps[SL_TRACK_WINDOWS];
-
-	for (unsigned i = from; i < to; i++)
-		gaps[i - from] = series->time[i + 1] - series->time[i];
-	return sl_stats_median(gaps, to - from);
-}
-
-/*
- * The place's pace in the slowest of the last three quarters of its births, relative to its usual pace.  Medians are used,
- * since a process may wait.  It counts only if the place gets slower and slower: a shared machine may slow down any single
- * quarter.
- */
-static double pace(const struct series *series)
-{
-	unsigned count = series->count - 1; /* the last window is not full */
-	double usual = median_gap(series, 0, count), slowest = usual, gaps[SL_TRACK_WINDOWS];
-
-	for (unsigned i = 0; i < count; i++)
-		gaps[i] = series->time[i + 1] - series->time[i];
-	if (chance_of_order(gaps, count) > LEVEL)
-		return 1;
-	for (unsigned q = 1; q < 4; q++)
-		slowest = fmax(slowest, median_gap(series, count * q / 4, count * (q + 1) / 4));
-	return slowest > 0 ? usual / slowest : 1;
-}
-
 /* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
-static double evenness_of(const struct sl_track *track, const struct series *series, double *last)
+static double evenness_of(const struct sl_track *track, const struct sl_keeping *series, double *last)
 {
-	double since = series->tick[series->count] - series->tick[0], even = evenness(series, series->tick, last);
+	double since = series->tick[series->count] - series->tick[0], even = sl_keeping_evenness(series, series->tick, last);
 
 	if (series->count < 5 || (double)track->births < ALONE_PART * since)
 		return even;
-	*last = fmin(*last, PACE_SLACK * pace(series));
-	return fmin(even, PACE_SLACK * pace(series));
-}
-
-static double given_back(const struct series *series)
-{
-	double most = 0;
-
-	for (unsigned i = 0; i < series->count; i++)
-		most = fmax(most, series->least[i] - series->kept[i]);
-	return most;
+	*last = fmin(*last, PACE_SLACK * sl_keeping_pace(series));
+	return fmin(even, PACE_SLACK * sl_keeping_pace(series));
 }
 
 static double ending_of(const struct sl_model *model)
@@ -251,12 +143,12 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
  * something looks like a loop that leaks.  For contexts, mappings and registered ranges, and before an error that ended the
  * program, it counts as a leak.
  */
-static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct series *series)
+static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *series)
 {
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
 	return !by_count(track) && track->device >= 0 && !is_ended_by_error(model) && only_takes(model, track) &&
-	       (median_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+	       (sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
 		(double)(track->last_ns - track->first_ns) < ending_of(model));
 }
 
@@ -293,30 +185,7 @@ static bool *segments_of(const struct sl_model *model)
 	return segments;
 }
 
-/* Least squares of what is kept over a clock, with the error of the slope. */
-static double slope_of(const struct series *series, const double *clock, double *error)
-{
-	double n = series->count, sx = 0, sy = 0, xx = 0, xy = 0, left = 0, slope;
-
-	for (unsigned i = 0; i < series->count; i++) {
-		sx += clock[i];
-		sy += series->kept[i];
-	}
-	for (unsigned i = 0; i < series->count; i++) {
-		xx += (clock[i] - sx / n) * (clock[i] - sx / n);
-		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
-	}
-	slope = xx > 0 ? xy / xx : 0;
-	for (unsigned i = 0; i < series->count; i++) {
-		double off = series->kept[i] - sy / n - slope * (clock[i] - sx / n);
-
-		left += off * off;
-	}
-	*error = xx > 0 && n > 2 ? sqrt(left / (n - 2) / xx) : 0;
-	return slope;
-}
-
-static void measure(struct sl_kept *kept, const struct sl_model *model, const struct series *series)
+static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
 {
 	const struct sl_track *track = kept->track;
 	uint64_t bytes, blocks, births = sl_tracks_course(&model->tracks, track)->births_per_window;
@@ -333,7 +202,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->births = track->births;
 	kept->blocks = blocks;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
-	kept->per_second = slope_of(series, series->time, &error) * 1e9;
+	kept->per_second = sl_keeping_slope(series, series->time, &error) * 1e9;
 	kept->per_second_error = error * 1e9;
 	kept->left_blocks = track->live_blocks;
 	kept->left_bytes = track->live_bytes;
@@ -350,36 +219,26 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
 }
 
-/* Evenness of what is kept over the place's own births, whenever they were. */
-static double evenness_of_births(const struct series *series)
-{
-	double clock[SL_TRACK_WINDOWS + 1], last;
-
-	for (unsigned i = 0; i <= series->count; i++)
-		clock[i] = i;
-	return evenness(series, clock, &last);
-}
-
 /* True: it kept a part evenly for as long as it allocated and gave back the rest, as a queue that fills faster than it is emptied. */
-static bool is_kept_partly(const struct sl_kept *kept, const struct series *counted, const struct series *series)
+static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *counted, const struct sl_keeping *series)
 {
 	return !kept->count_only && kept->blocks >= BIRTHS_MIN && kept->births - kept->blocks >= BIRTHS_MIN &&
-	       10 * (kept->births - kept->blocks) >= kept->births && evenness_of_births(counted) >= QUARTER_MIN &&
-	       evenness_of_births(series) >= QUARTER_MIN;
+	       10 * (kept->births - kept->blocks) >= kept->births && sl_keeping_evenness_of_births(counted) >= QUARTER_MIN &&
+	       sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
 }
 
 /* What is kept in the last three quarters has to be as much as that of BIRTHS_MIN even births: less is a cache that meets rare keys. */
-static bool has_births_enough(const struct series *counted)
+static bool has_births_enough(const struct sl_keeping *counted)
 {
 	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
-	       first = kept_at(counted, counted->tick, begin + span / 4);
+	       first = sl_keeping_kept_at(counted, counted->tick, begin + span / 4);
 
 	return counted->kept[counted->count - 1] - first >= (BIRTHS_MIN - 1) * 3 / 4; /* the first is there at the beginning */
 }
 
 /* SL_KEPT_MEANT: it is told nowhere. */
-static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struct sl_kept *kept, const struct series *counted,
-				       const struct series *series)
+static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_keeping *counted,
+				       const struct sl_keeping *series)
 {
 	const struct sl_track *track = kept->track;
 	double last, even = evenness_of(track, counted, &last);
@@ -396,16 +255,16 @@ static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struc
 
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
-	struct series counted, series;
+	struct sl_keeping counted, series;
 	double grown, chance;
 
-	take_series(process->model, track, true, &counted);
-	if (counted.count < 4 || chance_of_order(counted.kept, counted.count) * tested > LEVEL)
+	sl_keeping_take(process->model, track, true, end_of(process->model), &counted);
+	if (counted.count < 4 || sl_keeping_chance(counted.kept, counted.count) * tested > SL_KEEPING_LEVEL)
 		return false;
-	take_series(process->model, track, by_count(track), &series);
+	sl_keeping_take(process->model, track, by_count(track), end_of(process->model), &series);
 	grown = series.kept[series.count - 1] - series.kept[0];
-	chance = fmin(1, chance_of_order(series.kept, series.count) * tested);
-	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series) ||
+	chance = fmin(1, sl_keeping_chance(series.kept, series.count) * tested);
+	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL || grown < 2 * sl_keeping_given_back(&series) ||
 	    is_gone_before_error(process->model, track, grown))
 		return false;
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
@@ -419,12 +278,12 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 {
 	const struct sl_model *model = process->model;
 	double least = INFINITY, most = 0, bytes = (double)track->born_bytes;
-	struct series series;
+	struct sl_keeping series;
 
 	if (by_count(track) || track->device < 0 || track->births < STAIRS_MIN || !model->devices[track->device + 1] ||
 	    bytes < STAIRS_PART * (double)model->devices[track->device + 1]->known_peak)
 		return false;
-	take_series(model, track, true, &series);
+	sl_keeping_take(model, track, true, end_of(model), &series);
 	if (series.kept[series.count - 1] + 0.5 < (double)track->births || series.count != track->births)
 		return false;
 	for (unsigned i = 0; i + 1 < series.count; i++) {
@@ -433,7 +292,7 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	}
 	if (least < BIRTHS_MIN || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
 		return false;
-	take_series(model, track, false, &series);
+	sl_keeping_take(model, track, false, end_of(model), &series);
 	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS};
 	measure(kept, model, &series);
 	return true;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/analyses/keeping.h"
+
+#include <math.h>
+
+#include "analyzer/base/stats.h"
+#include "analyzer/model/model.h"
+
+void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
+		     struct sl_keeping *series)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	double later = INFINITY;
+
+	series->count = course->count;
+	for (uint32_t i = 0; i < course->count; i++) {
+		uint64_t bytes, blocks;
+
+		sl_tracks_least(&model->tracks, track, i, &bytes, &blocks);
+		series->least[i] = count ? (double)blocks : (double)bytes;
+		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
+		series->tick[i] = (double)course->windows[i].begin_tick;
+	}
+	/* what falls in the last window falls with the program's end: that window began only a few births ago */
+	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
+		series->count--;
+	series->time[series->count] = (double)(end_ns - model->first_ns);
+	series->tick[series->count] = (double)model->tracks.ticks;
+	for (unsigned i = series->count; i--;)
+		series->kept[i] = later = fmin(later, series->least[i]);
+}
+
+double sl_keeping_chance(const double *values, unsigned count)
+{
+	double n = count, order = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = i + 1; k < count; k++)
+			order += (values[k] > values[i]) - (values[k] < values[i]);
+	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
+}
+
+double sl_keeping_kept_at(const struct sl_keeping *series, const double *clock, double at)
+{
+	double before = 0, from = clock[0];
+
+	for (unsigned i = 0; i < series->count; i++) {
+		if (clock[i] >= at)
+			return clock[i] > from ? before + (series->kept[i] - before) * (at - from) / (clock[i] - from)
+					       : series->kept[i];
+		before = series->kept[i];
+		from = clock[i];
+	}
+	return before;
+}
+
+double sl_keeping_evenness(const struct sl_keeping *series, const double *clock, double *last)
+{
+	double begin = clock[0], span = clock[series->count] - begin, part[4], mean, least;
+
+	for (int q = 0; q < 4; q++)
+		part[q] = sl_keeping_kept_at(series, clock, begin + span * (q + 1) / 4) -
+			  sl_keeping_kept_at(series, clock, begin + span * q / 4);
+	mean = (part[1] + part[2] + part[3]) / 3;
+	least = fmin(part[1], fmin(part[2], part[3]));
+	*last = mean > 0 ? part[3] / mean : 0;
+	return mean > 0 ? least / mean : 0;
+}
+
+double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned to)
+{
+	double gaps[SL_TRACK_WINDOWS];
+
+	for (unsigned i = from; i < to; i++)
+		gaps[i - from] = series->time[i + 1] - series->time[i];
+	return sl_stats_median(gaps, to - from);
+}
+
+double sl_keeping_pace(const struct sl_keeping *series)
+{
+	unsigned count = series->count - 1; /* the last window is not full */
+	double usual = sl_keeping_gap(series, 0, count), slowest = usual, gaps[SL_TRACK_WINDOWS];
+
+	for (unsigned i = 0; i < count; i++)
+		gaps[i] = series->time[i + 1] - series->time[i];
+	if (sl_keeping_chance(gaps, count) > SL_KEEPING_LEVEL)
+		return 1;
+	for (unsigned q = 1; q < 4; q++)
+		slowest = fmax(slowest, sl_keeping_gap(series, count * q / 4, count * (q + 1) / 4));
+	return slowest > 0 ? usual / slowest : 1;
+}
+
+double sl_keeping_given_back(const struct sl_keeping *series)
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < series->count; i++)
+		most = fmax(most, series->least[i] - series->kept[i]);
+	return most;
+}
+
+double sl_keeping_slope(const struct sl_keeping *series, const double *clock, double *error)
+{
+	double n = series->count, sx = 0, sy = 0, xx = 0, xy = 0, left = 0, slope;
+
+	for (unsigned i = 0; i < series->count; i++) {
+		sx += clock[i];
+		sy += series->kept[i];
+	}
+	for (unsigned i = 0; i < series->count; i++) {
+		xx += (clock[i] - sx / n) * (clock[i] - sx / n);
+		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
+	}
+	slope = xx > 0 ? xy / xx : 0;
+	for (unsigned i = 0; i < series->count; i++) {
+		double off = series->kept[i] - sy / n - slope * (clock[i] - sx / n);
+
+		left += off * off;
+	}
+	*error = xx > 0 && n > 2 ? sqrt(left / (n - 2) / xx) : 0;
+	return slope;
+}
+
+double sl_keeping_evenness_of_births(const struct sl_keeping *series)
+{
+	double clock[SL_TRACK_WINDOWS + 1], last;
+
+	for (unsigned i = 0; i <= series->count; i++)
+		clock[i] = i;
+	return sl_keeping_evenness(series, clock, &last);
+}

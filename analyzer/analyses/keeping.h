@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a place kept, as numbers over the windows of its track (model/tracks.h), and the measures by which kept.c judges it.
+ * "Kept" at a window is the least that the place holds from there to the end.  A clock is an array of count + 1 values, such as
+ * time or tick.
+ */
+#ifndef ANALYZER_ANALYSES_KEEPING_H
+#define ANALYZER_ANALYSES_KEEPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/model/tracks.h"
+
+#define SL_KEEPING_LEVEL 0.05 /* a probability below this is more than chance */
+
+struct sl_keeping {
+	/* at the windows' beginnings and at the end: nanoseconds, and births of the process */
+	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
+	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
+	unsigned count;
+};
+
+/* In blocks (count) or bytes.  end_ns: when births may have ended. */
+void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
+		     struct sl_keeping *series);
+
+/* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
+double sl_keeping_chance(const double *values, unsigned count);
+
+/* What was kept at the time `at` of a clock. */
+double sl_keeping_kept_at(const struct sl_keeping *series, const double *clock, double at);
+
+/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
+double sl_keeping_evenness(const struct sl_keeping *series, const double *clock, double *last);
+double sl_keeping_evenness_of_births(const struct sl_keeping *series); /* by the place's own births, whenever they were */
+
+/* The median of a window's nanoseconds. */
+double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned to);
+
+/*
+ * The place's pace in the slowest of the last three quarters of its births, relative to its usual pace.  Medians are used,
+ * since a process may wait.  It counts only if the place gets slower and slower: a shared machine may slow down any single
+ * quarter.
+ */
+double sl_keeping_pace(const struct sl_keeping *series);
+
+double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */
+
+/* Least squares of what is kept over a clock, with the error of the slope. */
+double sl_keeping_slope(const struct sl_keeping *series, const double *clock, double *error);
+
+#endif
