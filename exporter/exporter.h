@@ -4,7 +4,6 @@
 #define EXPORTER_EXPORTER_H
 
 #include "analyzer/follow/figures.h"
-#include "analyzer/follow/forecast.h"
 
 #define EXPORTER_DEVICES   16 /* of a process */
 #define EXPORTER_LIBRARIES 8  /* of a device of a process: the largest; the rest are summed in one series */
@@ -19,10 +18,8 @@ struct seen {
 	const struct sl_followed *followed; /* compared together with its start, since the address may be used again */
 	uint64_t started_unix_ns;
 	struct where where;
-	struct sl_trend trend[EXPORTER_DEVICES];
-	struct sl_forecast forecast[EXPORTER_DEVICES];
-	uint64_t told_ns[EXPORTER_DEVICES]; /* to it */
-	uint64_t ended_ns;		    /* 0: it is still running */
+	struct sl_outlook outlook[EXPORTER_DEVICES];
+	uint64_t ended_ns; /* 0: it is still running */
 };
 
 struct exporter {

@@ -52,12 +52,12 @@ static double growth(const struct series *s)
 {
 	double slope;
 
-	return !s->seen->ended_ns && sl_trend_slope(&s->seen->trend[s->index], &slope) ? slope : NAN;
+	return !s->seen->ended_ns && sl_trend_slope(&s->seen->outlook[s->index].trend, &slope) ? slope : NAN;
 }
 
 static double full_in(const struct series *s)
 {
-	double left = s->seen->ended_ns ? INFINITY : sl_figures_full_in(&s->seen->forecast[s->index], s->process, &s->figures);
+	double left = s->seen->ended_ns ? INFINITY : sl_figures_full_in(&s->seen->outlook[s->index], s->process, &s->figures);
 
 	return isinf(left) ? NAN : left;
 }

@@ -74,10 +74,8 @@ static void look_at(struct exporter *exporter, unsigned index)
 
 	if (followed->ended && !seen->ended_ns)
 		seen->ended_ns = exporter->now_ns;
-	for (unsigned d = 0; d < count && !followed->ended; d++) {
-		sl_trend_add(&seen->trend[d], exporter->now_ns, f[d].live);
-		sl_figures_tell(&seen->forecast[d], &seen->told_ns[d], &followed->process, &f[d], exporter->now_ns);
-	}
+	for (unsigned d = 0; d < count && !followed->ended; d++)
+		sl_figures_look(&seen->outlook[d], &followed->process, &f[d], exporter->now_ns);
 }
 
 static void look(struct exporter *exporter, bool search)

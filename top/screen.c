@@ -80,11 +80,29 @@ static void title(const struct top *top)
 }
 
 struct shared {
-	const char *uuid, *host;
-	int device, process;
+	const char *uuid;
+	int device;
 	uint64_t used, total, live;
-	double per_second; /* sum over all places that grow */
+	double per_second; /* sum over all processes that grow there */
+	double full_in;	   /* the soonest that is said of it; infinite: nothing */
+	int grows;	   /* the process of which that is said, else the one that grows most; -1: none */
+	double most;	   /* how fast that one grows */
 };
+
+/* Adds what one process does on the device. */
+static void add_growth(struct shared *shared, const struct top *top, unsigned process, unsigned device)
+{
+	double per_second = top_rate(top, process, device), full_in = top->seen.item[process].full_in[device];
+
+	shared->per_second += per_second;
+	if (isfinite(full_in) && full_in < shared->full_in) {
+		shared->full_in = full_in;
+		shared->grows = (int)process;
+	} else if (isinf(shared->full_in) && per_second > shared->most) {
+		shared->most = per_second;
+		shared->grows = (int)process;
+	}
+}
 
 /* One figure per device over all processes; a device with a UUID is the same in all of them. */
 static unsigned devices_of(const struct top *top, struct shared *shared, unsigned most)
@@ -97,7 +115,6 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 		unsigned devices = sl_figures_of(&followed->process, f, TOP_DEVICES);
 
 		for (unsigned d = 0; d < devices; d++) {
-			double per_second = 0;
 			unsigned at = 0;
 
 			if (f[d].device < 0)
@@ -107,15 +124,18 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			if (at == most)
 				continue;
 			if (at == count)
-				shared[count++] =
-					(struct shared){f[d].uuid, NULL, f[d].device, (int)i, f[d].used, f[d].total, 0, 0};
+				shared[count++] = (struct shared){.uuid = f[d].uuid,
+								  .device = f[d].device,
+								  .used = f[d].used,
+								  .total = f[d].total,
+								  .full_in = INFINITY,
+								  .grows = -1};
 			if (followed->ended)
 				continue;
 			shared[at].live += f[d].live;
 			if (f[d].used != SL_UNKNOWN) /* the newest value from a living process */
 				shared[at].used = f[d].used;
-			if (sl_trend_slope(&top->seen.item[i].trend[d], &per_second))
-				shared[at].per_second += per_second;
+			add_growth(&shared[at], top, i, d);
 		}
 	}
 	return count;
@@ -130,9 +150,23 @@ static int fuller(const void *a, const void *b)
 	return p != q ? (p < q ? 1 : -1) : x->device - y->device;
 }
 
-/* Returns how many lines it drew. */
-static int bar(int y, const struct top *top, const struct shared *device, const char *place)
+/*
+ * Seconds until the device is full: what rules and metrics say, which is a forecast, else the straight line as it is.
+ * Infinite: it does not grow.
+ */
+static double full_in(const struct shared *device)
 {
+	if (isfinite(device->full_in) || device->per_second <= 0 || device->total == SL_UNKNOWN || device->used == SL_UNKNOWN ||
+	    device->used >= device->total)
+		return device->full_in;
+	return (double)(device->total - device->used) / device->per_second;
+}
+
+/* Returns how many lines it drew. */
+static int bar(int y, const struct top *top, const struct shared *device)
+{
+	double left = full_in(device);
+	char place[256] = "";
 	char used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES], text[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "";
 	bool known = device->total != SL_UNKNOWN && device->total && device->used != SL_UNKNOWN;
 	double share = known ? fmin(1, (double)device->used / (double)device->total) : 0;
@@ -146,10 +180,12 @@ static int bar(int y, const struct top *top, const struct shared *device, const 
 	put(y, 12 + (int)width, share > 0.95 ? A_BOLD : 0, "%s of %s%s  %s",
 	    device->used == SL_UNKNOWN ? "?" : sl_format_size(used, device->used),
 	    device->total == SL_UNKNOWN ? "?" : sl_format_size(total, device->total), share > 0.95 ? " FULL" : "", rate);
-	if (device->per_second <= 0 || !known || device->total <= device->used)
+	if (isinf(left))
 		return 1;
-	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s",
-	    sl_format_duration(text, (uint64_t)((double)(device->total - device->used) / device->per_second * 1e9)),
+	if (device->grows >= 0)
+		sl_growing_place(sl_watch_growing(top->watch, top_process(top, (unsigned)device->grows)),
+				 top_process(top, (unsigned)device->grows), true, place, sizeof(place));
+	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s", sl_format_duration(text, (uint64_t)fmin(left * 1e9, 1e18)),
 	    *place ? ": " : "", place);
 	return 2;
 }
@@ -158,12 +194,10 @@ static int devices(struct top *top, int y)
 {
 	struct shared shared[64];
 	unsigned count = devices_of(top, shared, 64);
-	char grows[256];
 
-	top_growth(top, grows, sizeof(grows));
 	qsort(shared, count, sizeof(*shared), fuller);
 	for (unsigned i = 0; i < count && i < DEVICES_SHOWN; i++)
-		y += bar(y, top, &shared[i], grows);
+		y += bar(y, top, &shared[i]);
 	if (count > DEVICES_SHOWN)
 		put(y++, 1, A_DIM, "and %u more devices", count - DEVICES_SHOWN);
 	return y;

@@ -41,7 +41,6 @@ static struct seen *seen_of(struct top *top, unsigned index)
 		*SL_PUSH(&top->seen) = (struct seen){0};
 	if (top->seen.item[index].followed != followed) {
 		free(top->seen.item[index].mark.held.item);
-		sl_growing_free(&top->seen.item[index].growing);
 		top->seen.item[index] = (struct seen){.followed = followed, .marked_ns = top->now_ns};
 		sl_live_mark(&top->seen.item[index].mark, followed);
 	}
@@ -59,27 +58,26 @@ void top_mark(struct top *top)
 	snprintf(top->said, sizeof(top->said), "marked: places show what was born since");
 }
 
-/* Reads what was added since the last look and adds a point to every trend. */
+/* Reads what was added since the last look. */
 static void look(struct top *top, bool search)
 {
 	if (search && (!*top->paths || top->pid))
 		sl_follow_node(top->follow, top->pid);
 	sl_follow_poll(top->follow);
 	top->now_ns = sl_now_ns(CLOCK_MONOTONIC);
+	top_alerts_look(top);
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		struct seen *seen = seen_of(top, i);
 		struct sl_figures f[TOP_DEVICES];
 		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
 
-		if (!top_process(top, i)->ended)
-			sl_growing_look(&seen->growing, top_process(top, i));
-		for (unsigned d = 0; d < count && !top_process(top, i)->ended; d++)
-			sl_trend_add(&seen->trend[d], top->now_ns, f[d].live);
+		for (unsigned d = 0; d < count; d++)
+			seen->full_in[d] = sl_figures_full_in(sl_watch_outlook(top->watch, top_process(top, i), d),
+							      &top_process(top, i)->process, &f[d]);
 	}
 	if (top->view == VIEW_FINDINGS)
 		top_findings_ask(top);
 	top_findings_take(top);
-	top_alerts_look(top);
 	top_page_take(top);
 }
 
@@ -373,10 +371,8 @@ int main(int argc, char **argv)
 		endwin();
 	}
 	top_findings_end(&top);
-	for (size_t i = 0; i < top.seen.count; i++) {
+	for (size_t i = 0; i < top.seen.count; i++)
 		free(top.seen.item[i].mark.held.item);
-		sl_growing_free(&top.seen.item[i].growing);
-	}
 	free(top.seen.item);
 	free(top.findings.text);
 	free(top.findings.said);

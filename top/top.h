@@ -5,7 +5,6 @@
 
 #include <time.h>
 
-#include "analyzer/follow/figures.h"
 #include "analyzer/upstream/files/telemetry.h"
 #include "analyzer/watch/watch.h"
 
@@ -28,8 +27,7 @@ struct lines {
 /* What this program remembers of a process in addition to what sl_follow keeps. */
 struct seen {
 	const struct sl_followed *followed;
-	struct sl_trend trend[TOP_DEVICES];
-	struct sl_growing growing;
+	double full_in[TOP_DEVICES]; /* seconds; not finite where nothing says that the device fills */
 	struct sl_live_mark mark;
 	uint64_t marked_ns;
 };
@@ -77,8 +75,8 @@ static inline struct sl_followed *top_process(const struct top *top, unsigned in
 void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...) SL_PRINTF(4, 5);
 void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns);
 extern const char *const top_view_names[VIEW_COUNT];
-/* The fastest growing place; "" where nothing grows more than chance explains. */
-void top_growth(struct top *top, char *out, size_t size);
+/* Bytes a second by which a process grows on a device; 0: no more than chance explains. */
+double top_rate(const struct top *top, unsigned index, unsigned device);
 
 /* The findings of a report, made by a child as often as costs less than a hundredth of the time. */
 void top_findings_ask(struct top *top);

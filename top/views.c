@@ -53,14 +53,21 @@ static const char *state_of(const struct sl_followed *followed)
 	}
 }
 
+double top_rate(const struct top *top, unsigned index, unsigned device)
+{
+	const struct sl_outlook *outlook = sl_watch_outlook(top->watch, top_process(top, index), device);
+	double per_second = 0;
+
+	return outlook && sl_trend_slope(&outlook->trend, &per_second) ? per_second : 0;
+}
+
 /* "+2.1 MiB/s"; "" where chance explains the growth. */
-static const char *rate(char *text, const struct sl_trend *trend)
+static const char *rate(char *text, double per_second)
 {
 	char bytes[SL_FORMAT_BYTES];
-	double per_second;
 
 	text[0] = 0;
-	if (sl_trend_slope(trend, &per_second))
+	if (per_second != 0)
 		snprintf(text, SL_FORMAT_BYTES + 8, "%c%s/s", per_second < 0 ? '-' : '+',
 			 sl_format_size(bytes, (uint64_t)fabs(per_second)));
 	return text;
@@ -129,8 +136,8 @@ static void overview(struct top *top, struct lines *lines)
 			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
 				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
 				 f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
-				 size(hidden, f[d].hidden),
-				 followed->ended ? state_of(followed) : rate(grows, &top->seen.item[i].trend[d]), bars);
+				 size(hidden, f[d].hidden), followed->ended ? state_of(followed) : rate(grows, top_rate(top, i, d)),
+				 bars);
 		}
 	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
@@ -398,23 +405,6 @@ static void calls(struct top *top, struct lines *lines)
 				 size(bytes, call->bytes), sl_format_duration(since, unix_ns > begun ? unix_ns - begun : 0));
 		}
 	}
-}
-
-void top_growth(struct top *top, char *out, size_t bytes)
-{
-	double most = 0, per_second;
-	unsigned grows = 0;
-
-	out[0] = 0;
-	for (unsigned i = 0; i < sl_follow_count(top->follow); i++)
-		for (unsigned d = 0; d < TOP_DEVICES; d++)
-			if (!top_process(top, i)->ended && sl_trend_slope(&top->seen.item[i].trend[d], &per_second) &&
-			    per_second > most) {
-				most = per_second;
-				grows = i;
-			}
-	if (most > 0)
-		sl_growing_place(&top->seen.item[grows].growing, top_process(top, grows), true, out, bytes);
 }
 
 void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns)

@@ -36,12 +36,12 @@ struct monitor {
 	enum format format;
 	const char *output;
 	FILE *out;
-	int error;			   /* errno of the first row that could not be written */
-	off_t whole;			   /* bytes of rows that were */
-	bool told;			   /* the header of the table or csv has been printed */
-	SL_VECTOR(struct sl_trend) trends; /* DEVICES for each process */
-	struct sl_machine machine;	   /* where no path was named: devices without a recorded process get rows too */
-	SL_VECTOR(struct sl_trend) device_trends;
+	int error;			       /* errno of the first row that could not be written */
+	off_t whole;			       /* bytes of rows that were */
+	bool told;			       /* the header of the table or csv has been printed */
+	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process */
+	struct sl_machine machine;	       /* where no path was named: devices without a recorded process get rows too */
+	SL_VECTOR(struct sl_outlook) device_outlooks;
 };
 
 struct row {
@@ -49,18 +49,8 @@ struct row {
 	struct sl_figures figures;
 	uint64_t unix_ns;
 	bool grows;
-	double per_second;
+	double per_second, full_in; /* full_in: not finite where nothing says that the device fills */
 };
-
-/* Seconds until the device is full; below 0: unknown, or never. */
-static double full_in(const struct row *row)
-{
-	const struct sl_figures *f = &row->figures;
-
-	if (!row->grows || row->per_second <= 0 || f->total == SL_UNKNOWN || f->used == SL_UNKNOWN || f->used > f->total)
-		return -1;
-	return (double)(f->total - f->used) / row->per_second;
-}
 
 static const char *own_host(void)
 {
@@ -130,7 +120,7 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 		number("ooms", process ? process->model->ooms_total : SL_UNKNOWN),
 		number("calls_in_flight", process ? process->model->in_flight.count : SL_UNKNOWN),
 		real("growth_bytes_per_second", row->grows, row->per_second),
-		real("full_in_seconds", full_in(row) >= 0, full_in(row)),
+		real("full_in_seconds", isfinite(row->full_in), row->full_in),
 	};
 
 	_Static_assert(SL_COUNT(all) == FIGURES, "one place for each");
@@ -206,18 +196,28 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
 	}
-	if (full_in(row) >= 0)
-		sl_format_duration(full, (uint64_t)fmin(full_in(row) * 1e9, 1e18));
+	if (isfinite(row->full_in))
+		sl_format_duration(full, (uint64_t)fmin(row->full_in * 1e9, 1e18));
 	sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s%s\n", sl_format_time(time, row->unix_ns),
 		      pid, rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
 		      full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
-static struct sl_trend *trend_of(struct monitor *monitor, unsigned process, unsigned device)
+static struct sl_outlook *outlook_of(struct monitor *monitor, unsigned process, unsigned device)
 {
-	while (monitor->trends.count < (size_t)(process + 1) * DEVICES)
-		*SL_PUSH(&monitor->trends) = (struct sl_trend){0};
-	return &monitor->trends.item[process * DEVICES + device];
+	while (monitor->outlooks.count < (size_t)(process + 1) * DEVICES)
+		*SL_PUSH(&monitor->outlooks) = (struct sl_outlook){0};
+	return &monitor->outlooks.item[process * DEVICES + device];
+}
+
+/* Adds the row's figures to what was seen before, and asks these what comes. */
+static void look_ahead(struct row *row, struct sl_outlook *outlook)
+{
+	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
+
+	sl_figures_look(outlook, process, &row->figures, sl_now_ns(CLOCK_MONOTONIC));
+	row->grows = sl_trend_slope(&outlook->trend, &row->per_second);
+	row->full_in = sl_figures_full_in(outlook, process, &row->figures);
 }
 
 static bool is_used(const struct sl_follow *follow, const char *uuid)
@@ -243,6 +243,7 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 	for (size_t i = 0; i < monitor->machine.devices.count; i++) {
 		const struct sl_machine_device *device = &monitor->machine.devices.item[i];
 		struct row row = {.unix_ns = unix_ns,
+				  .full_in = NAN,
 				  .figures = {.device = (int)device->index,
 					      .uuid = *device->uuid ? device->uuid : NULL,
 					      .live = SL_UNKNOWN,
@@ -253,13 +254,12 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 					      .total = device->total_bytes,
 					      .hidden = SL_UNKNOWN}};
 
-		while (monitor->device_trends.count <= i)
-			*SL_PUSH(&monitor->device_trends) = (struct sl_trend){0};
+		while (monitor->device_outlooks.count <= i)
+			*SL_PUSH(&monitor->device_outlooks) = (struct sl_outlook){0};
 		if (device->used_bytes != SL_UNKNOWN)
-			sl_trend_add(&monitor->device_trends.item[i], sl_now_ns(CLOCK_MONOTONIC), device->used_bytes);
+			look_ahead(&row, &monitor->device_outlooks.item[i]);
 		if (is_used(follow, device->uuid))
 			continue;
-		row.grows = sl_trend_slope(&monitor->device_trends.item[i], &row.per_second);
 		put(monitor, &row);
 		monitor->told = true;
 	}
@@ -268,25 +268,23 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 {
 	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
-	struct row row = {.unix_ns = sl_now_ns(CLOCK_REALTIME)};
+	uint64_t unix_ns = sl_now_ns(CLOCK_REALTIME);
 
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		struct sl_figures figures[DEVICES];
-		unsigned count;
+		const struct sl_followed *followed = sl_follow_process(follow, i);
+		unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
 
-		row.followed = sl_follow_process(follow, i);
-		count = sl_figures_of(&row.followed->process, figures, DEVICES);
 		for (unsigned d = 0; d < count; d++) {
-			struct sl_trend *trend = trend_of(monitor, i, d);
+			struct row row = {.followed = followed, .figures = figures[d], .unix_ns = unix_ns, .full_in = NAN};
 
-			row.figures = figures[d];
-			sl_trend_add(trend, sl_now_ns(CLOCK_MONOTONIC), figures[d].live);
-			row.grows = sl_trend_slope(trend, &row.per_second);
+			if (!followed->ended)
+				look_ahead(&row, outlook_of(monitor, i, d));
 			put[monitor->format](monitor, &row);
 			monitor->told = true;
 		}
 	}
-	put_others(monitor, follow, put[monitor->format], row.unix_ns);
+	put_others(monitor, follow, put[monitor->format], unix_ns);
 	if (fflush(monitor->out) || ferror(monitor->out))
 		monitor->error = errno ? errno : EIO;
 	else
@@ -396,8 +394,8 @@ static int run(int argc, char **argv)
 	}
 	sl_arguments_free(&parsed);
 	sl_follow_free(follow);
-	free(monitor.trends.item);
-	free(monitor.device_trends.item);
+	free(monitor.outlooks.item);
+	free(monitor.device_outlooks.item);
 	sl_machine_free(&monitor.machine);
 	return status;
 }

@@ -55,24 +55,32 @@ uint64_t sl_figures_used(const struct sl_figures *f)
 	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
 }
 
-void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process, const struct sl_figures *f,
-		     uint64_t now_ns)
+/* The most of each piece of the process's time line since the forecast was told last. */
+static void tell(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_line *line = sl_timeline_find(timeline, SL_LINE_KNOWN, f->device, 0);
 	/* a living process of this machine has our clock */
 	uint64_t to_now = process->trace->ring.alive ? 0 : now_ns - process->model->now_ns, others = sl_figures_used(f) - f->live;
-	bool fresh = line && line->begun && process->model->now_ns > *told_ns;
+	bool fresh = line && line->begun && process->model->now_ns > outlook->told_ns;
 
 	for (uint32_t i = fresh ? line->first : 1; fresh && i <= line->bin; i++) {
-		uint64_t begin = timeline->begin_ns + ((uint64_t)i << timeline->shift), since = begin > *told_ns ? begin : *told_ns;
+		uint64_t begin = timeline->begin_ns + ((uint64_t)i << timeline->shift),
+			 since = begin > outlook->told_ns ? begin : outlook->told_ns;
 
-		if (begin + (1ull << timeline->shift) > *told_ns)
-			sl_forecast_add(forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
+		if (begin + (1ull << timeline->shift) > outlook->told_ns)
+			sl_forecast_add(&outlook->forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
 					line->bins[i].max + others);
 	}
-	*told_ns = process->model->now_ns;
-	sl_forecast_add(forecast, now_ns, sl_figures_used(f));
+	outlook->told_ns = process->model->now_ns;
+}
+
+void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
+{
+	if (process)
+		tell(outlook, process, f, now_ns);
+	sl_trend_add(&outlook->trend, now_ns, process ? f->live : f->used);
+	sl_forecast_add(&outlook->forecast, now_ns, process ? sl_figures_used(f) : f->used);
 }
 
 #define BEYOND 10 /* leaks are extended to so many times the life of the process so far */
@@ -91,14 +99,14 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 	return now.iterations.by_label && left >= 0 && left < BEYOND * seen ? left : INFINITY;
 }
 
-double sl_figures_full_in(const struct sl_forecast *forecast, const struct sl_process *process, const struct sl_figures *f)
+double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f)
 {
 	double left;
 
 	if (f->total == SL_UNKNOWN)
 		return NAN;
-	left = sl_forecast_full(forecast, f->total);
-	return sl_forecast_rises(forecast) ? fmin(left, full_by_leaks(process, f)) : left;
+	left = sl_forecast_full(&outlook->forecast, f->total);
+	return process && sl_forecast_rises(&outlook->forecast) ? fmin(left, full_by_leaks(process, f)) : left;
 }
 
 uint64_t sl_figures_live(const struct sl_process *process)

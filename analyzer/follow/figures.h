@@ -22,19 +22,6 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 /* What the device has in use by its last sample; without a sample, what the process holds. */
 uint64_t sl_figures_used(const struct sl_figures *figures);
 
-/*
- * Gives a forecast the most that was in use since the previous look; at the first look, since the process began, by its time line.
- * *told_ns: the process's time up to which the forecast knows, 0 at first.  now_ns: the time of this look by the reader's clock.
- */
-void sl_figures_tell(struct sl_forecast *forecast, uint64_t *told_ns, const struct sl_process *process,
-		     const struct sl_figures *figures, uint64_t now_ns);
-
-/*
- * Seconds until the device is full, what rules and metrics go by: the sooner of the forecast and, where the program names its
- * steps, of what a report says of a place that leaks in them.  Infinite: nothing says so; NAN: the device's size is unknown.
- */
-double sl_figures_full_in(const struct sl_forecast *forecast, const struct sl_process *process, const struct sl_figures *figures);
-
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);
 
@@ -52,6 +39,26 @@ struct sl_trend {
 void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes);
 /* Bytes per second; false: fewer than eight values, or no more than chance (three standard errors) explains. */
 bool sl_trend_slope(const struct sl_trend *trend, double *per_second);
+
+/* What was seen of a device of a process, look by look.  All zeroes: nothing yet. */
+struct sl_outlook {
+	struct sl_trend trend; /* of what the process holds, and without a process of what is in use */
+	struct sl_forecast forecast;
+	uint64_t told_ns; /* the process's time up to which the forecast knows */
+};
+
+/*
+ * Adds a look.  The forecast gets the most that was in use since the previous look; at the first one, since the process began,
+ * by its time line.  process: NULL for a device that no recorded process uses.  now_ns: by the reader's clock.
+ */
+void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *figures,
+		     uint64_t now_ns);
+
+/*
+ * Seconds until the device is full, the one answer of all readers: the sooner of the forecast and, where the program names its
+ * steps, of what a report says of a place that leaks in them.  Infinite: nothing says so; NAN: the device's size is unknown.
+ */
+double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *figures);
 
 /* Who holds a process's device memory, by line of code, largest first.  The caller frees the texts with the list. */
 struct sl_live_place {

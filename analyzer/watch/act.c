@@ -136,7 +136,8 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 	add(&words, sl_memory_copy(alert->rule->action == SL_ACTION_WAKE ? process->trace->cursor->ring : process->trace->name));
 	add(&words, sl_memory_copy(json));
 	add_environment(&words, alert, json);
-	if (send(act->line, words.bytes.item, words.bytes.count, MSG_NOSIGNAL) < 0)
+	/* A doer that is held up, by a disk that hangs, delays nobody: what has no room on the line is left out. */
+	if (send(act->line, words.bytes.item, words.bytes.count, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		sl_door_print(stderr, "stormlog-analyze: %s %s: %m\n", sl_action_name(alert->rule->action), alert->rule->target);
 	free(words.bytes.item);
 	free(json);

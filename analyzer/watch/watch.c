@@ -9,17 +9,14 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/follow/figures.h"
-#include "analyzer/follow/forecast.h"
 #include "common/now.h"
 
 #define DEVICES 16 /* of a process */
 
 /* What is remembered of one device of a process. */
 struct looks {
-	struct sl_trend by_time, by_step;
-	struct sl_forecast forecast;
-	uint64_t told_ns;	 /* what of the process it was told */
+	struct sl_outlook outlook;
+	struct sl_trend by_step;
 	struct sl_alarm *alarms; /* one for each rule */
 };
 
@@ -68,13 +65,34 @@ void sl_watch_free(struct sl_watch *watch)
 	free(watch);
 }
 
-static struct watched *watched_of(struct sl_watch *watch, const struct sl_followed *followed)
+static struct watched *find(const struct sl_watch *watch, const struct sl_followed *followed)
 {
-	struct watched *one;
-
 	for (size_t i = 0; i < watch->watched.count; i++)
 		if (!strcmp(watch->watched.item[i]->session, followed->process.session_id))
 			return watch->watched.item[i];
+	return NULL;
+}
+
+const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, unsigned device)
+{
+	const struct watched *one = find(watch, followed);
+
+	return one && device < DEVICES ? &one->device[device].outlook : NULL;
+}
+
+const struct sl_growing *sl_watch_growing(const struct sl_watch *watch, const struct sl_followed *followed)
+{
+	const struct watched *one = find(watch, followed);
+
+	return one ? &one->growing : NULL;
+}
+
+static struct watched *watched_of(struct sl_watch *watch, const struct sl_followed *followed)
+{
+	struct watched *one = find(watch, followed);
+
+	if (one)
+		return one;
 	one = sl_memory_must(calloc(1, sizeof(*one)));
 	one->session = strdup(followed->process.session_id);
 	one->alarms = calloc(watch->count + 1, sizeof(*one->alarms));
@@ -112,9 +130,9 @@ static double of_device(const struct sl_rule *rule, const struct looks *looks, c
 	double slope = 0;
 
 	if (rule->metric == SL_METRIC_FULL_IN)
-		return sl_figures_full_in(&looks->forecast, process, f);
+		return sl_figures_full_in(&looks->outlook, process, f);
 	if (rule->metric == SL_METRIC_GROWTH)
-		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->by_time, &slope) ? slope : 0;
+		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->outlook.trend, &slope) ? slope : 0;
 	slope = bytes_of(rule->metric, f);
 	return rule->unit == SL_UNIT_SHARE ? slope / known(f->total) : slope;
 }
@@ -214,10 +232,9 @@ static void add(struct sl_watch *watch, struct watched *one, struct looks *looks
 {
 	const struct sl_label *steps = sl_model_steps(one->followed->process.model);
 
-	sl_trend_add(&looks->by_time, watch->now_ns, f->live);
+	sl_figures_look(&looks->outlook, &one->followed->process, f, watch->now_ns);
 	if (steps)
 		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* counts a step as a second */
-	sl_figures_tell(&looks->forecast, &looks->told_ns, &one->followed->process, f, watch->now_ns);
 }
 
 static void look_at(struct sl_watch *watch, const struct sl_follow *follow, struct watched *one)

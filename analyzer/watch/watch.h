@@ -3,7 +3,7 @@
 #ifndef ANALYZER_WATCH_WATCH_H
 #define ANALYZER_WATCH_WATCH_H
 
-#include "analyzer/follow/follow.h"
+#include "analyzer/follow/figures.h"
 #include "analyzer/watch/rule.h"
 
 /* One change of state of one rule.  Texts live until the function returns. */
@@ -27,5 +27,12 @@ void sl_watch_free(struct sl_watch *watch);
 void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 		   void (*turned)(void *context, const struct sl_alert *alert),
 		   void (*unseen)(void *context, const struct sl_followed *followed), void *context);
+
+/*
+ * What it saw of a device of a process (by its place in sl_figures_of) and of the process's places, for who shows it.  NULL: it
+ * has not looked at the process yet.  They belong to the watch.
+ */
+const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, unsigned device);
+const struct sl_growing *sl_watch_growing(const struct sl_watch *watch, const struct sl_followed *followed);
 
 #endif

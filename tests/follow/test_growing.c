@@ -130,13 +130,12 @@ static void beside_a_place_that_churns(void **state)
 static double at_one_look(const struct shape *shape)
 {
 	struct sl_followed followed = {0};
-	struct sl_forecast forecast = {0};
+	struct sl_outlook outlook = {0};
 	struct sl_figures figures;
 	struct sl_damage damage = {0};
 	const struct sl_item *item;
 	struct sl_order *order;
 	struct replay r;
-	uint64_t told = 0;
 	double left;
 
 	replay_begin(&r);
@@ -151,9 +150,9 @@ static double at_one_look(const struct shape *shape)
 		sl_replay_apply(r.model, item);
 	sl_order_free(order);
 	assert_int_equal(sl_figures_of(&followed.process, &figures, 1), 1);
-	sl_figures_tell(&forecast, &told, &followed.process, &figures, 5000 * SECOND);
+	sl_figures_look(&outlook, &followed.process, &figures, 5000 * SECOND);
 	figures.total = shape->steps ? figures.total : figures.peak + 128 * MIB;
-	left = sl_figures_full_in(&forecast, &followed.process, &figures);
+	left = sl_figures_full_in(&outlook, &followed.process, &figures);
 	replay_free(&r);
 	return left;
 }

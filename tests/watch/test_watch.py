@@ -4,6 +4,8 @@
 import http.server
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +81,35 @@ def job(*steps, **environment):
 
 
 class Watch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """Half a minute of growth, and who reads of it, beside the other tests."""
+        cls.growing = job("grow=1700", "sleep=1000")
+        cls.addClassCleanup(cls.growing.__exit__)
+        cls.alerts = os.path.join(cls.growing.run.folder, "alerts")
+        cls.growing.wait_for(lambda known: known and known[0]["memory"])
+        cls.readers = [Watcher(cls.growing.traces, "full-in < 10min => file " + cls.alerts).process]
+        for form in "ndjson", "table":
+            argv = e2e.ANALYZE, "monitor", "--interval", "0.5", "--format", form, "--output", cls.alerts + form, cls.growing.traces
+            cls.readers.append(subprocess.Popen(argv))
+
+    def test_when_the_device_is_full_is_told_by_all_readers(self):
+        wait_until(lambda: self.lines(self.alerts), 150)
+        for form, pattern in ("ndjson", r'"full_in_seconds":\d'), ("table", r" \+[\d.]+ [KM]iB/s +[\d.]+ m?s$"):
+            def rows():
+                with open(self.alerts + form) as file:
+                    return [line for line in file if re.search(pattern, line)]
+            wait_until(lambda: rows(), 150)
+        for reader in self.readers:
+            reader.terminate()
+            reader.communicate()
+        with open(self.alerts + "ndjson") as file:
+            rows = list(map(json.loads, file))
+        self.assertIsNone(rows[0]["full_in_seconds"])
+        told = next(row for row in rows if row["full_in_seconds"] is not None)
+        self.assertLess(told["device_used_bytes"], told["device_total_bytes"])
+        self.assertIn("script.py", self.lines(self.alerts)[0]["place"])
+
     def lines(self, path):
         if not os.path.exists(path):
             return []
@@ -232,6 +263,32 @@ class Watch(unittest.TestCase):
             self.assertEqual((server.bodies[0]["state"], server.bodies[0]["metric"]), ("raised", "live"))
             status, said = watcher.end()
             self.assertIn("command exit 7: exit status 7", said)
+
+    def test_a_doer_that_is_held_up_delays_nothing(self):
+        """More errands at once than its line takes, while it is stopped: all are told, and those left out are said."""
+        with job("wait=go", "alloc=100", "sleep=100") as run:
+            acted, rules, told, left = os.path.join(run.run.folder, "acted"), 300, 0, 0
+            watcher = Watcher(run.traces, *("live > %dB => file %s" % (number, acted) for number in range(rules))).process
+            children = pathlib.Path("/proc/%d/task/%d/children" % (watcher.pid, watcher.pid))
+            wait_until(children.read_text)
+            doer = int(children.read_text().split()[0])  # it is begun first
+            os.kill(doer, signal.SIGSTOP)
+            late = threading.Timer(60, os.kill, (doer, signal.SIGCONT))
+            late.start()
+            pathlib.Path(run.run.folder, "go").touch()
+            for line in watcher.stderr:
+                told += "raised (live > " in line
+                left += "Resource temporarily unavailable" in line
+                if told == rules:
+                    break
+            late.cancel()
+            os.kill(doer, signal.SIGCONT)
+            watcher.terminate()
+            left += watcher.stderr.read().count("Resource temporarily unavailable")
+            watcher.wait(60)
+            watcher.stderr.close()
+            self.assertGreater(left, 0)
+            self.assertEqual(len(self.lines(acted)), rules - left)
 
     def test_a_webhook_that_is_refused_is_said(self):
         server = Server()
