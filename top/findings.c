@@ -61,14 +61,15 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 static void say(struct top *top, int fd)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .run = "all"};
-	unsigned count = sl_follow_count(top->follow);
+	unsigned count = sl_follow_count(top->follow), shown = 0;
 	char **traces = calloc(count + 1, sizeof(*traces));
 	struct sl_report report = {0};
 	FILE *out = fdopen(fd, "w");
 
 	for (unsigned i = 0; traces && i < count; i++)
-		traces[i] = top_process(top, i)->process.trace->name;
-	if (out && traces && count && sl_pipeline_run(&report, traces, count, &options) == SL_PIPELINE_FINE)
+		if (top_shown(top, i))
+			traces[shown++] = top_process(top, i)->process.trace->name;
+	if (out && traces && shown && sl_pipeline_run(&report, traces, shown, &options) == SL_PIPELINE_FINE)
 		for (size_t i = 0; i < report.findings.count; i++)
 			say_one(out, &report, i);
 	if (out)
@@ -118,6 +119,16 @@ void top_findings_take(struct top *top)
 	if (findings->next_ns < top->now_ns + LEAST_NS)
 		findings->next_ns = top->now_ns + LEAST_NS;
 	top_findings_end(top);
+}
+
+void top_findings_anew(struct top *top)
+{
+	top_findings_end(top);
+	free(top->findings.said);
+	free(top->findings.text);
+	top->findings = (struct findings){.fd = -1};
+	if (top->view == VIEW_FINDINGS)
+		top_findings_ask(top);
 }
 
 void top_findings_end(struct top *top)

@@ -100,13 +100,15 @@ void top_page_ask(struct top *top)
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		size_t length = strlen(top_process(top, i)->process.trace->name) + 1;
 
+		if (!top_shown(top, i))
+			continue;
 		if (used + length > sizeof(names))
 			break;
 		memcpy(names + used, top_process(top, i)->process.trace->name, length);
 		used += length;
 	}
 	if (!used || top->page_line < 0 || write(top->page_line, names, used) != (ssize_t)used)
-		snprintf(top->said, sizeof(top->said), "no page: nothing is recorded");
+		snprintf(top->said, sizeof(top->said), "no page: nothing of it is recorded");
 	else
 		snprintf(top->said, sizeof(top->said), "the page of this moment is being written");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The view of the past: alerts since this program started, and the sessions in Python Stormlog's own files. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,10 +112,51 @@ static void session_lines(struct lines *lines, const struct sl_session *session,
 		 sl_session_status_names[session->summary.status], session->summary.session_id);
 }
 
+/* With one run chosen no session is shown. */
+static bool is_shown(const struct top *top, size_t session)
+{
+	return top->session == ALL ? !top->one_run : top->session == (int)session;
+}
+
+/* What one device held; after its last sample it stays. */
+static void add_device(const struct sl_session *session, int64_t device, double *column, unsigned count, int64_t begin, double span)
+{
+	double held = 0, *most = sl_memory_must(calloc(count, sizeof(*most)));
+	unsigned filled = 0; /* columns so far */
+
+	for (size_t e = 0; e < session->count; e++) {
+		const struct sl_v3_event *event = &session->events[e];
+		unsigned at = (unsigned)((double)(event->timestamp_ns - begin) / span * (count - 1));
+
+		if (event->device_id != device || !sl_event_is_any_sample(event) || at >= count)
+			continue;
+		for (; filled <= at; filled++)
+			most[filled] = held;
+		held = (double)event->allocated_bytes;
+		most[at] = fmax(most[at], held);
+	}
+	for (; filled < count; filled++)
+		most[filled] = held;
+	for (unsigned c = 0; c < count; c++)
+		column[c] += most[c];
+	free(most);
+}
+
+uint64_t top_session_columns(const struct sl_session *session, double *column, unsigned count)
+{
+	int64_t begin = session->count ? session->events[0].timestamp_ns : 0;
+	int64_t end = session->count ? session->events[session->count - 1].timestamp_ns : 0;
+	double span = end > begin ? (double)(end - begin) : 1;
+
+	for (int64_t device = -1; device < TOP_DEVICES; device++)
+		add_device(session, device, column, count, begin, span);
+	return (uint64_t)span;
+}
+
 void top_sessions(struct top *top, struct lines *lines)
 {
 	for (size_t s = 0; top->telemetry && s < top->telemetry->session_count; s++)
-		for (int64_t device = -1; device < TOP_DEVICES; device++)
+		for (int64_t device = -1; device < TOP_DEVICES && is_shown(top, s); device++)
 			session_lines(lines, &top->telemetry->sessions[s], device);
 }
 

@@ -81,6 +81,8 @@ void top_pools(struct top *top, struct lines *lines)
 	char t[3][SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		if (!top_shown(top, i))
+			continue;
 		const struct sl_process *process = &top_process(top, i)->process;
 
 		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {

@@ -53,14 +53,18 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 
 static void title(const struct top *top)
 {
-	unsigned count = sl_follow_count(top->follow), running = 0;
-	const struct sl_header *header = count ? &top_process(top, 0)->process.trace->header : NULL;
+	unsigned count = 0, running = 0;
+	const struct sl_header *header = NULL;
 	uint64_t until = 0, begun = UINT64_MAX;
-	char since[SL_FORMAT_BYTES] = "";
+	char since[SL_FORMAT_BYTES] = "", chosen[TOP_CHOSEN_MAX];
 
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_followed *followed = top_process(top, i);
 
+		if (!top_shown(top, i))
+			continue;
+		count++;
+		header = header ? header : &followed->process.trace->header;
 		running += !followed->ended;
 		begun = followed->process.started_unix_ns < begun ? followed->process.started_unix_ns : begun;
 		until = followed->process.ended_unix_ns > until ? followed->process.ended_unix_ns : until;
@@ -69,13 +73,14 @@ static void title(const struct top *top)
 		until = sl_now_ns(CLOCK_REALTIME);
 	if (count && until > begun)
 		sl_format_duration(since, until - begun);
+	top_chosen(top, chosen, sizeof(chosen));
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
-	put(0, 1, A_REVERSE, "stormlog-top  %s  %u running, %u ended%s%s  %s%s",
+	put(0, 1, A_REVERSE, "stormlog-top  %s%s%.40s  %u running, %u ended%s%s  %s%s",
 	    header	     ? sl_stacks_program(header)
 	    : top->telemetry ? "Python Stormlog's files"
 			     : "nothing is recorded",
-	    running, count - running, header && header->host ? " on " : "", header && header->host ? header->host : "", since,
-	    top->paused ? "  paused" : "");
+	    *chosen ? "  " : "", chosen, running, count - running, header && header->host ? " on " : "",
+	    header && header->host ? header->host : "", since, top->paused ? "  paused" : "");
 	put(0, COLS > 16 ? COLS - 15 : 0, A_REVERSE, "q quit  ? help");
 }
 
@@ -117,7 +122,7 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 		for (unsigned d = 0; d < devices; d++) {
 			unsigned at = 0;
 
-			if (f[d].device < 0)
+			if (f[d].device < 0 || !top_shown(top, i))
 				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;
@@ -242,7 +247,8 @@ static void help(int y)
 		"click    selects a line; on the selected line: Enter; on a view's name: that view",
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what was born since",
-		"/        only lines with what you type (rank, library, function); Esc: all",
+		"/        only lines with what you type: rank 3, a library, a function; Esc: all",
+		"s S      the next, the previous run or session of Python Stormlog; then all",
 		"w        write the page of this moment, stormlog-page-TIME/report.html",
 		"Space    hold the picture      + -    look less, more often",
 		"q, F10   quit                  ?, h, F1    this page",

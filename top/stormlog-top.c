@@ -207,6 +207,10 @@ static bool press(struct top *top, int key, const struct lines *lines)
 	case 'w':
 		top_page_ask(top);
 		break;
+	case 's':
+	case 'S':
+		top_choose(top, key == 's' ? 1 : -1);
+		break;
 	case '/':
 		top->filter[0] = 0;
 		top->filtering = true;
@@ -336,7 +340,7 @@ static void confine(const struct top *top)
 
 int main(int argc, char **argv)
 {
-	struct top top = {.process = ALL, .interval = 1, .findings.fd = -1};
+	struct top top = {.process = ALL, .session = ALL, .interval = 1, .findings.fd = -1};
 	int status = parse(&top, argc, argv);
 
 	if (status >= 0)

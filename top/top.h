@@ -47,7 +47,10 @@ struct top {
 	long pid;     /* 0: any */
 	SL_VECTOR(struct seen) seen;
 	enum view view;
-	int process;	    /* index of the process shown in the views of places and time; ALL: every process */
+	int process;  /* index of the process shown in the views of places and time; ALL: every process */
+	bool one_run; /* only processes of `run` are shown */
+	char run[128];
+	int session;	    /* only this one of Python Stormlog's is shown; ALL: they stand beside the processes */
 	unsigned at, first; /* selected line, first that is shown */
 	int tabs_y, body_y; /* where they were drawn */
 	char filter[64];
@@ -67,6 +70,14 @@ struct top {
 /* The view whose name stands in that column of the line of names; -1: none. */
 int top_tab_at(int x);
 
+/* top/choose.c: what is shown of all that is followed */
+#define TOP_CHOSEN_MAX 160
+void top_choose(struct top *top, int by); /* the next run or session, the one before; behind the last comes all */
+bool top_shown(const struct top *top, unsigned process);
+void top_chosen(const struct top *top, char *out, size_t size); /* "run X", "session X"; "" for all */
+/* Whether a line of a view has what was typed: in its text, or "rank N". */
+bool top_passes(const struct top *top, const struct line *line);
+
 static inline struct sl_followed *top_process(const struct top *top, unsigned index)
 {
 	return sl_follow_process(top->follow, index);
@@ -81,6 +92,7 @@ double top_rate(const struct top *top, unsigned index, unsigned device);
 /* The findings of a report, made by a child as often as costs less than a hundredth of the time. */
 void top_findings_ask(struct top *top);
 void top_findings_take(struct top *top);
+void top_findings_anew(struct top *top); /* after another choice of what is shown */
 void top_findings_end(struct top *top);
 
 /* Checks the alert rules and keeps what they report. */
@@ -89,6 +101,8 @@ void top_alerts_look(struct top *top);
 bool top_sessions_open(struct top *top, const char *path);
 void top_sessions_finish(struct top *top);
 void top_sessions(struct top *top, struct lines *lines);
+/* Adds up what its devices held, the most in each column of its life; returns how long that is. */
+uint64_t top_session_columns(const struct sl_session *session, double *column, unsigned count);
 void top_past_free(struct top *top);
 
 /* The view of pools of frameworks other than PyTorch. */

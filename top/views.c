@@ -38,7 +38,7 @@ static const char *rank_of(char *text, const struct sl_process *process)
 
 static bool shown(const struct top *top, unsigned index)
 {
-	return top->process == ALL || top->process == (int)index;
+	return top_shown(top, index) && (top->process == ALL || top->process == (int)index);
 }
 
 static const char *state_of(const struct sl_followed *followed)
@@ -128,7 +128,7 @@ static void overview(struct top *top, struct lines *lines)
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_followed *followed = top_process(top, i);
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = sl_figures_of(&followed->process, f, TOP_DEVICES);
+		unsigned count = top_shown(top, i) ? sl_figures_of(&followed->process, f, TOP_DEVICES) : 0;
 
 		for (unsigned d = 0; d < count; d++) {
 			spark(top, &followed->process, f[d].device, bars);
@@ -145,7 +145,7 @@ static void overview(struct top *top, struct lines *lines)
 		char unseen[160];
 
 		sl_trace_unseen(trace, unseen, sizeof(unseen));
-		if (*unseen)
+		if (*unseen && top_shown(top, i))
 			top_line(lines, TONE_DIM, (int)i, "%8lld %s", (long long)trace->header.pid, unseen);
 	}
 	top_sessions(top, lines);
@@ -188,23 +188,13 @@ static void places(struct top *top, struct lines *lines, unsigned columns)
 
 #define CHART_MAX 512
 
-static void chart(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+/* Columns as bars, their height in `rows` lines, and how long they took. */
+static void chart(struct top *top, struct lines *lines, int process, const double *column, unsigned rows, unsigned columns,
+		  uint64_t span_ns)
 {
-	const struct sl_process *process = &top_process(top, index)->process;
-	const struct sl_timeline *timeline = &process->model->timeline;
-	double column[CHART_MAX] = {0}, most = 0;
-	char top_text[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], rank[24];
+	char top_text[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES];
+	double most = 0;
 
-	columns = columns > 14 ? columns - 14 : 1;
-	columns = columns < CHART_MAX ? columns : CHART_MAX;
-	for (unsigned i = 0; i < timeline->line_count; i++)
-		if (timeline->lines[i]->what == SL_LINE_KNOWN) {
-			double one[CHART_MAX] = {0};
-
-			columns_of(process->model, timeline->lines[i], one, columns);
-			for (unsigned c = 0; c < columns; c++)
-				column[c] += one[c];
-		}
 	for (unsigned c = 0; c < columns; c++)
 		most = fmax(most, column[c]);
 	for (unsigned row = rows; row--;) {
@@ -217,33 +207,70 @@ static void chart(struct top *top, struct lines *lines, unsigned index, unsigned
 			at = stpcpy(at, cell);
 		}
 		*at = 0;
-		top_line(lines, TONE_PLAIN, (int)index, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
+		top_line(lines, TONE_PLAIN, process, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
 	}
-	sl_format_duration(span, span_of(process->model));
-	top_line(lines, TONE_DIM, (int)index, "%10s 0 .. %s", "", span);
+	sl_format_duration(span, span_ns);
+	top_line(lines, TONE_DIM, process, "%10s 0 .. %s", "", span);
+}
+
+static void chart_process(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+{
+	const struct sl_process *process = &top_process(top, index)->process;
+	const struct sl_timeline *timeline = &process->model->timeline;
+	double column[CHART_MAX] = {0};
+	char rank[24];
+
+	for (unsigned i = 0; i < timeline->line_count; i++)
+		if (timeline->lines[i]->what == SL_LINE_KNOWN) {
+			double one[CHART_MAX] = {0};
+
+			columns_of(process->model, timeline->lines[i], one, columns);
+			for (unsigned c = 0; c < columns; c++)
+				column[c] += one[c];
+		}
+	chart(top, lines, (int)index, column, rows, columns, span_of(process->model));
 	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: what it held", rank_of(rank, process),
 		 (long long)process->trace->header.pid);
 }
 
-/* The chosen process, else the one with the highest peak. */
+static void chart_session(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+{
+	const struct sl_session *session = &top->telemetry->sessions[index];
+	double column[CHART_MAX] = {0};
+	uint64_t span = top_session_columns(session, column, columns);
+
+	chart(top, lines, ALL, column, rows, columns, span);
+	snprintf(lines->header, sizeof(lines->header), "session %s, pid %lld: what its allocator gave out",
+		 session->summary.session_id, (long long)session->summary.pid);
+}
+
+/* The chosen session or process, else the process with the highest peak. */
 static void time_line(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
 {
-	unsigned chosen = 0;
+	unsigned chosen = top->process != ALL ? (unsigned)top->process : sl_follow_count(top->follow);
 	uint64_t most = 0;
 
+	rows = rows > 3 ? rows - 1 : 2;
+	columns = columns > 14 ? columns - 14 : 1;
+	columns = columns < CHART_MAX ? columns : CHART_MAX;
+	if (top->session != ALL) {
+		chart_session(top, lines, (unsigned)top->session, rows, columns);
+		return;
+	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+		unsigned count = shown(top, i) ? sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES) : 0;
 
-		for (unsigned d = 0; d < count && top->process == ALL; d++)
+		if (shown(top, i) && chosen == sl_follow_count(top->follow))
+			chosen = i;
+		for (unsigned d = 0; d < count; d++)
 			if (f[d].peak > most) {
 				most = f[d].peak;
 				chosen = i;
 			}
 	}
-	chosen = top->process == ALL ? chosen : (unsigned)top->process;
 	if (chosen < sl_follow_count(top->follow))
-		chart(top, lines, chosen, rows > 3 ? rows - 1 : 2, columns);
+		chart_process(top, lines, chosen, rows, columns);
 }
 
 static void pytorch(struct top *top, struct lines *lines)
@@ -255,7 +282,7 @@ static void pytorch(struct top *top, struct lines *lines)
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_process *process = &top_process(top, i)->process;
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = sl_figures_of(process, f, TOP_DEVICES);
+		unsigned count = top_shown(top, i) ? sl_figures_of(process, f, TOP_DEVICES) : 0;
 
 		for (unsigned d = 0; d < count; d++) {
 			uint64_t unused;
@@ -335,19 +362,22 @@ static void ranks_of(const struct top *top, struct lines *lines, struct standing
 /* Only ranks of one run are compared with each other. */
 static void ranks(struct top *top, struct lines *lines)
 {
-	unsigned count = sl_follow_count(top->follow);
-	struct standing *standing = sl_memory_must(calloc(count + 1, sizeof(*standing)));
+	unsigned all = sl_follow_count(top->follow), count = 0;
+	struct standing *standing = sl_memory_must(calloc(all + 1, sizeof(*standing)));
 
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < all; i++) {
 		const char *run = top_process(top, i)->process.trace->header.run_id;
 		struct sl_figures f[TOP_DEVICES];
 		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
 
-		standing[i] = (struct standing){.run = run ? run : "", .process = i};
+		if (!top_shown(top, i))
+			continue;
+		standing[count] = (struct standing){.run = run ? run : "", .process = i};
 		for (unsigned d = 0; d < devices; d++) {
-			standing[i].live += f[d].live;
-			standing[i].peak += f[d].peak;
+			standing[count].live += f[d].live;
+			standing[count].peak += f[d].peak;
 		}
+		count++;
 	}
 	if (count)
 		qsort(standing, count, sizeof(*standing), by_run);
@@ -392,6 +422,8 @@ static void calls(struct top *top, struct lines *lines)
 		const struct sl_process *process = &followed->process;
 		const struct sl_model *model = process->model;
 
+		if (!top_shown(top, i))
+			continue;
 		top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %-10s %14s  %s",
 			 (long long)process->trace->header.pid, rank_of(rank, process),
 			 followed->ended ? state_of(followed) : "running", sl_format_count(events, model->events),
@@ -422,7 +454,7 @@ void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned colu
 	else
 		views[top->view](top, lines);
 	for (size_t i = 0; i < lines->line.count; i++)
-		if (!*top->filter || strcasestr(lines->line.item[i].text, top->filter))
+		if (!*top->filter || top_passes(top, &lines->line.item[i]))
 			lines->line.item[kept++] = lines->line.item[i];
 		else
 			free(lines->line.item[i].text);

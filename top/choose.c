@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What is shown of all that is followed: one run or one of Python Stormlog's sessions, and the lines that have what was typed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "top/top.h"
+
+static const char *run_of(const struct top *top, unsigned process)
+{
+	const char *run = top_process(top, process)->process.trace->header.run_id;
+
+	return run ? run : "";
+}
+
+/* The first process of each run, in the order in which they came. */
+static unsigned runs_of(const struct top *top, unsigned *first, unsigned most)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < sl_follow_count(top->follow) && count < most; i++) {
+		unsigned at = 0;
+
+		while (at < count && strcmp(run_of(top, first[at]), run_of(top, i)) != 0)
+			at++;
+		if (at == count)
+			first[count++] = i;
+	}
+	return count;
+}
+
+void top_choose(struct top *top, int by)
+{
+	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then the runs, then the sessions */
+	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->session_count : 0);
+
+	for (unsigned i = 0; i < runs && top->one_run; i++)
+		if (!strcmp(run_of(top, first[i]), top->run))
+			now = 1 + i;
+	if (top->session != ALL)
+		now = 1 + runs + (unsigned)top->session;
+	now = (now + all + (unsigned)by) % all;
+	top->process = ALL;
+	top->at = top->first = 0;
+	top->one_run = now && now <= runs;
+	top->session = now > runs ? (int)(now - runs - 1) : ALL;
+	if (top->one_run)
+		snprintf(top->run, sizeof(top->run), "%s", run_of(top, first[now - 1]));
+	top_findings_anew(top);
+}
+
+bool top_shown(const struct top *top, unsigned process)
+{
+	return top->session == ALL && (!top->one_run || !strncmp(run_of(top, process), top->run, sizeof(top->run) - 1));
+}
+
+void top_chosen(const struct top *top, char *out, size_t size)
+{
+	out[0] = 0;
+	if (top->one_run)
+		snprintf(out, size, "run %s", *top->run ? top->run : "unknown");
+	else if (top->session != ALL)
+		snprintf(out, size, "session %s", top->telemetry->sessions[top->session].summary.session_id);
+}
+
+bool top_passes(const struct top *top, const struct line *line)
+{
+	long long rank;
+	int end = 0;
+
+	if (line->process != ALL && sscanf(top->filter, "rank %lld%n", &rank, &end) == 1 && !top->filter[end])
+		return top_process(top, (unsigned)line->process)->process.trace->header.rank == rank;
+	return strcasestr(line->text, top->filter);
+}
