@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +31,11 @@ static void part_path(const char *name, char path[SL_PACKS_NAME + 32])
 void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32])
 {
 	snprintf(path, SL_PACKS_NAME + 32, "packs/%.2s/%.64s" SUFFIX, name, name);
+}
+
+static void carried_path(const char *name, char path[SL_PACKS_NAME + 32])
+{
+	snprintf(path, SL_PACKS_NAME + 32, "packs/%.2s/%.64s" PART, name, name);
 }
 
 bool sl_packs_is_name(const char *name)
@@ -203,6 +208,7 @@ struct sl_http_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming
 		return (struct sl_http_outcome){409, "the offset is not where this upload stopped (Upload-Offset)"};
 	}
 	in->size = offset;
+	sl_hash_sha256_begin(&in->hash);
 	if (ftruncate(in->fd, (off_t)offset)) {
 		sl_packs_leave(in);
 		return refused(errno);
@@ -221,8 +227,29 @@ static void drop(struct sl_packs *packs, struct sl_incoming *in)
 	sl_packs_leave(in);
 }
 
+/* Hashes up to `most` more of the bytes that are in the file.  False: errno. */
+static bool hash_on(struct sl_incoming *in, uint64_t most)
+{
+	char buffer[1 << 16];
+
+	for (uint64_t left = in->size - in->hash.length < most ? in->size - in->hash.length : most; left;) {
+		ssize_t got = pread(in->fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer), (off_t)in->hash.length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			errno = got ? errno : EIO;
+			return false;
+		}
+		sl_hash_add(&in->hash, buffer, (size_t)got);
+		left -= (uint64_t)got;
+	}
+	return true;
+}
+
 struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
 {
+	const uint64_t most = 4 * size; /* so that little is left at the end, also where an upload goes on that began earlier */
 	const char *at = bytes;
 
 	if (in->size + size > packs->pack_max) {
@@ -250,24 +277,27 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 		in->size += (uint64_t)wrote;
 		__atomic_fetch_add(&packs->used, (uint64_t)wrote, __ATOMIC_RELAXED);
 	}
+	if (!hash_on(in, most)) {
+		int error = errno;
+
+		drop(packs, in);
+		return refused(error);
+	}
 	return (struct sl_http_outcome){0};
 }
 
-/* True: the bytes have the hash in the file's name and are a pack. */
-static struct sl_http_outcome verify(const struct sl_incoming *in)
+/* Checks that the bytes have the hash in the file's name and are a pack. */
+static struct sl_http_outcome verify(struct sl_incoming *in)
 {
-	char hex[SL_PACKS_NAME + 1];
-	void *bytes = in->size ? mmap(NULL, in->size, PROT_READ, MAP_SHARED, in->fd, 0) : MAP_FAILED;
-	bool pack;
+	char hex[SL_PACKS_NAME + 1], magic[sizeof(SL_PACK_MAGIC)];
 
-	if (bytes == MAP_FAILED)
-		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
-	sl_hash_sha256_hex(bytes, in->size, SL_PACKS_NAME, hex);
-	pack = in->size > sizeof(SL_PACK_MAGIC) && !memcmp(bytes, SL_PACK_MAGIC, sizeof(SL_PACK_MAGIC));
-	munmap(bytes, in->size);
+	if (!hash_on(in, UINT64_MAX))
+		return refused(errno);
+	sl_hash_sha256_end(&in->hash, SL_PACKS_NAME, hex);
 	if (strcmp(hex, in->name))
 		return (struct sl_http_outcome){422, "the SHA-256 of what came is not the name it came under: nothing was stored"};
-	if (!pack)
+	if (in->size <= sizeof(magic) || pread(in->fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+	    memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
 		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
 	return (struct sl_http_outcome){0};
 }
@@ -282,6 +312,33 @@ static bool sync_folder(const struct sl_packs *packs, const char *path)
 	return fine;
 }
 
+/* Copies the file, whole or not at all, to where no rename leads: packs/ is another file system. */
+static bool carry(const struct sl_packs *packs, const struct sl_incoming *in, const char *from, const char *to)
+{
+	char part[SL_PACKS_NAME + 32];
+	off_t at = 0;
+	int out;
+	bool fine;
+
+	carried_path(in->name, part);
+	out = openat(packs->folder, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (out < 0)
+		return false;
+	while ((uint64_t)at < in->size && sendfile(out, in->fd, &at, in->size - (uint64_t)at) > 0)
+		;
+	fine = (uint64_t)at == in->size && !fsync(out);
+	fine = !close(out) && fine && !renameat(packs->folder, part, packs->folder, to);
+	if (!fine) {
+		int error = errno;
+
+		unlinkat(packs->folder, part, 0);
+		errno = error;
+		return false;
+	}
+	unlinkat(packs->folder, from, 0);
+	return true;
+}
+
 static bool place(struct sl_packs *packs, const struct sl_incoming *in)
 {
 	char from[SL_PACKS_NAME + 32], to[SL_PACKS_NAME + 32], folder[16];
@@ -291,7 +348,11 @@ static bool place(struct sl_packs *packs, const struct sl_incoming *in)
 	snprintf(folder, sizeof(folder), "packs/%.2s", in->name);
 	if (!mkdirat(packs->folder, folder, 0700))
 		sync_folder(packs, "packs");
-	return !fsync(in->fd) && !renameat(packs->folder, from, packs->folder, to) && sync_folder(packs, folder);
+	if (fsync(in->fd))
+		return false;
+	if (renameat(packs->folder, from, packs->folder, to) && (errno != EXDEV || !carry(packs, in, from, to)))
+		return false;
+	return sync_folder(packs, folder);
 }
 
 struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in)
@@ -334,15 +395,21 @@ bool sl_packs_remove(struct sl_packs *packs, const char *name)
 	return true;
 }
 
-void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
-		   void *context)
+static void each_of(const struct sl_packs *packs, const char *ending,
+		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
 {
 	for (unsigned i = 0; i < 256; i++) {
 		char path[16];
 
 		snprintf(path, sizeof(path), "packs/%02x", i);
-		each_in(packs, path, SUFFIX, each, context);
+		each_in(packs, path, ending, each, context);
 	}
+}
+
+void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
+		   void *context)
+{
+	each_of(packs, SUFFIX, each, context);
 }
 
 static void remove_old(void *context, const char *name, const struct stat *st)
@@ -355,7 +422,19 @@ static void remove_old(void *context, const char *name, const struct stat *st)
 		__atomic_fetch_sub(&packs->used, (uint64_t)st->st_size, __ATOMIC_RELAXED);
 }
 
+/* What a server that was killed left of carry(). */
+static void remove_half(void *context, const char *name, const struct stat *st)
+{
+	const struct sl_packs *packs = context;
+	char path[SL_PACKS_NAME + 32];
+
+	carried_path(name, path);
+	if (st->st_mtime + DAY_S < time(NULL))
+		unlinkat(packs->folder, path, 0);
+}
+
 void sl_packs_sweep(struct sl_packs *packs)
 {
 	each_in(packs, "incoming", PART, remove_old, packs);
+	each_of(packs, PART, remove_half, packs);
 }

@@ -2,7 +2,7 @@
 /*
  * Stores packs as files: STORE/packs/ab/abcd...stormlog, named by the SHA-256 of the content, and STORE/incoming/abcd...part
  * while they arrive.  A pack gets its name only when all of it is on disk, so after any crash it is either complete or absent.
- * Any thread.
+ * packs/ may be another file system, one that can rename a file.  Any thread.
  */
 #ifndef SERVER_PACKS_H
 #define SERVER_PACKS_H
@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+
+#include "analyzer/upstream/records/hash.h"
 
 #define SL_PACKS_NAME 64 /* hex digits of a name */
 
@@ -23,8 +25,9 @@ struct sl_packs {
 struct sl_incoming {
 	char name[SL_PACKS_NAME + 1];
 	int fd;
-	uint64_t size, end; /* bytes received so far; where this upload ends */
-	uint64_t total;	    /* bytes of the whole pack; UINT64_MAX: unknown, it ends with this upload */
+	uint64_t size, end;    /* bytes received so far; where this upload ends */
+	uint64_t total;	       /* bytes of the whole pack; UINT64_MAX: unknown, it ends with this upload */
+	struct sl_digest hash; /* of the first hash.length bytes */
 };
 
 /* The outcome: an HTTP status and a sentence.  0: go on. */

@@ -35,6 +35,24 @@ static void digests_are_those_of_the_standards(void **state)
 	}
 }
 
+static void parts_have_the_digest_of_the_whole(void **state)
+{
+	char bytes[300], whole[65], parts[65];
+	struct sl_digest hash;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 7);
+	for (size_t n = 0; n <= sizeof(bytes); n++)
+		for (size_t step = 1; step < 140; step += 9) {
+			sl_hash_sha256_hex(bytes, n, 64, whole);
+			sl_hash_sha256_begin(&hash);
+			for (size_t at = 0; at < n; at += step)
+				sl_hash_add(&hash, bytes + at, step < n - at ? step : n - at);
+			sl_hash_sha256_end(&hash, 64, parts);
+			assert_string_equal(parts, whole);
+		}
+}
+
 struct line_reader {
 	void (*check)(const struct sl_value *);
 	int lines;
@@ -106,6 +124,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(digests_are_those_of_the_standards),
+		cmocka_unit_test(parts_have_the_digest_of_the_whole),
 		cmocka_unit_test(made_up_session_ids_are_upstreams),
 		cmocka_unit_test(sizes_read_as_upstream_prints_them),
 	};

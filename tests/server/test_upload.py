@@ -256,6 +256,36 @@ class Upload(unittest.TestCase):
         os.unlink(server.packs()[name_of(stored[0])])
         self.assertEqual(server.put(make_pack(1, 1000))[0], 201, "and goes on when there is room")
 
+    def test_the_packs_may_lie_in_a_mounted_object_store(self):
+        """It cannot change a file, so an upload is put together elsewhere; what a killed server left there goes."""
+        objects, packs = os.path.join(self.folder, "objects"), os.path.join(self.folder, "store", "packs")
+        os.makedirs(objects)
+        os.makedirs(packs)
+        mount = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "object_store.py"), objects, packs],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(mount.wait)
+        self.addCleanup(subprocess.run, ["umount", "-l", packs], capture_output=True)
+        if not wait_for(lambda: os.path.ismount(packs) or mount.poll() is not None) or mount.poll() is not None:
+            self.skipTest("no FUSE here")
+        server, pack = self.serve(), make_pack(1, 3 << 20)
+        name = name_of(pack)
+        self.assertEqual(server.put(pack)[0], 201)
+        with open(os.path.join(objects, name[:2], name + ".stormlog"), "rb") as file:
+            self.assertEqual(file.read(), pack)
+        self.assertEqual(server.get("/api/v1/packs/" + name)[2], pack)
+        wait_for(lambda: server.get("/packs/" + name)[0] == 422)  # its child has looked into it
+        left = os.path.join(objects, "ff", "f" * 64 + ".part")  # as a server leaves it that is killed in the middle
+        os.makedirs(os.path.dirname(left), exist_ok=True)
+        with open(left, "w") as file:
+            file.write("half")
+        self.assertEqual(server.offset("f" * 64), (404, 0))
+        os.utime(left, (0, 0))
+        server.kill()
+        server.start()
+        wait_for(lambda: not os.path.exists(left))
+        self.assertEqual(list(server.packs()), [name])
+        server.kill()
+
     def test_every_option_of_help_is_in_the_manual(self):
         shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "man", "stormlog-server.1.in")) as page:

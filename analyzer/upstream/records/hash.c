@@ -84,21 +84,33 @@ static void sha256_block(uint32_t h[8], const uint8_t *block)
 		h[i] += s[i];
 }
 
-/* Both pad alike: a bit, zeroes, the length in bits. */
-static void digest_blocks(const uint8_t *data, size_t length, uint32_t h[8], void (*block)(uint32_t *, const uint8_t *))
+void sl_hash_add(struct sl_digest *hash, const void *data, size_t length)
 {
-	uint8_t tail[128] = {0};
-	size_t whole = length / 64 * 64, rest = length - whole, padded = rest < 56 ? 64 : 128;
+	const uint8_t *at = data, *end = at + length;
+	size_t rest = hash->length % 64, missing = 64 - rest;
 
-	for (size_t at = 0; at < whole; at += 64)
-		block(h, data + at);
-	if (rest)
-		memcpy(tail, data + whole, rest);
-	tail[rest] = 0x80;
+	hash->length += length;
+	if (rest && length >= missing) {
+		memcpy(hash->tail + rest, at, missing);
+		hash->block(hash->h, hash->tail);
+		at += missing;
+		rest = 0;
+	}
+	for (; !rest && end - at >= 64; at += 64)
+		hash->block(hash->h, at);
+	if (at < end)
+		memcpy(hash->tail + rest, at, (size_t)(end - at));
+}
+
+/* Both pad alike: a bit, zeroes, the length in bits. */
+static void pad(struct sl_digest *hash)
+{
+	size_t rest = hash->length % 64, padding = (rest < 56 ? 64 : 128) - rest;
+	uint8_t tail[128] = {0x80};
+
 	for (int i = 0; i < 8; i++)
-		tail[padded - 1 - (size_t)i] = (uint8_t)((uint64_t)length * 8 >> 8 * i);
-	for (size_t at = 0; at < padded; at += 64)
-		block(h, tail + at);
+		tail[padding - 1 - (size_t)i] = (uint8_t)(hash->length * 8 >> 8 * i);
+	sl_hash_add(hash, tail, padding);
 }
 
 static void put_digest(const uint32_t *h, int words, uint8_t *digest)
@@ -109,28 +121,38 @@ static void put_digest(const uint32_t *h, int words, uint8_t *digest)
 
 void sl_hash_sha1(const void *data, size_t length, uint8_t digest[20])
 {
-	uint32_t h[8] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
+	struct sl_digest hash = {.h = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}, .block = sha1_block};
 
-	digest_blocks(data, length, h, sha1_block);
-	put_digest(h, 5, digest);
+	sl_hash_add(&hash, data, length);
+	pad(&hash);
+	put_digest(hash.h, 5, digest);
 }
 
-static void sha256(const void *data, size_t length, uint8_t digest[32])
+void sl_hash_sha256_begin(struct sl_digest *hash)
 {
-	uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	*hash = (struct sl_digest){
+		.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19},
+		.block = sha256_block};
+}
 
-	digest_blocks(data, length, h, sha256_block);
-	put_digest(h, 8, digest);
+void sl_hash_sha256_end(struct sl_digest *hash, int digits, char *out)
+{
+	uint8_t digest[32];
+
+	pad(hash);
+	put_digest(hash->h, 8, digest);
+	for (int i = 0; i < digits; i++)
+		out[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+	out[digits] = 0;
 }
 
 void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out)
 {
-	uint8_t digest[32];
+	struct sl_digest hash;
 
-	sha256(data, length, digest);
-	for (int i = 0; i < digits; i++)
-		out[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
-	out[digits] = 0;
+	sl_hash_sha256_begin(&hash);
+	sl_hash_add(&hash, data, length);
+	sl_hash_sha256_end(&hash, digits, out);
 }
 
 static void put_uuid5(uint8_t *bytes, char out[37])

@@ -11,7 +11,19 @@
 
 void sl_hash_sha1(const void *data, size_t length, uint8_t digest[20]);
 
-/* The first `digits` hex digits of the SHA-256, NUL-terminated: out holds digits + 1. */
+/* A digest of bytes that come in parts. */
+struct sl_digest {
+	uint32_t h[8];
+	uint64_t length;
+	uint8_t tail[64]; /* the last length % 64 bytes */
+	void (*block)(uint32_t h[8], const uint8_t *block);
+};
+void sl_hash_sha256_begin(struct sl_digest *hash);
+void sl_hash_add(struct sl_digest *hash, const void *data, size_t length);
+/* The first `digits` hex digits, NUL-terminated: out holds digits + 1. */
+void sl_hash_sha256_end(struct sl_digest *hash, int digits, char *out);
+
+/* The same for bytes that are all there. */
 void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out);
 
 /* uuid5(NAMESPACE_URL, name) as text. */
