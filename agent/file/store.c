@@ -126,6 +126,7 @@ static bool make_compressor(struct sl_trace_store *store)
 	if (!cctx || !store->frame)
 		return false;
 	ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_contentSizeFlag, 1); /* a static context begins without */
 	store->compressor = cctx;
 	return true;
 }
