@@ -76,6 +76,30 @@ static void churn(void)
 	CHECK(resident_kib() - before < 8 << 10);
 }
 
+static pthread_barrier_t meeting;
+
+static void *meet(void *bytes)
+{
+	void *p;
+	OK(cudaMalloc(&p, (size_t)bytes));
+	pthread_barrier_wait(&meeting);
+	OK(cudaFree(p));
+	allocate_and_free((size_t)bytes);
+	return NULL;
+}
+
+/* All alive at once, each idle in the middle of its calls: far more than a tracer has room for. */
+static void crowd(void)
+{
+	pthread_t *threads = calloc(count, sizeof(*threads));
+	CHECK(threads && !pthread_barrier_init(&meeting, NULL, count));
+	for (int i = 0; i < count; i++)
+		threads[i] = start(meet, (void *)(intptr_t)(512 + i * 16));
+	for (int i = 0; i < count; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	free(threads);
+}
+
 static pthread_key_t key;
 
 /* Calls in destructors until the C library runs no more of them; so do those of a tracer at the end of a thread. */
@@ -352,6 +376,8 @@ int main(int argc, char **argv)
 	alarm(600);
 	if (!strcmp(mode, "churn"))
 		churn();
+	else if (!strcmp(mode, "crowd"))
+		crowd();
 	else if (!strcmp(mode, "thread_ends"))
 		thread_ends();
 	else if (!strcmp(mode, "cancel"))

@@ -20,6 +20,7 @@ except ImportError as error:
 from e2e import APPS, Recording, differences, rows_of
 
 LIFE = os.path.join(APPS, "life")
+THREADS = int(os.environ.get("STORMLOG_THREADS", 1000))  # 20000 by hand
 FORK_LOCKED = os.path.join(APPS, "fork_locked")
 TLS = os.path.join(APPS, "tls_plugin.so")
 PLUGIN = os.path.join(APPS, "ctor_plugin.so")
@@ -102,7 +103,11 @@ class Life(unittest.TestCase):
         return report
 
     def test_a_thousand_threads_come_and_go_and_memory_stays_flat(self):
-        self.assert_journal(self.same_end(LIFE, "churn", 1000), threads=8)
+        self.assert_journal(self.same_end(LIFE, "churn", THREADS), threads=8)
+
+    def test_more_threads_at_once_than_the_ring_has_segments(self):
+        count = max(400, THREADS // 5)
+        self.assert_journal(self.same_end(LIFE, "crowd", count), threads=count)
 
     def test_calls_in_destructors_of_threads(self):
         """As often as the C library runs them, and more threads than there are places."""
