@@ -104,7 +104,7 @@ void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_byt
 {
 	if (count < *capacity)
 		return items;
-	*capacity = *capacity ? *capacity * 2 : 16;
+	*capacity = *capacity ? *capacity * 2 : 4;
 	return sl_memory_must(realloc(items, *capacity * item_bytes));
 }
 

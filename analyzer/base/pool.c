@@ -12,26 +12,30 @@
 
 /*
  * Threads rarely wait for each other: texts are divided among stripes, and a text that is in the pool already is found without
- * its stripe's lock.  An entry is filled before its `bytes` become visible, and a table before the stripe points to it.  Older
- * tables stay in the arena for threads that still read them.
+ * its stripe's lock.  An entry is filled before a list begins with it, and a table before the stripe points to it.  Where a table
+ * grows its entries move to other lists while somebody may walk along them: such a walk ends as any other, and who has not found
+ * a text looks again with the lock.  Older tables, together as large as the present one, stay for threads that still read them.
  */
 #define STRIPES 64
+#define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
 
 struct entry {
-	const void *bytes; /* NULL: empty */
+	struct entry *next;
 	uint32_t hash, size;
+	char bytes[];
 };
 
 struct table {
 	size_t capacity;
-	struct entry entry[];
+	struct entry *first[];
 };
 
 struct stripe {
 	pthread_mutex_t lock;
 	struct sl_arena arena;
 	struct table *table;
-	size_t count;
+	size_t count, room; /* room: bytes left at `slab` */
+	char *slab;
 };
 
 /* One of its own has one stripe: its owner is one thread at a time. */
@@ -57,7 +61,7 @@ void sl_pool_leave(void)
 	for (unsigned i = 0; i < STRIPES && inside == 1; i++) {
 		sl_arena_free(&stripes[i].arena);
 		stripes[i].table = NULL;
-		stripes[i].count = 0;
+		stripes[i].count = stripes[i].room = 0;
 	}
 	inside--;
 	pthread_mutex_unlock(&door);
@@ -97,70 +101,79 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return hash;
 }
 
-/*
- * Where these bytes are, and `kept` is their copy; or where they belong, and `kept` is NULL.  Without the lock another text may
- * come to lie there.
- */
-static struct entry *entry_of(struct table *table, const void *bytes, size_t size, uint32_t hash, const void **kept)
+/* Where these bytes are; NULL: not in the pool, or, without the lock, moving. */
+static const void *find(const struct table *table, const void *bytes, size_t size, uint32_t hash)
 {
-	for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
-		struct entry *entry = &table->entry[i];
+	const struct entry *entry = table ? __atomic_load_n(&table->first[hash & (table->capacity - 1)], __ATOMIC_ACQUIRE) : NULL;
 
-		*kept = __atomic_load_n(&entry->bytes, __ATOMIC_ACQUIRE);
-		if (!*kept || (entry->hash == hash && entry->size == size && !memcmp(*kept, bytes, size)))
-			return entry;
-	}
+	while (entry && (entry->hash != hash || entry->size != size || memcmp(entry->bytes, bytes, size)))
+		entry = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE);
+	return entry ? entry->bytes : NULL;
+}
+
+static void put(struct table *table, struct entry *entry)
+{
+	struct entry **first = &table->first[entry->hash & (table->capacity - 1)];
+
+	__atomic_store_n(&entry->next, *first, __ATOMIC_RELEASE);
+	__atomic_store_n(first, entry, __ATOMIC_RELEASE);
 }
 
 static struct table *grow(struct stripe *stripe)
 {
 	const struct table *old = stripe->table;
-	size_t capacity = old ? old->capacity * 2 : 64;
-	struct table *bigger = sl_arena_alloc(&stripe->arena, sizeof(*bigger) + capacity * sizeof(*bigger->entry));
+	size_t capacity = old ? old->capacity * 2 : 32;
+	struct table *bigger = sl_arena_alloc(&stripe->arena, sizeof(*bigger) + capacity * sizeof(*bigger->first));
 
 	bigger->capacity = capacity;
 	for (size_t i = 0; old && i < old->capacity; i++)
-		if (old->entry[i].bytes) {
-			size_t at = old->entry[i].hash & (capacity - 1);
-
-			while (bigger->entry[at].bytes)
-				at = (at + 1) & (capacity - 1);
-			bigger->entry[at] = old->entry[i];
+		for (struct entry *entry = old->first[i], *next; entry; entry = next) {
+			next = entry->next;
+			put(bigger, entry);
 		}
 	__atomic_store_n(&stripe->table, bigger, __ATOMIC_RELEASE);
 	return bigger;
 }
 
+static struct entry *new_entry(struct stripe *stripe, size_t size)
+{
+	size_t bytes = (sizeof(struct entry) + size + 1 + 7) & ~(size_t)7;
+
+	if (bytes > SLAB / 4)
+		return sl_arena_alloc(&stripe->arena, bytes);
+	if (bytes > stripe->room) {
+		stripe->slab = sl_arena_alloc(&stripe->arena, SLAB);
+		stripe->room = SLAB;
+	}
+	stripe->room -= bytes;
+	return (struct entry *)(void *)(stripe->slab + stripe->room);
+}
+
 static const void *add(struct stripe *stripe, const void *bytes, size_t size, uint32_t hash)
 {
 	struct table *table = stripe->table;
+	const void *kept = find(table, bytes, size, hash); /* another thread may have added it in the meantime */
 	struct entry *entry;
-	const void *kept;
-	char *copy;
 
-	if (!table || stripe->count * 4 >= table->capacity * 3)
-		table = grow(stripe);
-	entry = entry_of(table, bytes, size, hash, &kept);
-	if (kept) /* another thread has added it in the meantime */
+	if (kept)
 		return kept;
-	copy = sl_arena_alloc(&stripe->arena, size + 1);
-	memcpy(copy, bytes, size);
+	if (!table || stripe->count >= table->capacity * 2)
+		table = grow(stripe);
+	entry = new_entry(stripe, size);
+	memcpy(entry->bytes, bytes, size);
 	entry->hash = hash;
 	entry->size = (uint32_t)size;
-	__atomic_store_n(&entry->bytes, copy, __ATOMIC_RELEASE);
+	put(table, entry);
 	stripe->count++;
-	return copy;
+	return entry->bytes;
 }
 
 const void *sl_pool_keep(const void *bytes, size_t size)
 {
 	uint64_t hash = hash_of(bytes, size);
 	struct stripe *stripe = used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
-	struct table *table = __atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE);
-	const void *kept = NULL;
+	const void *kept = find(__atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE), bytes, size, (uint32_t)hash);
 
-	if (table)
-		entry_of(table, bytes, size, (uint32_t)hash, &kept);
 	if (kept)
 		return kept;
 	pthread_mutex_lock(&stripe->lock);

@@ -21,7 +21,7 @@ void sl_pool_free(struct sl_pool *pool); /* with all that it kept */
 /* From now on sl_pool_keep of this thread uses that pool; NULL: the one that all threads share. */
 void sl_pool_use(struct sl_pool *pool);
 
-/* The pool's own copy, aligned to 16 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */
+/* The pool's own copy, aligned to 8 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */
 const void *sl_pool_keep(const void *bytes, size_t size);
 
 #endif

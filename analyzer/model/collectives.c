@@ -38,9 +38,8 @@ void sl_collectives_call(struct sl_model *model, const struct sl_item *item)
 		model->communicators++;
 	else if (strstr(name, "CommDestroy") || strstr(name, "CommAbort"))
 		model->communicators--;
-	if (strstr(name, "CommInitRank") && model->meeting_count < SL_MEETINGS_MAX)
-		model->meetings[model->meeting_count++] =
-			(struct sl_meeting){item->event->extra2, model->call_begin_ns, model->call_end_ns};
+	if (strstr(name, "CommInitRank") && model->meetings.count < SL_MEETINGS_MAX)
+		*SL_PUSH(&model->meetings) = (struct sl_meeting){item->event->extra2, model->call_begin_ns, model->call_end_ns};
 	if (!is_of(&model->last_collective, name, item->thread, model->call_begin_ns))
 		keep(model,
 		     (struct sl_collective){name, item->thread, model->call_begin_ns, model->call_end_ns, item->event->object, 0});

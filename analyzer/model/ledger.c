@@ -22,7 +22,7 @@ static void make_recent(struct sl_model *model, struct sl_device_state *state)
 
 	while (room <= model->recent)
 		room *= 2;
-	state->recent = sl_arena_alloc(&model->arena, room * sizeof(*state->recent));
+	state->recent = sl_memory_must(calloc(room, sizeof(*state->recent)));
 	state->recent_mask = room - 1;
 }
 

@@ -426,8 +426,7 @@ struct sl_model {
 	SL_VECTOR(struct sl_collective) collectives; /* at most SL_COLLECTIVES_MAX */
 	struct sl_collective last_collective;	     /* the last range */
 	uint64_t collective_stride, collectives_seen;
-	struct sl_meeting meetings[SL_MEETINGS_MAX];
-	unsigned meeting_count;
+	SL_VECTOR(struct sl_meeting) meetings;
 	int64_t communicators; /* made and not destroyed, as the calls tell */
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;

@@ -52,6 +52,11 @@ static void free_replay(struct sl_model *model)
 			free(model->threads.item[i]);
 		}
 	SL_DROP(&model->threads);
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i]) {
+			free(model->devices[i]->recent);
+			model->devices[i]->recent = NULL;
+		}
 	SL_DROP(&model->called_parts);
 	free(model->site_slots);
 	model->site_slots = NULL;
@@ -113,6 +118,7 @@ void sl_replay_free(struct sl_model *model)
 	sl_idmap_free(&model->paired_ids);
 	free(model->ooms.item);
 	free(model->traffic.item);
+	free(model->meetings.item);
 	free(model->in_flight.item);
 	sl_tracks_free(&model->tracks);
 	sl_timeline_free(&model->timeline);

@@ -38,9 +38,9 @@ static const struct sl_meeting *meeting_of(const struct sl_process *process, uns
 {
 	int64_t world = process->trace->header.world_size;
 
-	for (unsigned i = 0; i < process->model->meeting_count; i++)
-		if (world > 1 && process->model->meetings[i].ranks == (uint64_t)world && !n--)
-			return &process->model->meetings[i];
+	for (size_t i = 0; i < process->model->meetings.count; i++)
+		if (world > 1 && process->model->meetings.item[i].ranks == (uint64_t)world && !n--)
+			return &process->model->meetings.item[i];
 	return NULL;
 }
 

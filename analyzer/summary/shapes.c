@@ -241,7 +241,7 @@ SHAPE(moments, LIST(moment, count, moment), IN(largest, segments), IN(at_oom, se
 PUBLIC(sl_shape_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_call_ns), M(folded_ns), M(first_ns), M(now_ns), VECTOR(sites, site),
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
-       FIXED(meetings, meeting_count, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total),
+       VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total),
        VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), VECTOR(paired, paired), M(crowded));
 #undef STRUCT
 #define STRUCT struct sl_bin

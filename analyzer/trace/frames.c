@@ -37,7 +37,7 @@ size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 static void push(struct sl_frames *frames, struct sl_zstd_frame frame)
 {
 	if (frames->count == frames->capacity) {
-		frames->capacity = frames->capacity ? frames->capacity * 2 : 64;
+		frames->capacity = frames->capacity ? frames->capacity * 2 : 8;
 		frames->frame = sl_memory_must(realloc(frames->frame, frames->capacity * sizeof(*frames->frame)));
 	}
 	frame.file = frames->number;

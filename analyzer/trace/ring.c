@@ -156,6 +156,8 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 	ring->segments = atomic_load(&head->segments);
 	if (ring->segments > SL_SEGMENT_MAX)
 		ring->segments = SL_SEGMENT_MAX;
+	ring->slots = sl_memory_must(calloc(ring->segments + 1, sizeof(*ring->slots)));
+	ring->defs = sl_memory_must(calloc(ring->segments + 1, sizeof(*ring->defs)));
 	if (contents)
 		load_segments(ring, fd, damage);
 	close(fd);
@@ -174,7 +176,7 @@ bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct 
 
 void sl_ring_drop(struct sl_recovered_ring *ring)
 {
-	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
+	for (unsigned i = 0; i < ring->segments; i++) {
 		free(ring->slots[i]);
 		free(ring->defs[i]);
 		ring->slots[i] = NULL;
@@ -185,6 +187,8 @@ void sl_ring_drop(struct sl_recovered_ring *ring)
 void sl_ring_free(struct sl_recovered_ring *ring)
 {
 	sl_ring_drop(ring);
+	free(ring->slots);
+	free(ring->defs);
 	free(ring->header_map);
 	free(ring->head);
 	free(ring->path);

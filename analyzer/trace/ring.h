@@ -16,10 +16,10 @@ struct sl_recovered_ring {
 	char *path; /* NULL: there is none */
 	bool alive; /* its process holds the lock, or lives on this boot */
 	struct sl_ringfile *head;
-	uint8_t *header_map;		       /* head->header_bytes of msgpack */
-	struct sl_slot *slots[SL_SEGMENT_MAX]; /* event segments in use */
-	uint8_t *defs[SL_SEGMENT_MAX];	       /* definition log segments in use */
+	uint8_t *header_map; /* head->header_bytes of msgpack */
 	unsigned segments;
+	struct sl_slot **slots; /* event segments in use; each array has room for `segments` */
+	uint8_t **defs;		/* definition log segments in use */
 };
 
 /* false: no ring there, or none that can be read (said).  Read it before the trace file, so that what is

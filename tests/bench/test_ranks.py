@@ -41,6 +41,9 @@ class Ranks(unittest.TestCase):
     def test_places_that_ranks_have_in_common_are_kept_once(self):
         self.assertLess(self.per_rank("places", 1000), 320 << 10, "it was 1200 kB")
 
+    def test_places_of_one_rank_alone_cost_little_more(self):
+        self.assertLess(self.per_rank("apart", 1000), 195 << 10, "it was 228 kB")
+
     @unittest.skipUnless(shutil.which("strace"), "no strace here")
     def test_files_are_listed_once_and_asked_about_only_when_they_are_opened(self):
         """System calls for each file: one stat and one open for its header, and again for its events; a listing adds none."""
