@@ -140,14 +140,25 @@ static __thread struct {
 
 static atomic_uint captures; /* of PyTorch's graphs, that go on */
 
-/* Asked of the driver, as PyTorch itself does in the same place. */
-static SL_NOINLINE bool is_captured(uint64_t stream)
+/* Asked of the driver, as PyTorch itself does in the same place.  graph: the driver's, which all streams of one capture share. */
+static SL_NOINLINE bool is_captured(uint64_t stream, uint64_t *graph)
 {
-	uint64_t graph;
 	int saved = sl_agent_work_begin();
-	bool captured = sl_device_capturing(SL_FAMILY_cuda_runtime, stream, &graph);
+	bool captured = sl_device_capturing(SL_FAMILY_cuda_runtime, stream, graph);
 
 	sl_agent_work_end(saved);
+	return captured;
+}
+
+/* The graph that the thread's next captured blocks belong to is recorded when it is another than before. */
+static SL_NOINLINE bool tell_captured(uint64_t stream)
+{
+	static __thread uint64_t told __attribute__((tls_model("initial-exec")));
+	uint64_t graph;
+	bool captured = is_captured(stream, &graph);
+
+	if (captured && graph != told)
+		sl_record_block(SL_API_graph_captures, 0, told = graph, -1, 0, 0, NULL, 0);
 	return captured;
 }
 
@@ -157,7 +168,7 @@ static bool take_asked(struct sl_asked *what, uint64_t size)
 
 	*what = (struct sl_asked){.stream = asked.stream, .object = 1 + (asked.sized ? size - asked.bytes : 0)};
 	if (SL_UNLIKELY(atomic_load_explicit(&captures, memory_order_relaxed)))
-		what->captured = is_captured(asked.stream);
+		what->captured = tell_captured(asked.stream);
 	asked.sized = asked.streamed = false;
 	return known;
 }
@@ -225,26 +236,7 @@ SETTINGS(settings_cuda, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSetting
 SETTINGS(settings_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsE" STRING,
 	 (void *self, const char *const *text), (self, text))
 
-/* torch.cuda.MemPool is made: a mark.  Its constructor has had two to four arguments, and another namespace from 2.10 on. */
-#define POOL(name, mangled)                                                                                                        \
-	void name(void *, void *, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                              \
-	void name(void *self, void *allocator, uint64_t a, uint64_t b, uint64_t c)                                                 \
-	{                                                                                                                          \
-		static struct real real = {.symbol = mangled};                                                                     \
-		void (*forward)(void *, void *, uint64_t, uint64_t, uint64_t) = real_of(&real, __builtin_return_address(0));       \
-                                                                                                                                   \
-		if (forward)                                                                                                       \
-			forward(self, allocator, a, b, c);                                                                         \
-		if (sl_preload_running())                                                                                          \
-			sl_labels_mark(SL_API_torch_pool, sl_labels_intern(NULL, "MemPool"));                                      \
-	}
-
-POOL(pool_user, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb")
-POOL(pool_oom, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEbb")
-POOL(pool_aten, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbb")
-POOL(pool_unsplit, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbbb")
-
-/* --- graphs ------------------------------------------------------------------------------------------------
+/* --- private pools -----------------------------------------------------------------------------------------
  *
  * What is asked for on a stream that a graph captures comes from a private pool: the graph's own, or one whose name, two numbers,
  * was given to capture_begin.  A graph's own gets a name when the program asks for it.  They throw where they fail: then nothing
@@ -254,12 +246,14 @@ struct pool_name {
 	uint64_t first, second;
 };
 
-static void tell_graph(unsigned api, const void *graph, struct pool_name pool)
+static void tell_pool(unsigned api, const void *object, struct pool_name pool, uint64_t more)
 {
 	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
-		sl_record_block(api, (uintptr_t)graph, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second, 0,
-				NULL, 0);
+		sl_record_block(api, (uintptr_t)object, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second,
+				more, NULL, 0);
 }
+
+static const struct pool_name no_name;
 
 void graph_begin(void *, struct pool_name, int)
 	EXPORTED_AS("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
@@ -267,53 +261,115 @@ void graph_begin(void *self, struct pool_name pool, int mode)
 {
 	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode"};
 	void (*forward)(void *, struct pool_name, int) = real_of(&real, __builtin_return_address(0));
+	uint64_t graph = 0;
 
 	if (forward)
 		forward(self, pool, mode);
-	tell_graph(SL_API_graph_begin, self, pool);
+	if (asked.streamed) /* it was asked last for the stream that is captured from now on */
+		is_captured(asked.stream, &graph);
+	tell_pool(SL_API_graph_begin, self, pool, graph);
 	atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed);
 }
 
-void graph_end(void *) EXPORTED_AS("_ZN2at4cuda9CUDAGraph11capture_endEv");
-void graph_end(void *self)
+/* From 2.14 on Python calls the first half by itself, and C++ the whole, which may call the first half. */
+static __thread unsigned ended __attribute__((tls_model("initial-exec")));
+
+#define END(name, mangled)                                                                                                         \
+	void name(void *) EXPORTED_AS(mangled);                                                                                    \
+	void name(void *self)                                                                                                      \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(void *) = real_of(&real, __builtin_return_address(0));                                             \
+		unsigned before = ended;                                                                                           \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(self);                                                                                             \
+		if (ended != before)                                                                                               \
+			return;                                                                                                    \
+		ended++;                                                                                                           \
+		if (atomic_load_explicit(&captures, memory_order_relaxed))                                                         \
+			atomic_fetch_sub_explicit(&captures, 1, memory_order_relaxed);                                             \
+		tell_pool(SL_API_graph_end, self, no_name, 0);                                                                     \
+	}
+
+END(graph_end, "_ZN2at4cuda9CUDAGraph11capture_endEv")
+END(graph_end_half, "_ZN2at4cuda9CUDAGraph15capture_end_preEv")
+
+/*
+ * Who allocates to a torch.cuda.MemPool is decided by virtual functions, which use_mem_pool calls with the pool's name: each time it
+ * is asked for is recorded, and the Python stack tells what for.
+ */
+#define NAME(name, mangled, api)                                                                                                   \
+	struct pool_name name(void *) EXPORTED_AS(mangled);                                                                        \
+	struct pool_name name(void *self)                                                                                          \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		struct pool_name (*forward)(void *) = real_of(&real, __builtin_return_address(0)), pool = no_name;                 \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			pool = forward(self);                                                                                      \
+		tell_pool(api, self, pool, 0);                                                                                     \
+		return pool;                                                                                                       \
+	}
+
+NAME(graph_pool, "_ZN2at4cuda9CUDAGraph4poolEv", SL_API_graph_pool)
+NAME(pool_id_c10, "_ZN3c104cuda7MemPool2idEv", SL_API_pool_name) /* 2.5 to 2.9 */
+NAME(pool_id_aten, "_ZN2at4cuda7MemPool2idEv", SL_API_pool_name)
+
+void graph_retains(void *, struct pool_name) EXPORTED_AS("_ZN2at4cuda9CUDAGraph11retain_poolESt4pairIyyE");
+void graph_retains(void *self, struct pool_name pool)
 {
-	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph11capture_endEv"};
-	void (*forward)(void *) = real_of(&real, __builtin_return_address(0));
+	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph11retain_poolESt4pairIyyE"};
+	void (*forward)(void *, struct pool_name) = real_of(&real, __builtin_return_address(0));
 
 	if (forward)
-		forward(self);
-	if (atomic_load_explicit(&captures, memory_order_relaxed))
-		atomic_fetch_sub_explicit(&captures, 1, memory_order_relaxed);
-	tell_graph(SL_API_graph_end, self, (struct pool_name){0, 0});
+		forward(self, pool);
+	tell_pool(SL_API_graph_retains, self, pool, 0);
 }
 
-struct pool_name graph_pool(void *) EXPORTED_AS("_ZN2at4cuda9CUDAGraph4poolEv");
-struct pool_name graph_pool(void *self)
-{
-	static struct real real = {.symbol = "_ZN2at4cuda9CUDAGraph4poolEv"};
-	struct pool_name (*forward)(void *) = real_of(&real, __builtin_return_address(0)), pool = {0, 0};
+/*
+ * The constructor has had two to four arguments: the allocator that the pool's memory comes from, whether the program made it (it
+ * did), and one or two ways in which the pool differs from others.  From some release on the allocator is a shared_ptr.
+ */
+#define MADE(name, mangled, arguments, pointer)                                                                                    \
+	void name(void *, void *const *, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                       \
+	void name(void *self, void *const *allocator, uint64_t by_program, uint64_t a, uint64_t b)                                 \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(void *, void *const *, uint64_t, uint64_t, uint64_t) =                                             \
+			real_of(&real, __builtin_return_address(0));                                                               \
+		bool differs = pointer || ((arguments) > 2 && (uint8_t)a) || ((arguments) > 3 && (uint8_t)b);                      \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(self, allocator, by_program, a, b);                                                                \
+		tell_pool(SL_API_pool_made, self, no_name, differs);                                                               \
+	}
 
-	if (forward)
-		pool = forward(self);
-	tell_graph(SL_API_graph_pool, self, pool);
-	return pool;
-}
+MADE(pool_user, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb", 2, allocator)
+MADE(pool_oom, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEbb", 3, allocator)
+MADE(pool_aten, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbb", 3, allocator)
+MADE(pool_unsplit, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbbb", 4, allocator)
+MADE(pool_shared, "_ZN2at4cuda7MemPoolC1ESt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEEbbb", 4, *allocator)
 
-/* reset() and the destructor, which resets. */
-#define GONE(name, mangled)                                                                                                        \
+/* A graph's reset() and destructor, which resets; a pool's destructor, which gives back what it can: more says that it has. */
+#define GONE(name, mangled, api, is_pool)                                                                                          \
 	void name(void *) EXPORTED_AS(mangled);                                                                                    \
 	void name(void *self)                                                                                                      \
 	{                                                                                                                          \
 		static struct real real = {.symbol = mangled};                                                                     \
 		void (*forward)(void *) = real_of(&real, __builtin_return_address(0));                                             \
                                                                                                                                    \
+		if (is_pool)                                                                                                       \
+			tell_pool(api, self, no_name, 0);                                                                          \
 		if (forward)                                                                                                       \
 			forward(self);                                                                                             \
-		tell_graph(SL_API_graph_gone, self, (struct pool_name){0, 0});                                                     \
+		tell_pool(api, self, no_name, is_pool);                                                                            \
 	}
 
-GONE(graph_reset, "_ZN2at4cuda9CUDAGraph5resetEv")
-GONE(graph_gone, "_ZN2at4cuda9CUDAGraphD1Ev")
+GONE(graph_reset, "_ZN2at4cuda9CUDAGraph5resetEv", SL_API_graph_gone, false)
+GONE(graph_gone, "_ZN2at4cuda9CUDAGraphD1Ev", SL_API_graph_gone, false)
+GONE(pool_gone_c10, "_ZN3c104cuda7MemPoolD1Ev", SL_API_pool_gone, true)
+GONE(pool_gone_aten, "_ZN2at4cuda7MemPoolD1Ev", SL_API_pool_gone, true)
 
 #define ALLOCATOR "libc10_" /* cuda, hip */
 

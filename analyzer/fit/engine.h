@@ -76,6 +76,8 @@ void sl_fit_empty_cache(struct sl_fit_engine *engine);
  */
 void sl_fit_pool_hold(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_release(struct sl_fit_engine *engine, unsigned pool);
+/* Gives back what is unused of it, where nobody holds it any more: a MemPool is gone. */
+void sl_fit_pool_empty(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_begin(struct sl_fit_engine *engine, unsigned pool); /* requests may go there now; also holds it */
 void sl_fit_pool_end(struct sl_fit_engine *engine);		     /* of any pool */
 /* What is requested from the pool is requested by a thread that captures a graph. */

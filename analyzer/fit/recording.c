@@ -20,7 +20,9 @@
 /* What a thread did since its last report. */
 struct thread {
 	unsigned refused;
-	uint64_t placed; /* address of the driver's newest block; 0: none */
+	uint64_t placed;   /* address of the driver's newest block; 0: none */
+	uint64_t captured; /* the driver's graph that its captured blocks belong to; 0: not known */
+	bool drops;	   /* a MemPool, and with it what is unused of its memory */
 	SL_VECTOR(uint64_t) waits, done;
 };
 
@@ -44,12 +46,21 @@ struct change {
 	int64_t device; /* -1: all */
 };
 
-/* A CUDA graph of PyTorch's. */
-struct graph {
-	uint64_t handle;
+/* A CUDA graph or MemPool of PyTorch's, and its pool.  A graph may keep others beside its own, which stand behind it. */
+struct owner {
+	uint64_t address;
 	int64_t device;
 	uint16_t pool;
-	bool open; /* it is being captured */
+};
+
+/* Requests that go to a private pool from now on; of several that suit the one that began first counts (captures_underway). */
+struct route {
+	uint64_t owner;
+	int64_t device;
+	uint16_t pool;
+	uint64_t captured; /* a graph's: what is captured by this one of the driver's; 0: not known */
+	uint32_t thread;   /* a MemPool's: of this thread, up to 2.7 of all */
+	bool graph;
 };
 
 /* What PyTorch calls a private pool. */
@@ -60,8 +71,10 @@ struct pool_name {
 
 struct builder {
 	struct sl_fit_process *process;
-	SL_VECTOR(struct graph) graphs;
+	SL_VECTOR(struct owner) owners;
+	SL_VECTOR(struct route) routes;
 	SL_VECTOR(struct pool_name) names;
+	uint32_t steps[2]; /* lines of use_mem_pool where it begins and ends, as they were seen */
 	uint16_t pools;
 	struct sl_model *model;
 	struct lane *lanes[SL_DEVICES_MAX];
@@ -230,34 +243,55 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 	lane->others = others;
 }
 
-static struct graph *graph_of(struct builder *b, uint64_t handle)
+static struct owner *owner_at(struct builder *b, uint64_t address)
 {
-	for (size_t i = 0; i < b->graphs.count; i++)
-		if (b->graphs.item[i].handle == handle)
-			return &b->graphs.item[i];
+	for (size_t i = 0; i < b->owners.count; i++)
+		if (b->owners.item[i].address == address)
+			return &b->owners.item[i];
 	return NULL;
 }
 
-static struct graph *open_graph(struct builder *b, int64_t device)
+static struct route *route_of(struct builder *b, uint64_t owner)
 {
-	for (size_t i = 0; i < b->graphs.count; i++)
-		if (b->graphs.item[i].open && b->graphs.item[i].device == device)
-			return &b->graphs.item[i];
+	for (size_t i = 0; i < b->routes.count; i++)
+		if (b->routes.item[i].owner == owner)
+			return &b->routes.item[i];
 	return NULL;
 }
 
-/* The private pool of a request: the graph's that its stream is captured by. */
+static unsigned captures(const struct builder *b, int64_t device)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < b->routes.count; i++)
+		count += b->routes.item[i].graph && b->routes.item[i].device == device;
+	return count;
+}
+
+static bool goes(struct builder *b, const struct route *route, const struct sl_item *item)
+{
+	if (route->device != item->event->device)
+		return false;
+	if (!route->graph)
+		return b->lanes[route->device]->out.release <= SL_FIT_RELEASE(2, 7) || route->thread == item->thread;
+	/* the body of a conditional node is captured by a graph of its own */
+	return item->event->flags & SL_FLAG_captured &&
+	       (captures(b, route->device) == 1 || (route->captured && route->captured == thread_of(b, item->thread)->captured));
+}
+
+/* The private pool of a request. */
 static uint16_t pool_of(struct builder *b, const struct sl_item *item)
 {
-	const struct graph *graph = open_graph(b, item->event->device);
-
-	if (graph && !item->event->object)
+	if (!item->event->object && captures(b, item->event->device))
 		b->doubt = "the stream of a request is not known, and a graph was being captured";
-	if (!(item->event->flags & SL_FLAG_captured))
-		return 0;
-	if (!graph)
-		b->doubt = "a graph was captured that is not PyTorch's";
-	return graph ? graph->pool : 0;
+	for (size_t i = 0; i < b->routes.count; i++)
+		if (goes(b, &b->routes.item[i], item))
+			return b->routes.item[i].pool;
+	if (item->event->flags & SL_FLAG_captured)
+		b->doubt = captures(b, item->event->device)
+				   ? "several graphs were captured at once, and of a request it is not known which"
+				   : "a graph was captured that is not PyTorch's";
+	return 0;
 }
 
 static void request(struct builder *b, struct lane *lane, const struct sl_item *item)
@@ -365,9 +399,9 @@ static void call(struct builder *b, const struct sl_item *item)
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
 		if (!(lane = b->lanes[d]) || b->model->devices[d + 1]->torch.reserved_bytes >= before[d])
 			continue;
-		if (!thread->refused && !lane->emptied && empties(b, lane, event))
+		if (!thread->refused && !thread->drops && !lane->emptied && empties(b, lane, event))
 			put(lane, (struct sl_fit_op){.verb = SL_FIT_EMPTY}, SL_UNKNOWN);
-		lane->emptied = true;
+		lane->emptied |= !thread->drops;
 	}
 }
 
@@ -402,52 +436,176 @@ static uint16_t pool_named(struct builder *b, uint64_t first, uint64_t second)
 	return b->pools;
 }
 
+static void put_pool(struct builder *b, int64_t device, enum sl_fit_verb verb, uint16_t pool)
+{
+	put(b->lanes[device], (struct sl_fit_op){.verb = (uint8_t)verb, .pool = pool}, SL_UNKNOWN);
+}
+
+/* Where there is no context yet, the current device is the first.  -1: no verdict. */
+static int64_t device_of(struct builder *b, const struct sl_event *event)
+{
+	int64_t device = event->device > 0 ? event->device : 0;
+	struct lane *lane = lane_of(b, device);
+
+	if (lane && lane->out.release >= SL_FIT_RELEASE(2, 3))
+		return device;
+	b->doubt = lane ? "a graph was captured, and the private pools of PyTorch before 2.3 are not replayed"
+			: "a private pool was made on a device that is not known";
+	return -1;
+}
+
 static void graph_begins(struct builder *b, const struct sl_event *event)
 {
-	struct lane *lane = lane_of(b, event->device);
-	struct graph *graph = graph_of(b, event->address);
+	struct owner *graph = owner_at(b, event->address);
+	int64_t device = device_of(b, event);
 
-	if (!lane || lane->out.release < SL_FIT_RELEASE(2, 3) || open_graph(b, event->device)) {
-		b->doubt = !lane ? "a graph was captured on a device that is not known"
-			   : lane->out.release < SL_FIT_RELEASE(2, 3)
-				   ? "a graph was captured, and the private pools of PyTorch before 2.3 are not replayed"
-				   : "two graphs were captured at once";
+	if (device < 0)
+		return;
+	if (!graph) {
+		PUSH(b->owners, ((struct owner){.address = event->address}));
+		graph = &b->owners.item[b->owners.count - 1];
+	}
+	graph->device = device;
+	graph->pool = pool_named(b, event->bytes, event->extra);
+	PUSH(b->routes, ((struct route){event->address, device, graph->pool, event->extra2, 0, true}));
+	put_pool(b, graph->device, SL_FIT_BEGIN, graph->pool);
+}
+
+/* Requests go the ordinary way again; false: they did. */
+static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
+{
+	struct route *route = route_of(b, owner);
+
+	if (!route)
+		return false;
+	put_pool(b, route->device, verb, route->pool);
+	b->routes.count--;
+	memmove(route, route + 1, (size_t)(&b->routes.item[b->routes.count] - route) * sizeof(*route));
+	return true;
+}
+
+/* A graph or MemPool, and what it keeps. */
+static void forget(struct builder *b, uint64_t address)
+{
+	for (size_t i = b->owners.count; i--;)
+		if (b->owners.item[i].address == address) {
+			put_pool(b, b->owners.item[i].device, SL_FIT_GONE, b->owners.item[i].pool);
+			memmove(&b->owners.item[i], &b->owners.item[i + 1], (--b->owners.count - i) * sizeof(b->owners.item[0]));
+		}
+}
+
+static void pool_is_made(struct builder *b, const struct sl_event *event)
+{
+	int64_t device = device_of(b, event);
+
+	if (device < 0)
+		return;
+	if (b->lanes[device]->out.release < SL_FIT_RELEASE(2, 6))
+		b->doubt = "the program made a memory pool (MemPool), which is not replayed before PyTorch 2.6";
+	else if (event->extra2)
+		b->doubt = "a memory pool (MemPool) has its own allocator, or use_on_oom or no_split, which are not replayed";
+	PUSH(b->owners, ((struct owner){event->address, device, pool_named(b, 0, 0)}));
+	put_pool(b, device, SL_FIT_HOLD, b->pools);
+}
+
+/*
+ * torch.cuda.use_mem_pool asks for the pool's name where it begins, where it ends and where it releases the pool: three lines of it,
+ * which are first seen in that order.
+ */
+static void use_pool(struct builder *b, const struct sl_item *item, const struct owner *pool, uint32_t line)
+{
+	if (!b->steps[0] || line == b->steps[0]) {
+		b->steps[0] = line;
+		/* where it is in use already this is refused, and yet it has one user more */
+		put_pool(b, pool->device, route_of(b, pool->address) ? SL_FIT_HOLD : SL_FIT_USE, pool->pool);
+		if (!route_of(b, pool->address))
+			PUSH(b->routes, ((struct route){pool->address, pool->device, pool->pool, 0, item->thread, false}));
+	} else if (!b->steps[1] || line == b->steps[1]) {
+		b->steps[1] = line;
+		leave(b, pool->address, SL_FIT_UNUSE);
+	} else {
+		put_pool(b, pool->device, SL_FIT_GONE, pool->pool);
+	}
+}
+
+static void pool_is_named(struct builder *b, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	const struct owner *pool = owner_at(b, event->address);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (uint32_t)event->python, 0, 0);
+
+	if (thread_of(b, item->thread)->drops)
+		return; /* its destructor asks too */
+	if (!pool || !count) {
+		b->doubt = pool ? "a memory pool (MemPool) was used, and no Python stack tells how"
+				: "a memory pool (MemPool) was made in a way that is not known";
 		return;
 	}
-	if (!graph) {
-		PUSH(b->graphs, ((struct graph){.handle = event->address}));
-		graph = &b->graphs.item[b->graphs.count - 1];
-	}
-	graph->device = event->device;
-	graph->pool = pool_named(b, event->bytes, event->extra);
-	graph->open = true;
-	put(lane, (struct sl_fit_op){.verb = SL_FIT_BEGIN, .pool = graph->pool}, SL_UNKNOWN);
+	PUSH(b->names, ((struct pool_name){event->bytes, event->extra, pool->pool}));
+	for (unsigned i = 0; i < 2 && i < count; i++) /* MemPool.id, use_mem_pool */
+		if (frames[i].function && !strcmp(frames[i].function, "use_mem_pool"))
+			use_pool(b, item, pool, frames[i].line);
+}
+
+/* Its destructor has begun or ended. */
+static void pool_is_gone(struct builder *b, const struct sl_item *item)
+{
+	const struct owner *pool = owner_at(b, item->event->address);
+	struct lane *lane = pool ? b->lanes[pool->device] : NULL;
+	uint16_t number = pool ? pool->pool : 0;
+
+	thread_of(b, item->thread)->drops = !item->event->extra2;
+	if (!pool)
+		return;
+	if (b->events.count || b->routes.count)
+		b->doubt =
+			"a memory pool (MemPool) was given up while freed blocks waited for other streams, or while one was in use";
+	forget(b, item->event->address);
+	put(lane, (struct sl_fit_op){.verb = SL_FIT_DROP, .pool = number}, SL_UNKNOWN);
 }
 
 /* What becomes of a graph of PyTorch's; resets of one that was never captured mean nothing. */
-static void graph(struct builder *b, const struct sl_item *item)
+static void graph(struct builder *b, const struct sl_event *event, const char *what)
 {
-	const struct sl_event *event = item->event;
-	struct graph *graph = graph_of(b, event->address);
-	const char *what = item->hook->name;
+	struct owner *graph = owner_at(b, event->address);
 
-	if (!strcmp(what, "at::cuda::CUDAGraph::capture_begin")) {
+	if (!strcmp(what, "CUDAGraph::capture_begin")) {
 		graph_begins(b, event);
-	} else if (!strcmp(what, "at::cuda::CUDAGraph::capture_end")) {
-		if (!graph || !graph->open) {
+	} else if (!strcmp(what, "CUDAGraph::capture_end")) {
+		if (!leave(b, event->address, SL_FIT_END))
 			b->doubt = "a graph was captured whose beginning is not in the trace";
-			return;
-		}
-		graph->open = false;
-		put(b->lanes[graph->device], (struct sl_fit_op){.verb = SL_FIT_END, .pool = graph->pool}, SL_UNKNOWN);
-	} else if (!strcmp(what, "at::cuda::CUDAGraph::pool") && graph) {
+	} else if (!strcmp(what, "CUDAGraph::pool") && graph) {
 		PUSH(b->names, ((struct pool_name){event->bytes, event->extra, graph->pool}));
-	} else if (!strcmp(what, "at::cuda::CUDAGraph::reset") && graph) {
-		if (graph->open)
+	} else if (!strcmp(what, "CUDAGraph::retain_pool") && graph) {
+		struct owner kept = {event->address, graph->device, pool_named(b, event->bytes, event->extra)};
+
+		for (size_t i = 0; i < b->owners.count; i++)
+			if (b->owners.item[i].address == event->address && b->owners.item[i].pool == kept.pool)
+				return; /* once */
+		put_pool(b, kept.device, SL_FIT_HOLD, kept.pool);
+		PUSH(b->owners, kept);
+	} else if (!strcmp(what, "CUDAGraph::reset") && graph) {
+		if (route_of(b, event->address))
 			b->doubt = "the capture of a graph did not end";
-		put(b->lanes[graph->device], (struct sl_fit_op){.verb = SL_FIT_GONE, .pool = graph->pool}, SL_UNKNOWN);
-		*graph = b->graphs.item[--b->graphs.count];
+		forget(b, event->address);
 	}
+}
+
+static void private_pool(struct builder *b, const struct sl_item *item)
+{
+	const char *what = item->hook->name + (!strncmp(item->hook->name, "at::cuda::", 10) ? 10 : 0);
+
+	if (!strcmp(what, "cudaStreamGetCaptureInfo"))
+		thread_of(b, item->thread)->captured = item->event->bytes;
+	else if (!strcmp(what, "MemPool::MemPool"))
+		pool_is_made(b, item->event);
+	else if (!strcmp(what, "MemPool::id"))
+		pool_is_named(b, item);
+	else if (!strcmp(what, "MemPool::~MemPool"))
+		pool_is_gone(b, item);
+	else
+		graph(b, item->event, what);
 }
 
 static void take(struct builder *b, const struct sl_item *item)
@@ -477,7 +635,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	} else if (verb == SL_VERB_BLOCK_FRACTION) {
 		fraction(b, item->event);
 	} else if (verb == SL_VERB_BLOCK_POOL) {
-		graph(b, item);
+		private_pool(b, item);
 	} else {
 		/* an older agent does not tell PyTorch's graphs; what is asked of the driver during a capture is the graph's */
 		if (item->event->flags & SL_FLAG_captured || (verb == SL_VERB_GRAPH_INSTANTIATE && !b->pools))
@@ -589,7 +747,8 @@ static void end(struct builder *b)
 	free(b->threads);
 	sl_table_free(&b->events);
 	free(b->changes.item);
-	free(b->graphs.item);
+	free(b->owners.item);
+	free(b->routes.item);
 	free(b->names.item);
 	sl_replay_free(b->model);
 }

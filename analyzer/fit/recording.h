@@ -22,7 +22,11 @@ enum sl_fit_verb {
 	SL_FIT_FRACTION, /* of the device: `bytes` are the bits of a double */
 	SL_FIT_BEGIN,	 /* a graph begins to be captured, with private pool `pool` */
 	SL_FIT_END,	 /* it is captured */
-	SL_FIT_GONE,	 /* it is gone */
+	SL_FIT_HOLD,	 /* private pool `pool` has one user more: a MemPool was made of it, or a graph keeps it */
+	SL_FIT_USE,	 /* requests of the program go there, and it has one user more */
+	SL_FIT_UNUSE,	 /* they do no longer */
+	SL_FIT_GONE,	 /* it has one user less */
+	SL_FIT_DROP,	 /* what is unused of it is given back where it has no user */
 };
 
 struct sl_fit_op {
@@ -30,7 +34,7 @@ struct sl_fit_op {
 	uint32_t id;	 /* of the block while it lives; reused later */
 	uint32_t python; /* stack */
 	uint16_t stream; /* numbered in the order of their handles; the default stream is 0 */
-	uint16_t pool;	 /* ALLOC, TRY: the private one that it comes from; 0: everybody's */
+	uint16_t pool;	 /* private; ALLOC, TRY: 0 is everybody's */
 	uint8_t verb;
 	uint8_t refused; /* ALLOC, TRY: how often the driver refused */
 };

@@ -478,18 +478,20 @@ static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
 	become_free(e, block);
 }
 
-/* Private pools that nothing uses any more. */
+/* Where nothing uses it any more. */
+static void release_unused_pool(struct sl_fit_engine *e, struct private_pool *private)
+{
+	if (!private || private->uses)
+		return;
+	release_all(e, &private->pools[true]);
+	if (!e->stats.broken)
+		release_all(e, &private->pools[false]);
+}
+
 static void release_unused_pools(struct sl_fit_engine *e)
 {
-	for (size_t i = 0; i < e->private.count && !e->stats.broken; i++) {
-		struct private_pool *private = e->private.item[i];
-
-		if (!private || private->uses)
-			continue;
-		release_all(e, &private->pools[true]);
-		if (!e->stats.broken)
-			release_all(e, &private->pools[false]);
-	}
+	for (size_t i = 0; i < e->private.count && !e->stats.broken; i++)
+		release_unused_pool(e, e->private.item[i]);
 }
 
 /* release_cached_blocks: waits for all streams, then everything that is unused goes. */
@@ -865,6 +867,12 @@ void sl_fit_pool_release(struct sl_fit_engine *e, unsigned pool)
 	struct private_pool *private = private_of(e, pool);
 
 	private->uses -= private->uses != 0;
+}
+
+/* emptyCache of one pool, which is what MemPool's destructor does */
+void sl_fit_pool_empty(struct sl_fit_engine *e, unsigned pool)
+{
+	release_unused_pool(e, private_of(e, pool));
 }
 
 /* beginAllocateToPool, endAllocateToPool */

@@ -61,8 +61,20 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 			sl_fit_pool_end(engine);
 		sl_fit_capture(engine, op->pool, op->verb == SL_FIT_BEGIN);
 		break;
+	case SL_FIT_HOLD:
+		sl_fit_pool_hold(engine, op->pool);
+		break;
+	case SL_FIT_USE:
+		sl_fit_pool_begin(engine, op->pool);
+		break;
+	case SL_FIT_UNUSE:
+		sl_fit_pool_end(engine);
+		break;
 	case SL_FIT_GONE:
 		sl_fit_pool_release(engine, op->pool);
+		break;
+	case SL_FIT_DROP:
+		sl_fit_pool_empty(engine, op->pool);
 		break;
 	default:
 		break;

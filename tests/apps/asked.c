@@ -18,11 +18,17 @@ uint64_t roundup(uint64_t) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllo
 uint64_t roundup_new(uint64_t) __asm__("_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm");
 void settings(const char *const *) __asm__("_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs");
 void make_pool(void *, void *, uint8_t) __asm__("_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb");
+void make_shared_pool(void *, void *const *, uint8_t, uint8_t,
+		      uint8_t) __asm__("_ZN2at4cuda7MemPoolC1ESt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEEbbb");
 extern unsigned pools, graphs;
 
 struct pool_name {
 	uint64_t first, second;
 };
+struct pool_name pool_id(void *) __asm__("_ZN2at4cuda7MemPool2idEv");
+void pool_gone(void *) __asm__("_ZN2at4cuda7MemPoolD1Ev");
+void capture_end_first(void *) __asm__("_ZN2at4cuda9CUDAGraph15capture_end_preEv");
+void retain_pool(void *, struct pool_name) __asm__("_ZN2at4cuda9CUDAGraph11retain_poolESt4pairIyyE");
 void capture_begin(void *, struct pool_name,
 		   int) __asm__("_ZN2at4cuda9CUDAGraph13capture_beginESt4pairIyyE21cudaStreamCaptureMode");
 void capture_end(void *) __asm__("_ZN2at4cuda9CUDAGraph11capture_endEv");
@@ -55,6 +61,46 @@ static void capture(char *base)
 	CHECK(graphs == 9);
 }
 
+/* Two graphs captured at once, the second of which shares a MemPool's pool and is ended by halves. */
+static void capture_two(char *base)
+{
+	struct cuda_stream streams[2];
+	void *made;
+
+	for (unsigned i = 0; i < 2; i++) {
+		OK(cudaStreamCreate(&streams[i].handle));
+		OK(cudaStreamBeginCapture(streams[i].handle, 0));
+		stream_of(&streams[i]);
+		capture_begin(base + 100 + i, (struct pool_name){0, i ? 9 : 0}, 0);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		stream_of(&streams[i / 2]);
+		report(base + 24576 + 512 * i, 512, 16896 + 512 * i, 20 * MB, device);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		OK(cudaStreamEndCapture(streams[i].handle, &made));
+	capture_end(base + 100);
+	retain_pool(base + 101, (struct pool_name){0, 8});
+	capture_end_first(base + 101);
+}
+
+static void use_pools(char *base)
+{
+	void *none[2] = {NULL, NULL}, *own[2] = {base, NULL};
+
+	make_pool(base + 1, NULL, 1);
+	make_pool(base + 2, base, 1);
+	make_shared_pool(base + 3, none, 1, 0, 0);
+	make_shared_pool(base + 4, own, 1, 0, 0);
+	make_shared_pool(base + 5, none, 1, 1, 0);
+	make_shared_pool(base + 6, none, 1, 0, 1);
+	CHECK(pools == 6 + 1000 + 10 + 100);
+	CHECK(pool_id(base + 1).second == 9);
+	capture_two(base);
+	pool_gone(base + 1);
+	CHECK(!pools);
+}
+
 int main(void)
 {
 	struct cuda_stream first = {(void *)0x5000}, none = {NULL};
@@ -78,8 +124,7 @@ int main(void)
 	report(base, -1024, 14848, 20 * MB, device);
 	OK(cudaEventQuery(event));
 	settings(&text);
-	make_pool(NULL, NULL, 1);
-	CHECK(pools == 1);
 	capture(base);
+	use_pools(base);
 	return 0;
 }

@@ -73,11 +73,43 @@ void graph_gone(void *self)
 	graphs++;
 }
 
-/* torch.cuda.MemPool's constructor in 2.6. */
+void capture_end_first(void *) __asm__("_ZN2at4cuda9CUDAGraph15capture_end_preEv");
+void retain_pool(void *, struct pool_name) __asm__("_ZN2at4cuda9CUDAGraph11retain_poolESt4pairIyyE");
+
+void capture_end_first(void *self)
+{
+	graphs += 10;
+}
+
+void retain_pool(void *self, struct pool_name pool)
+{
+	graphs += 100 * (unsigned)pool.second;
+}
+
+/* torch.cuda.MemPool: its constructor in 2.6 and in 2.14, where the allocator is a shared_ptr. */
 unsigned pools;
-void make_pool(void *self, void *allocator,
-	       uint8_t created) __asm__("_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb");
+void make_pool(void *, void *, uint8_t) __asm__("_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb");
+void make_shared_pool(void *, void *const *, uint8_t, uint8_t,
+		      uint8_t) __asm__("_ZN2at4cuda7MemPoolC1ESt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEEbbb");
+struct pool_name pool_id(void *) __asm__("_ZN2at4cuda7MemPool2idEv");
+void pool_gone(void *) __asm__("_ZN2at4cuda7MemPoolD1Ev");
+
 void make_pool(void *self, void *allocator, uint8_t created)
 {
 	pools += created;
+}
+
+void make_shared_pool(void *self, void *const *allocator, uint8_t created, uint8_t on_oom, uint8_t no_split)
+{
+	pools += created + 10 * on_oom + 100 * no_split + (*allocator ? 1000 : 0);
+}
+
+struct pool_name pool_id(void *self)
+{
+	return (struct pool_name){0, 9};
+}
+
+void pool_gone(void *self)
+{
+	pools = 0;
 }

@@ -32,7 +32,7 @@ class Asked(unittest.TestCase):
             names = trace.names()
             zero = [0] * len(events["api"])
             rows = list(zip(*(events.get(name, zero) if name not in events else events[name].tolist()
-                              for name in ("api", "address", "bytes", "stream", "object", "label", "flags", "extra"))))
+                              for name in ("api", "address", "bytes", "stream", "object", "label", "flags", "extra", "extra2"))))
         base = next(row[1] for row in rows if verbs[row[0]] == "ALLOC")
         blocks = [(verbs[api], address - base, size, stream, asked) for api, address, size, stream, asked, *_ in rows
                   if verbs[api] in ("BLOCK_ALLOC", "BLOCK_FREE") and address - base < 16384]
@@ -47,11 +47,21 @@ class Asked(unittest.TestCase):
         wait, done = order.index("BLOCK_WAIT"), order.index("BLOCK_DONE")
         self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
         self.assertEqual(rows[wait][1], rows[done][1])
-        self.assertEqual([texts[row[5]] for row in rows if verbs[row[0]] == "MARK"], ["expandable_segments:True,max_split_size_mb:64", "MemPool"])
-        graphs = [(names[row[0]].split("::")[-1], row[1] - base, row[2], row[7]) for row in rows if verbs[row[0]] == "BLOCK_POOL"]
-        self.assertEqual(graphs, [("capture_begin", 0, 0, 5), ("capture_end", 0, 0, 0), ("pool", 0, 77, 0), ("pool", 0, 77, 0), ("reset", 0, 0, 0)])
+        self.assertEqual([texts[row[5]] for row in rows if verbs[row[0]] == "MARK"], ["expandable_segments:True,max_split_size_mb:64"])
+        pools = [(names[row[0]].split("::")[-1], row[1] - base, row[2], row[7], row[8]) for row in rows if verbs[row[0]] == "BLOCK_POOL"]
+        told = [at for at, row in enumerate(pools) if row[0] == "cudaStreamGetCaptureInfo"]
+        drivers = [pools[at][2] for at in told]
+        self.assertEqual((len(drivers), len(set(drivers[-2:]))), (3, 2))
+        self.assertEqual([row for at, row in enumerate(pools) if at not in told], [
+            ("capture_begin", 0, 0, 5, 0), ("capture_end", 0, 0, 0, 0), ("pool", 0, 77, 0, 0), ("pool", 0, 77, 0, 0), ("reset", 0, 0, 0, 0),
+            *((("MemPool", at, 0, 0, differs)) for at, differs in ((1, 0), (2, 1), (3, 0), (4, 1), (5, 1), (6, 1))), ("id", 1, 0, 9, 0),
+            ("capture_begin", 100, 0, 0, drivers[-2]), ("capture_begin", 101, 0, 9, drivers[-1]), ("capture_end", 100, 0, 0, 0),
+            ("retain_pool", 101, 0, 8, 0), ("capture_end", 101, 0, 0, 0), ("~MemPool", 1, 0, 0, 0), ("~MemPool", 1, 0, 0, 1)])
+        order = [(names[row[0]], row[1] - base, row[2]) for row in rows if row[1] - base in range(24576, 26624) or row[2] in drivers]
+        self.assertEqual([row[2] if row[0] == "cudaStreamGetCaptureInfo" else row[1] for row in order][-6:],
+                         [drivers[-2], 24576, 25088, drivers[-1], 25600, 26112])
         captured = {row[1] - base: row[6] & CAPTURED for row in rows if verbs[row[0]] == "BLOCK_ALLOC"}
-        self.assertEqual([address for address, flag in captured.items() if flag], [16384])
+        self.assertEqual([address for address, flag in captured.items() if flag], [16384, 24576, 25088, 25600, 26112])
 
     def test_a_memory_fraction_that_python_sets_is_in_the_trace(self):
         program = ("import ctypes\ncuda, c10 = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL(%r)\n"

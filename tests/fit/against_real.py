@@ -5,8 +5,8 @@
     against_real.py REPLAY                       against the answers in golden/, which need no PyTorch
     against_real.py REPLAY --wheels FOLDER [-n N] [--first SEED] [--write] [RELEASE...]
 
-FOLDER holds what scripts/torch-allocators fetched.  N programs each of four kinds (ops.h): plain, with private pools, with those
-and changing settings, with graphs.  --write renews golden/.  Prints one line a release; exits 1 where
+FOLDER holds what scripts/torch-allocators fetched.  N programs each of five kinds (ops.h): plain, with private pools, with those
+and changing settings, with graphs, with MemPools and two graphs at once.  --write renews golden/.  Prints one line a release; exits 1 where
 an answer differs, 77 (skipped) where there is no folder.  Also with addresses that fall instead of rise, of releases
 that must not care.
 """
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = [kind << 20 for kind in range(4)]  # first seeds
+KINDS = [kind << 20 for kind in range(5)]  # first seeds
 BY_AGE = (2, 12)  # from here on results do not depend on where cudaMalloc puts segments
 
 
@@ -124,7 +124,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         build(folder)
         for release in args.releases or sorted(found, key=number):
-            kinds = KINDS if number(release) >= (2, 3) else KINDS[:1]  # before, pools belonged to streams
+            # before 2.3 pools belonged to streams, and before 2.6 MemPools had no destructor
+            kinds = KINDS if number(release) >= (2, 6) else KINDS[:4] if number(release) >= (2, 3) else KINDS[:1]
             lines = [line for kind in kinds for line in configurations(release, kind + args.first, args.n)]
             oracle = [f"{folder}/oracle", str(found[release]), release]
             real = ask(oracle, lines, LD_LIBRARY_PATH=folder)

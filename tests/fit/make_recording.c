@@ -5,7 +5,8 @@
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * FRACTION in the environment: the program set that memory fraction first.
  * SWAPPED in the environment: handles of streams are in the opposite order.
- * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one.
+ * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
+ * (none before 2.8, where a MemPool got the requests of all threads).
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
@@ -22,8 +23,20 @@
 static uint64_t segments = 1ull << 40; /* as the engine has them */
 static uint64_t said;		       /* events of blocks and segments */
 
-static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name, const struct sl_fit_block *block,
-		   struct sl_event event)
+static struct {			       /* of each private pool */
+	uint64_t driver, graphs[3000]; /* the driver's graph; PyTorch's, newest last */
+	unsigned count, named;
+} held[9];
+static unsigned lines[4]; /* Python stacks: use_mem_pool begins, ends, releases; another who asks for the name */
+
+/* A MemPool is used by a thread of its own; who does not use it is another. */
+static unsigned thread_of(unsigned pool, bool captures)
+{
+	return pool && !captures ? 1 + pool : 1;
+}
+
+static void record_on(struct sl_synth *s, struct sl_fit_engine *e, unsigned thread, const char *name,
+		      const struct sl_fit_block *block, struct sl_event event)
 {
 	const struct sl_fit_stats *stats = sl_fit_stats(e);
 
@@ -32,7 +45,13 @@ static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name
 	event.bytes = sl_fit_block_bytes(block);
 	event.extra = stats->allocated;
 	event.extra2 = stats->reserved;
-	synth_event(s, 1, name, event);
+	synth_event(s, thread, name, event);
+}
+
+static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name, const struct sl_fit_block *block,
+		   struct sl_event event)
+{
+	record_on(s, e, 1, name, block, event);
 }
 
 /* ops.h has up to four streams. */
@@ -46,15 +65,21 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 	uint64_t before = sl_fit_stats(e)->reserved;
 	struct sl_fit_block *block = sl_fit_alloc(e, op->bytes, op->stream, op->pool);
 	uint64_t grown = sl_fit_stats(e)->reserved - before;
+	unsigned thread = thread_of(op->pool, op->captures);
+	static uint64_t told;
 
 	said += grown != 0;
 	if (grown)
-		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
+		synth_call(s, thread, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
 	segments += grown;
-	record(s, e, "block_alloc", block,
-	       (struct sl_event){.flags = op->captures ? SL_FLAG_captured : 0,
-				 .stream = handle_of(op->stream),
-				 .object = 1 + sl_fit_block_bytes(block) - op->bytes});
+	if (op->captures && told != held[op->pool].driver) {
+		synth_call(s, thread, "cudaStreamGetCaptureInfo", .bytes = told = held[op->pool].driver, .device = -1);
+		said++;
+	}
+	record_on(s, e, thread, "block_alloc", block,
+		  (struct sl_event){.flags = op->captures ? SL_FLAG_captured : 0,
+				    .stream = handle_of(op->stream),
+				    .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
 }
 
@@ -76,35 +101,104 @@ static void sample(struct sl_synth *s)
 }
 
 /* A pool's first graph has it as its own, and is asked for its name by those who share it. */
-static void on_graph(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op, unsigned i)
+static void on_graph(struct sl_synth *s, const struct op *op, unsigned i)
 {
-	static uint64_t graphs[9][3000], newest;
-	static unsigned count[9], made[9];
-	uint64_t graph = 0x9000000 + i;
+	uint64_t graph = 0x9000000 + i, name = 100 + op->pool;
 
 	if (op->kind == OP_BEGIN) {
-		synth_call(s, 1, "at::cuda::CUDAGraph::capture_begin", .address = graph,
-			   .bytes = made[op->pool]++ ? 100 + op->pool : 0, .device = 0);
-		graphs[op->pool][count[op->pool]++] = newest = graph;
-		sl_fit_pool_begin(e, op->pool);
-		sl_fit_capture(e, op->pool, true);
+		held[op->pool].driver = graph << 8;
+		synth_call(s, 1, "at::cuda::CUDAGraph::capture_begin", .address = graph, .bytes = held[op->pool].named++ ? name : 0,
+			   .extra2 = graph << 8, .device = 0);
+		held[op->pool].graphs[held[op->pool].count++] = graph;
 	} else if (op->kind == OP_END) {
-		synth_call(s, 1, "at::cuda::CUDAGraph::capture_end", .address = newest, .device = 0);
-		synth_call(s, 1, "at::cuda::CUDAGraph::pool", .address = newest, .bytes = 100 + op->pool, .device = 0);
+		graph = held[op->pool].graphs[held[op->pool].count - 1];
+		synth_call(s, 1, "at::cuda::CUDAGraph::capture_end", .address = graph, .device = 0);
+		synth_call(s, 1, "at::cuda::CUDAGraph::pool", .address = graph, .bytes = name, .device = 0);
 		said++;
-		sl_fit_pool_end(e);
-		sl_fit_capture(e, op->pool, false);
 	} else {
-		synth_call(s, 1, "at::cuda::CUDAGraph::reset", .address = graphs[op->pool][--count[op->pool]], .device = 0);
-		sl_fit_pool_release(e, op->pool);
+		synth_call(s, 1, "at::cuda::CUDAGraph::reset", .address = held[op->pool].graphs[--held[op->pool].count],
+			   .device = 0);
 	}
 	said++;
+}
+
+static void note_free(void *context, const struct sl_fit_block *block)
+{
+	uint64_t *free_blocks = context;
+
+	free_blocks[++*free_blocks] = block->address;
+}
+
+/* What it gives back was seen to go. */
+static void drop(struct sl_synth *s, struct sl_fit_engine *e, unsigned pool)
+{
+	static uint64_t before[10000], after[10000];
+
+	before[0] = after[0] = 0;
+	sl_fit_each_free(e, note_free, before);
+	sl_fit_pool_release(e, pool);
+	sl_fit_pool_empty(e, pool);
+	sl_fit_each_free(e, note_free, after);
+	for (uint64_t i = 1; i <= before[0]; i++) {
+		bool is_left = false;
+
+		for (uint64_t k = 1; k <= after[0]; k++)
+			is_left |= before[i] == after[k];
+		if (!is_left)
+			synth_call(s, 1, "cudaFree", .address = before[i], .device = 0);
+		said += !is_left;
+	}
+}
+
+static void on_mempool(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op, bool releases)
+{
+	uint64_t object = 0xa000000 + op->pool;
+	const char *name = op->kind == OP_HOLD	 ? "at::cuda::MemPool::MemPool"
+			   : op->kind == OP_DROP ? "at::cuda::MemPool::~MemPool"
+						 : "at::cuda::MemPool::id";
+	unsigned step = op->kind == OP_BEGIN ? 0 : op->kind == OP_END ? 1 : 2;
+
+	if (op->kind == OP_HOLD || op->kind == OP_DROP) {
+		synth_call(s, 1, name, .address = object, .device = 0);
+		if (op->kind == OP_DROP) {
+			drop(s, e, op->pool);
+			synth_call(s, 1, name, .address = object, .extra2 = 1, .device = 0);
+			said++;
+		}
+	} else {
+		synth_call(s, thread_of(op->pool, false), name, .address = object, .bytes = 100 + op->pool, .device = 0,
+			   .python = lines[releases ? 2 : step]);
+	}
+	said++;
+	if (op->kind == OP_HOLD) /* somebody prints it */
+		synth_call(s, 1, "at::cuda::MemPool::id", .address = object, .bytes = 100 + op->pool, .device = 0,
+			   .python = lines[3]);
+	said += op->kind == OP_HOLD;
+	held[op->pool].named += op->kind == OP_HOLD;
+}
+
+static void on_pool(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op, unsigned i, bool by_graph)
+{
+	if (by_graph)
+		on_graph(s, op, i);
+	else
+		on_mempool(s, e, op, op->kind == OP_RELEASE);
+	if (op->kind == OP_HOLD)
+		sl_fit_pool_hold(e, op->pool);
+	else if (op->kind == OP_BEGIN)
+		sl_fit_pool_begin(e, op->pool);
+	else if (op->kind == OP_END)
+		sl_fit_pool_end(e);
+	else if (op->kind == OP_RELEASE)
+		sl_fit_pool_release(e, op->pool);
+	if (op->captures)
+		sl_fit_capture(e, op->pool, op->kind == OP_BEGIN);
 }
 
 static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count, bool by_stream)
 {
 	struct sl_fit_block **live = calloc(count, sizeof(*live)), copy;
-	unsigned first_later = 0;
+	unsigned first_later = 0, left = 0;
 	int routed = 0;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -125,7 +219,9 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 			continue;
 		}
 		if (ops[i].kind >= OP_HOLD) {
-			on_graph(s, e, &ops[i], i);
+			/* use_mem_pool releases what it has just ended to use */
+			on_pool(s, e, &ops[i], i, ops[i].captures || (ops[i].kind == OP_RELEASE && !(left && left == ops[i].pool)));
+			left = ops[i].kind == OP_END && !ops[i].captures ? ops[i].pool : 0;
 			continue;
 		}
 		copy = *live[ops[i].id];
@@ -223,7 +319,7 @@ int main(int argc, char **argv)
 	ops = !strncmp(argv[3], "batch=", 6) ? train((unsigned)atoi(argv[3] + 6), &count)
 					     : ops_make(strtoull(argv[3], NULL, 10), &count);
 	for (unsigned i = 0; i < count; i++)
-		if (ops[i].kind == OP_EMPTY)
+		if (ops[i].kind == OP_EMPTY || (ops[i].kind == OP_HOLD && machine.release < SL_FIT_RELEASE(2, 8)))
 			return 0;
 	s = synth_new(argv[1], 0, 4242 + (!strncmp(argv[3], "batch=", 6) ? atoi(argv[3] + 6) : 0));
 	synth_capability(s, "pytorch", release);
@@ -233,6 +329,10 @@ int main(int argc, char **argv)
 		synth_call(s, 1, "cuGraphInstantiate_v2", .address = 0x5555000, .object = 0x6666000, .device = -1);
 	if (getenv("ASKS_FREE"))
 		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
+	for (unsigned i = 0; i < 4; i++)
+		lines[i] = synth_python_frames(s, 2,
+					       (struct synth_frame[]){{"MemPool.id", "memory.py", 5},
+								      {i < 3 ? "use_mem_pool" : "main", "memory.py", 10 + i}});
 	sample(s);
 	set_fraction(s);
 	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count, machine.release >= SL_FIT_RELEASE(2, 13));

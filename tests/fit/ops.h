@@ -20,6 +20,7 @@ enum op_kind {
 	OP_BEGIN,    /* requests may go to the pool; with `captures` a graph is captured, which holds it until OP_RELEASE */
 	OP_END,	     /* of that */
 	OP_RELEASE,  /* one user of the pool is gone */
+	OP_DROP,     /* as OP_RELEASE by a MemPool that is gone, which gives back what is unused of the pool */
 	OP_SETTINGS, /* torch.cuda.memory._set_allocator_settings(ops_settings[id]) */
 };
 
@@ -70,6 +71,7 @@ static inline bool ops_captures(const struct op *op, int routed, bool by_stream)
 #define OPS_POOLS    (1u << 20) /* programs of seeds from here on have private pools */
 #define OPS_SETTINGS (2u << 20) /* and from here on they also change settings */
 #define OPS_GRAPHS   (3u << 20) /* from here on the pools are of graphs alone, one captured at a time, and settings stay */
+#define OPS_PYTHON   (4u << 20) /* from here on two at once, of graphs and MemPools, as Python uses them, which come and go */
 
 static const char *const ops_settings[] = {"expandable_segments:True",
 					   "expandable_segments:False",
@@ -83,6 +85,8 @@ static const char *const ops_settings[] = {"expandable_segments:True",
 struct ops_pools {
 	unsigned made, uses[9], open[2], open_count;
 	bool captures[2], of_graphs;
+	unsigned left; /* by torch.cuda.use_mem_pool, which then releases it */
+	bool mempool[9], gone[9];
 };
 
 static inline unsigned ops_pool_of(struct ops_pools *pools, uint64_t *state, bool with_uses)
@@ -98,6 +102,59 @@ static inline unsigned ops_pool_of(struct ops_pools *pools, uint64_t *state, boo
 			return pool;
 	}
 	return !with_uses && pools->made < 8 ? ++pools->made : 0;
+}
+
+static inline bool ops_is_open(const struct ops_pools *pools, unsigned pool)
+{
+	return (pools->open_count > 0 && pools->open[0] == pool) || (pools->open_count > 1 && pools->open[1] == pool);
+}
+
+/* As below, of OPS_PYTHON.  A graph may share a MemPool's pool. */
+static inline bool ops_as_python(struct op *op, struct ops_pools *pools, uint64_t *state)
+{
+	unsigned kind = (unsigned)(ops_random(state) % 100), pool = 1 + (unsigned)(ops_random(state) % 8), at;
+
+	*op = (struct op){};
+	op->pool = pool;
+	if (pools->left) {
+		op->kind = OP_RELEASE;
+		op->pool = pools->left;
+		pools->left = 0;
+		return true;
+	}
+	if (pools->open_count && kind < 40) {
+		at = (unsigned)(ops_random(state) % pools->open_count);
+		op->kind = OP_END;
+		op->pool = pools->open[at];
+		op->captures = pools->captures[at];
+		pools->left = op->captures ? 0 : op->pool;
+		pools->open_count--;
+		pools->open[at] = pools->open[pools->open_count];
+		pools->captures[at] = pools->captures[pools->open_count];
+		return true;
+	}
+	if (ops_is_open(pools, pool) || pools->gone[pool])
+		return false;
+	if (kind < 50) { /* a graph or the MemPool goes; names are not used again */
+		op->kind = pools->mempool[pool] && kind % 2 ? OP_DROP : OP_RELEASE;
+		if (op->kind == OP_DROP ? pools->open_count : !pools->uses[pool])
+			return false;
+		pools->uses[pool] -= op->kind == OP_RELEASE;
+		pools->gone[pool] = op->kind == OP_DROP || (!pools->uses[pool] && !pools->mempool[pool]);
+		return true;
+	}
+	if (pool > 4 && !pools->mempool[pool]) {
+		op->kind = OP_HOLD;
+		pools->mempool[pool] = true;
+		return true;
+	}
+	if (pools->open_count == 2)
+		return false;
+	op->kind = OP_BEGIN;
+	op->captures = pools->captures[pools->open_count] = pool <= 4 || kind > 85;
+	pools->open[pools->open_count++] = pool;
+	pools->uses[pool] += op->captures;
+	return true;
 }
 
 /* One of the ops on pools, where one is possible. */
@@ -145,14 +202,17 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 	struct ops_pools pools = {};
 
 	pools.of_graphs = seed >= OPS_GRAPHS;
-
+	if (seed >= OPS_PYTHON)
+		later = 0; /* a MemPool that goes while blocks wait forgets those of other pools */
 	for (unsigned i = 0; i < 24; i++)
 		palette[i] = ops_size(&state);
 	for (unsigned i = 0; i < n; i++) {
 		struct op *op = &ops[i];
 		unsigned at, chance = live < target ? 65 : 45;
 
-		if (seed >= OPS_POOLS && ops_random(&state) % 100 < 3 && ops_on_pool(op, &pools, &state))
+		if (seed >= OPS_PYTHON && (pools.left || ops_random(&state) % 100 < 5) && ops_as_python(op, &pools, &state))
+			continue;
+		if (seed >= OPS_POOLS && seed < OPS_PYTHON && ops_random(&state) % 100 < 3 && ops_on_pool(op, &pools, &state))
 			continue;
 		*op = (struct op){};
 		if (seed >= OPS_SETTINGS && seed < OPS_GRAPHS && ops_random(&state) % 200 == 0) {

@@ -138,6 +138,26 @@ static void change(const char *text)
 static bool asserted;	// in the middle of giving back: what is left says nothing
 static unsigned routed; // the pool of the next request, 0 for none
 
+// As MemPool's destructor; up to 2.7 it is the pool in use on the thread that is emptied.
+static void empty(pool_id id)
+{
+	struct {
+		void *allocator;
+		bool by_program;
+		pool_id id;
+		int8_t device;
+	} pool{nullptr, true, id, 0};
+	void *context[8];
+	auto enter = (void (*)(void *, void *))dlsym(RTLD_DEFAULT, "_ZN3c104cuda14MemPoolContextC1EPNS0_7MemPoolE");
+	auto leave = (void (*)(void *))dlsym(RTLD_DEFAULT, "_ZN3c104cuda14MemPoolContextD1Ev");
+
+	if (enter)
+		enter(context, &pool);
+	((void (*)(void *, pool_id))slot(at->empty_cache))(self, id);
+	if (leave)
+		leave(context);
+}
+
 static void on_pool(const struct op &op)
 {
 	pool_id id{0, op.pool};
@@ -148,12 +168,14 @@ static void on_pool(const struct op &op)
 			self, 0, id, [pool](void *) { return routed == pool; });
 	else if (op.kind == OP_END)
 		((void (*)(void *, int8_t, pool_id))slot(at->end))(self, 0, id);
-	else if (op.kind == OP_RELEASE)
+	else if (op.kind == OP_RELEASE || op.kind == OP_DROP)
 		((void (*)(void *, int8_t, pool_id))slot(at->release_pool))(self, 0, id);
 	else { // what a MemPool does, too: one user more
 		((void (*)(void *, int8_t, pool_id, std::function<bool(void *)>))slot(at->begin))(self, 0, id, nullptr);
 		((void (*)(void *, int8_t, pool_id))slot(at->end))(self, 0, id);
 	}
+	if (op.kind == OP_DROP)
+		empty(id);
 	if (op.captures && at->mark)
 		((void (*)(void *, int8_t))slot(at->mark + (op.kind == OP_END)))(self, 0);
 }

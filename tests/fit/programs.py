@@ -5,6 +5,7 @@ OUT: peaks, retries, out of memory or not.  SNAPSHOT: of its memory, by PyTorch 
 import json
 import os
 import sys
+import threading
 
 import torch
 
@@ -145,6 +146,53 @@ def graphs():
         graph.replay()
     del kept[0]
     return kept, [torch.empty((3 + i) << 19, device=device) for i in range(12)]
+
+
+def pools():
+    """MemPools one after the other and one inside the other; a block of one outlives it; another thread asks meanwhile."""
+    kept = []
+    for i in range(6):
+        pool, other = torch.cuda.MemPool(), torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(pool):
+            kept.append(torch.empty((3 + i) << 20, device=device))
+            gone = torch.empty((5 + i) << 19, device=device)
+            thread = threading.Thread(target=lambda size: kept.append(torch.empty(size, device=device)), args=((2 + i) << 19,))
+            thread.start()
+            thread.join()
+        del gone
+        with torch.cuda.use_mem_pool(other):
+            again = torch.empty((7 - i) << 20, device=device)
+            with torch.cuda.use_mem_pool(pool):
+                nested = torch.empty((2 + i) << 20, device=device)
+        beside = torch.empty((4 + i) << 19, device=device)
+        del again, other
+        if i % 2:
+            torch.cuda.empty_cache()
+        with torch.cuda.use_mem_pool(pool):
+            torch.empty((1 + i) << 18, device=device)
+        del nested, pool, beside
+        kept = kept[-5:]
+
+
+def captures():
+    """Two graphs captured at once, by turns, one in a MemPool's pool."""
+    pool, kept = torch.cuda.MemPool(), []
+    for i in range(4):
+        graphs, sides = [torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()], [torch.cuda.Stream(), torch.cuda.Stream()]
+        inside = []
+        for k in range(2):
+            with torch.cuda.stream(sides[k]):
+                graphs[k].capture_begin(*([pool.id] if k else []), capture_error_mode="relaxed")
+        for turn in range(6):
+            with torch.cuda.stream(sides[turn % 2]):
+                inside.append(torch.empty((1 + i + 2 * turn) << 19, device=device))
+            kept.append(torch.empty((2 + turn) << 18, device=device))
+        for k in (1, 0):
+            with torch.cuda.stream(sides[k]):
+                graphs[k].capture_end()
+        kept = kept[-8:] + [(graphs, inside)] * (i % 2)
+        del graphs, inside
+    return pool, kept  # the pool must be the last that goes
 
 
 def lay(out):

@@ -17,7 +17,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
 import e2e
 
-NAMES = ("gpt", "varlen", "accumulate", "streams", "cache", "checkpoint", "emptied", "cnn", "limited", "changed", "graphs")
+NAMES = ("gpt", "varlen", "accumulate", "streams", "cache", "checkpoint", "emptied", "cnn", "limited", "changed", "graphs", "pools", "captures")
 SETTINGS = ("", "max_split_size_mb:32", "expandable_segments:True", "roundup_power2_divisions:4",
             "expandable_segments:True,max_split_size_mb:64")
 MIB = 1 << 20

@@ -21,12 +21,14 @@ static void on_pool(struct sl_fit_engine *engine, const struct op *op)
 {
 	if (op->kind == OP_HOLD)
 		sl_fit_pool_hold(engine, op->pool);
-	else if (op->kind == OP_RELEASE)
+	else if (op->kind == OP_RELEASE || op->kind == OP_DROP)
 		sl_fit_pool_release(engine, op->pool);
 	else if (op->kind == OP_BEGIN)
 		sl_fit_pool_begin(engine, op->pool);
 	else if (op->kind == OP_END)
 		sl_fit_pool_end(engine);
+	if (op->kind == OP_DROP)
+		sl_fit_pool_empty(engine, op->pool);
 	if (op->captures)
 		sl_fit_capture(engine, op->pool, op->kind == OP_BEGIN);
 }
