@@ -46,8 +46,10 @@ struct stormlog_api {
 #ifdef STORMLOG_TABLE_ONLY /* the agent's own view */
 #elif defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
 extern void *stormlog_dlsym_(void *handle, const char *name) __asm__("dlsym");
+#define STORMLOG_HAS_DLSYM_ 1
 #else /* the C library has it; weak, so that a static program takes nothing in for it */
 extern void *stormlog_dlsym_(void *handle, const char *name) __asm__("dlsym") __attribute__((weak));
+#define STORMLOG_HAS_DLSYM_ (stormlog_dlsym_ != NULL)
 #endif
 
 #ifdef __cplusplus
@@ -68,7 +70,7 @@ STORMLOG_UNUSED_ static inline const struct stormlog_api *stormlog_agent(void)
 		return table;
 	if (__builtin_expect(table != NULL, 1))
 		return NULL;
-	if (stormlog_dlsym_)
+	if (STORMLOG_HAS_DLSYM_)
 		table = (const struct stormlog_api *)stormlog_dlsym_(NULL /* RTLD_DEFAULT */, "stormlog_api_v1");
 	__atomic_store_n(&kept, table ? table : (const struct stormlog_api *)1, __ATOMIC_RELEASE);
 	return table;
