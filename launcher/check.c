@@ -284,7 +284,7 @@ static void check_unseen(void)
 
 int sl_check_run(struct sl_launch *run)
 {
-	struct sl_probe_calls calls = {NULL, 0};
+	struct sl_probe_calls calls = {"", NULL, 0};
 	char absent[256] = "";
 	bool agent, command, folder;
 

@@ -59,7 +59,7 @@ const char *sl_probe_map(const char *path, size_t *size)
 /* Our own library, just built or installed, so its tables are trusted.  It stays mapped because names point into it. */
 struct sl_probe_calls sl_probe_calls(const char *library)
 {
-	struct sl_probe_calls calls = {NULL, 0};
+	struct sl_probe_calls calls = {library, NULL, 0};
 	size_t size;
 	const char *file = sl_probe_map(library, &size);
 	const Elf64_Ehdr *head = (const void *)file;
@@ -161,9 +161,21 @@ static bool is_of(enum sl_probe_which which, const char *call)
 	return prefix && !strncmp(call, prefix, strlen(prefix)) && (!other || strncmp(call, other, strlen(other)));
 }
 
+/* As the agent opens it: libunwind beside itself first. */
+static void *open_library(enum sl_probe_which which, const char *soname, const char *agent)
+{
+	const char *slash = which == SL_PROBE_LIBUNWIND ? strrchr(agent, '/') : NULL;
+	void *library = NULL;
+	char path[4096];
+
+	if (slash && (size_t)snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - agent), agent, soname) < sizeof(path))
+		library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	return library ? library : dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+}
+
 static void look(enum sl_probe_which which, const char *soname, const struct sl_probe_calls *calls, struct sl_probe_result *probe)
 {
-	void *library = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+	void *library = open_library(which, soname, calls->agent);
 	struct link_map *map;
 
 	if (!library) {

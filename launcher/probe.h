@@ -11,6 +11,7 @@ const char *sl_probe_map(const char *path, size_t *size);
 
 /* Names of the calls that the agent's file exports; these are the calls it wraps. */
 struct sl_probe_calls {
+	const char *agent; /* its path; "": not found */
 	const char **names;
 	size_t count;
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The wheel of this build, unpacked as pip does it: its programs record and read from where they lie."""
+import ast
 import base64
 import csv
 import glob
@@ -82,6 +83,18 @@ class Wheel(unittest.TestCase):
         done = subprocess.run([*start[:2], start[2] % "analyze", "--json", traces], env=env, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"cudaMalloc"', done.stdout)
+
+    def test_stacks_are_unwound_by_its_own_libunwind(self):
+        own = os.path.join(self.tree, "stormlog_native", "bin")
+        program = ("import ctypes; p = ctypes.c_void_p(); assert not ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1)); "
+                   "print({line.split()[-1] for line in open('/proc/self/maps') if 'libunwind.so' in line or 'liblzma.so' in line})")
+        env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=os.path.join(self.folder, "sim"))
+        done = subprocess.run([os.path.join(own, "stormlog-run"), "-q", "-o", os.path.join(self.folder, "unwound"), "--", sys.executable, "-c", program],
+                              env=env, check=True, capture_output=True, text=True)
+        self.assertEqual(ast.literal_eval(done.stdout), {os.path.join(own, "libunwind.so.8"), os.path.join(self.tree, "stormlog_native", "lib", "liblzma.so.5")})
+        said = subprocess.run([os.path.join(own, "stormlog-run"), "--check", "--", "true"], env=env, capture_output=True, text=True).stderr
+        self.assertIn(os.path.join(own, "libunwind.so.8") + "  native stacks are recorded", said)
 
 
 if __name__ == "__main__":
