@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 set -eu
-meson setup build --prefix="$PREFIX" --libdir=lib --buildtype=release -Dtests=disabled
+meson setup build --prefix="$PREFIX" --libdir=lib --buildtype=release -Dtests=disabled -Dreport=enabled -Dpictures=enabled -Dsqlite=enabled \
+    -Dtop=enabled -Dpush=enabled -Dexporter=enabled -Dserver=disabled -Dattach=disabled
 ninja -C build
 meson install -C build --no-rebuild
-cp -r python/stormlog_native python/stormlog_native.pth "$SP_DIR/"
+cp -r python/stormlog_native python/stormlog_native.pth python/stormlog_trace.py "$SP_DIR/"

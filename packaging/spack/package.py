@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Copy it to packages/stormlog/package.py of a repository of yours, then in the source tree: spack dev-build stormlog@main
+# Spack 1.0 or later.  Copy it to packages/stormlog/package.py of a repository of yours, then in the source tree:
+# spack dev-build stormlog@main
+import os
+
+from spack_repo.builtin.build_systems.meson import MesonPackage
+
 from spack.package import *
 
 
@@ -11,6 +16,10 @@ class Stormlog(MesonPackage):
 
     variant("report", default=False, description="The interactive report.html (npm fetches modules while building)")
     variant("pictures", default=True, description="Pictures of the time line (cairo)")
+    variant("top", default=True, description="stormlog-top (ncurses)")
+    variant("push", default=True, description="stormlog-analyze push and webhooks (curl)")
+    variant("exporter", default=False, description="stormlog-exporter for Prometheus (libmicrohttpd)")
+    variant("server", default=False, description="stormlog-server (libmicrohttpd, libseccomp)")
 
     depends_on("c", type="build")
     depends_on("meson@1:", type="build")
@@ -23,13 +32,21 @@ class Stormlog(MesonPackage):
     depends_on("sqlite")
     depends_on("zlib-api")
     depends_on("cairo", when="+pictures")
-    depends_on("libunwind+pic")
+    depends_on("ncurses", when="+top")
+    depends_on("curl", when="+push")
+    depends_on("libmicrohttpd", when="+exporter")
+    depends_on("libmicrohttpd", when="+server")
+    depends_on("libseccomp", when="+server")
+    depends_on("libunwind libs=shared")
 
     def meson_args(self):
-        def feature(name):
-            return "-D%s=%s" % (name, "enabled" if "+" + name in self.spec else "disabled")
-        return ["-Dtests=disabled", feature("report"), feature("pictures")]
+        names = ("report", "pictures", "top", "push", "exporter", "server")
+        return ["-Dtests=disabled", "-Dsqlite=enabled", "-Dattach=disabled"] + [
+            "-D%s=%s" % (name, "enabled" if "+" + name in self.spec else "disabled") for name in names]
 
-    def setup_run_environment(self, env):
-        # PATH is Spack's own doing.  LD_PRELOAD is never set for a whole session: stormlog-run does it for one command.
-        pass
+    @run_after("install")
+    def bring_libunwind(self):
+        # The agent opens it beside itself, since programs that it records have no path to Spack's.
+        os.symlink(os.path.join(self.spec["libunwind"].prefix.lib, "libunwind.so.8"), os.path.join(self.prefix.lib, "libunwind.so.8"))
+
+    # PATH is Spack's own doing.  LD_PRELOAD is never set for a whole session: stormlog-run does it for one command.

@@ -14,7 +14,8 @@ except ImportError:
     sys.exit(77)
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-LIBRARIES = {"libzstd": "zstd", "msgpack": "msgpack-c", "libdw": "elfutils", "sqlite3": "sqlite", "cairo": "cairo", "zlib": "zlib"}
+LIBRARIES = {"libzstd": "zstd", "msgpack": "msgpack-c", "libdw": "elfutils", "sqlite3": "sqlite", "cairo": "cairo", "zlib": "zlib", "ncursesw": "ncurses",
+             "libcurl": "curl", "libmicrohttpd": "libmicrohttpd"}
 
 
 def read(*path):
@@ -37,10 +38,17 @@ class Recipes(unittest.TestCase):
         recipe, version = self.recipe()
         self.assertEqual(recipe["package"]["version"], version)
         self.assertTrue(read(recipe["about"]["license_file"]).startswith(recipe["about"]["license"]))
-        asked = read("analyzer", "model", "meson.build") + read("meson.build")
+        asked = "".join(read(*place, "meson.build") for place in ((), ("analyzer", "model"), ("top",), ("push",), ("exporter",)))
         for name, package in LIBRARIES.items():
             self.assertIn("'%s'" % name, asked)
-            self.assertIn(package, recipe["requirements"]["host"])
+            self.assertIn("libcurl" if package == "curl" else package, recipe["requirements"]["host"])
+
+    def test_no_option_is_left_to_what_lies_around(self):
+        self.assertEqual(set(re.findall(r"-D(\w+)=(?:en|dis)abled", read("packaging", "conda", "build.sh"))), self.options())
+        spack = read("packaging", "spack", "package.py")
+        variants = set(re.findall(r'variant\("(\w+)"', spack))
+        self.assertEqual(set(ast.literal_eval(re.search(r"names = (\(.*\))", spack)[1])), variants)
+        self.assertEqual(variants | set(re.findall(r"-D(\w+)=(?:en|dis)abled", spack)), self.options())
 
     def test_condas_script_builds_what_is_there(self):
         script = read("packaging", "conda", "build.sh")
