@@ -13,14 +13,17 @@ from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult, get_glob
 from .recorder import RecorderReader, generate_report
 from .recording import Report, entries, follow, report
 from .send import send, sent
-from .system import format_memory, get_gpu_info, get_system_info
+from .system import convert_bytes, format_memory, get_gpu_info, get_system_info
+from .telemetry import validate_telemetry_record
 from .tensorflow import ProfiledLayer, TensorFlowMemoryTracker, TensorFlowProfiler, TFMemoryProfiler
 from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExceptionClassification, OOMFlightRecorderConfig, TrackingEvent,
                       classify_oom_exception)
+from .utils import format_bytes
 
 __all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "range", "record", "step", "trace_path",
            "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
            "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
-           "follow", "report", "send", "sent", "format_memory", "get_gpu_info", "get_system_info", "ProfiledLayer", "TensorFlowMemoryTracker", "TensorFlowProfiler", "TFMemoryProfiler",
+           "follow", "report", "send", "sent", "convert_bytes", "format_bytes", "format_memory", "get_gpu_info", "get_system_info",
+           "validate_telemetry_record", "ProfiledLayer", "TensorFlowMemoryTracker", "TensorFlowProfiler", "TFMemoryProfiler",
            "CPUMemoryProfiler", "CPUMemoryTracker", "MemoryTracker", "MemoryWatchdog", "TrackingEvent", "OOMExceptionClassification",
            "OOMFlightRecorderConfig", "classify_oom_exception"]

@@ -16,10 +16,10 @@ __all__ = ["CPUMemoryProfiler", "CPUMemorySnapshot", "CPUMemoryTracker", "CPUPro
 
 @dataclass
 class CPUMemorySnapshot:
-    """Memory of the process at one instant.  cpu_percent is not measured."""
+    """Memory of the process at one instant.  cpu_percent is not measured, and vms not in samples."""
     timestamp: float
     rss: int
-    vms: int
+    vms: Optional[int]
     cpu_percent: Optional[float] = None
 
     def to_dict(self) -> Dict[str, Any]:
@@ -55,6 +55,7 @@ class CPUMemoryProfiler:
     def __init__(self) -> None:
         self._baseline = _now()
         self._done: List["tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]"] = []
+        self._monitored: List[List[float]] = []
 
     @contextlib.contextmanager
     def profile_context(self, name: str = "context") -> Iterator[None]:
@@ -73,10 +74,27 @@ class CPUMemoryProfiler:
             func(*args, **kwargs)
         return self._results_of(self._done[-1:])[0]
 
-    def _results_of(self, done: "List[tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]]") -> List[CPUProfileResult]:
+    def start_monitoring(self, interval: float = 0.1) -> None:
+        """Begin a span of `snapshots`.  How often there is one is the recording's: --device-interval."""
+        self.stop_monitoring()
+        self._monitored.append([time.time(), float("inf")])
+
+    def stop_monitoring(self) -> None:
+        if self._monitored:
+            self._monitored[-1][1] = min(self._monitored[-1][1], time.time())
+
+    def _samples(self) -> "List[tuple[float, int]]":
         columns = recording.samples()
-        samples = [(ns / 1e9, int(rss)) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
-                   if ns is not None and rss is not None]
+        return [(ns / 1e9, int(rss)) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
+                if ns is not None and rss is not None]
+
+    @property
+    def snapshots(self) -> List[CPUMemorySnapshot]:
+        """The samples that were taken while monitoring was on."""
+        return [CPUMemorySnapshot(at, rss, None) for at, rss in self._samples() if any(begin <= at <= end for begin, end in self._monitored)]
+
+    def _results_of(self, done: "List[tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]]") -> List[CPUProfileResult]:
+        samples = self._samples()
         return [CPUProfileResult(name, after.timestamp - before.timestamp, before, after, max(
             [before.rss, after.rss] + [rss for at, rss in samples if before.timestamp <= at <= after.timestamp]))
             for name, before, after in done]
@@ -92,4 +110,5 @@ class CPUMemoryProfiler:
 
     def clear_results(self) -> None:
         self._done.clear()
+        self._monitored.clear()
         self._baseline = _now()

@@ -5,7 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from . import agent
+
 PHASE_ENTER_EVENT, PHASE_EXIT_EVENT = "phase_enter", "phase_exit"
+
+
+class PhaseHandle:
+    """An open range of the recording, whose telemetry is phase_enter and phase_exit with the metadata.  It ends by close() or with."""
+
+    def __init__(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> None:
+        self.name, self.closed = name, False
+        agent.push(name, **{str(key): value for key, value in (metadata or {}).items()})
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            agent.pop()
+
+    def __enter__(self) -> "PhaseHandle":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import contextlib
 import functools
 import re
 import threading
-import time
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import agent, recording
 from .errors import ProfilerError
 from .system import DEVICE_KINDS
+from .tracker import MemoryTracker
 
 
 @dataclass
@@ -32,6 +32,13 @@ class MemorySnapshot:
     cpu_memory: Optional[int]
     device_id: int
     operation: Optional[str] = None
+    stack_trace: Optional[str] = None  # always None: ProfileResult.lines() has the places
+
+    # as Python Stormlog's TensorFlow snapshots have it, in MB (2^20 bytes)
+    name = property(lambda self: self.operation)
+    gpu_memory_mb = property(lambda self: self.allocated_memory / (1 << 20))
+    gpu_memory_reserved_mb = property(lambda self: self.reserved_memory / (1 << 20))
+    cpu_memory_mb = property(lambda self: None if self.cpu_memory is None else self.cpu_memory / (1 << 20))
 
     def to_dict(self) -> Dict[str, Any]:
         return asdict(self)
@@ -126,16 +133,16 @@ class _Done:
 
 class GPUMemoryProfiler:
     """Profile calls and blocks.  track_tensors and collect_stack_traces are always on in a recording and are taken for
-    compatibility alone; `device` names the device in the results, whose figures are of the whole process."""
+    compatibility alone; `device` names the device in the results, whose figures are of the whole process.  max_snapshots: of what was
+    monitored, so many are given, the newest."""
 
     def __init__(self, device: Any = None, track_tensors: bool = True, track_cpu_memory: bool = True,
-                 collect_stack_traces: bool = False) -> None:
-        self.device = _device_number(device)
+                 collect_stack_traces: bool = False, max_snapshots: int = 10_000) -> None:
+        self.device, self.max_snapshots = _device_number(device), max_snapshots
         self.track_tensors, self.track_cpu_memory, self.collect_stack_traces = track_tensors, track_cpu_memory, collect_stack_traces
         self._done: List[_Done] = []
         self._lock = threading.Lock()
-        self._monitoring: Optional[Tuple[float, float]] = None
-        self._monitored: List[Tuple[float, float, float]] = []
+        self._monitored: List[MemoryTracker] = []
 
     @contextlib.contextmanager
     def profile_context(self, name: str = "context", **pairs: Any) -> Iterator[None]:
@@ -162,15 +169,28 @@ class GPUMemoryProfiler:
         return self._results_of(self._done[-1:])[0]
 
     def start_monitoring(self, interval: Optional[float] = None) -> None:
-        """Begin the time line of get_summary.  The recording has every change; `interval` is the resolution of the summary."""
-        self._monitoring = (time.time(), interval or 0.1)
-        agent.mark("monitoring started")
+        """Begin a span of `snapshots`.  The recording has every change; `interval` is the resolution of the snapshots."""
+        if not self._is_monitoring():
+            self._monitored.append(MemoryTracker(self.device, interval or 0.1, enable_alerts=False))
+            self._monitored[-1].start_tracking()
 
     def stop_monitoring(self) -> None:
-        if self._monitoring:
-            self._monitored.append((self._monitoring[0], time.time(), self._monitoring[1]))
-            self._monitoring = None
-            agent.mark("monitoring stopped")
+        if self._is_monitoring():
+            self._monitored[-1].stop_tracking()
+
+    def _is_monitoring(self) -> bool:
+        return bool(self._monitored) and self._monitored[-1].is_tracking
+
+    @property
+    def snapshots(self) -> List[MemorySnapshot]:
+        """What was in use while monitoring was on, at each multiple of its interval."""
+        found = []
+        for tracker in self._monitored:
+            line = tracker.get_memory_timeline(tracker.sampling_interval)
+            for at, allocated, reserved in zip(line["timestamps"], line["allocated"], line["reserved"]):
+                found.append(MemorySnapshot(at, allocated, reserved, allocated, reserved, allocated, max(0, reserved - allocated), None,
+                                            self.device, "monitoring"))
+        return found[-self.max_snapshots:]
 
     def _results_of(self, done: List[_Done]) -> List[ProfileResult]:
         path = agent.trace_path()
@@ -205,33 +225,33 @@ class GPUMemoryProfiler:
         return self.get_results()
 
     def get_summary(self) -> Dict[str, Any]:
-        """Totals of what was profiled, by function, and what the process uses now."""
+        """Totals of what was profiled, by function, and what the process uses now.  The baseline is before the first call."""
         results, now = self.get_results(), recording.process()
         functions: Dict[str, Dict[str, Any]] = {}
         for result in results:
-            row = functions.setdefault(result.function_name, {"call_count": 0, "total_time": 0.0, "total_allocated": 0,
-                                                              "total_freed": 0, "peak_memory": 0})
+            row = functions.setdefault(result.function_name, {"call_count": 0, "total_time": 0.0, "total_memory_allocated": 0,
+                                                              "total_memory_freed": 0, "peak_memory": 0})
             row["call_count"] += 1
             row["total_time"] += result.execution_time
-            row["total_allocated"] += result.memory_allocated
-            row["total_freed"] += result.memory_freed
+            row["total_memory_allocated"] += result.memory_allocated
+            row["total_memory_freed"] += result.memory_freed
             row["peak_memory"] = max(row["peak_memory"], result.memory_peak.allocated_memory)
         for row in functions.values():
             row["avg_time"] = row["total_time"] / row["call_count"]
-            row["avg_memory_allocated"] = row["total_allocated"] / row["call_count"]
+            row["avg_memory_allocated"] = row["total_memory_allocated"] / row["call_count"]
         reserved = sum(row["live_bytes"] for row in now["memory"] if row["kind"] in DEVICE_KINDS)
         unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in now["pytorch"] if row["device"] >= 0)
+        baseline = results[0].memory_before.allocated_memory if results else None
         return {"device": self.device, "total_functions_profiled": len(functions), "total_function_calls": len(results),
                 "total_execution_time": sum(result.execution_time for result in results),
                 "total_memory_allocated": sum(result.memory_allocated for result in results),
                 "total_memory_freed": sum(result.memory_freed for result in results),
                 "net_memory_change": sum(result.memory_diff() for result in results),
                 "peak_memory_usage": max((result.memory_peak.allocated_memory for result in results), default=None),
-                "memory_change_from_baseline": results[-1].memory_after.allocated_memory -
-                results[0].memory_before.allocated_memory if results else None,
+                "baseline_memory_usage": baseline,
+                "memory_change_from_baseline": None if baseline is None else reserved - unused - baseline,
                 "current_memory_usage": reserved - unused, "current_memory_reserved": reserved,
-                "function_summaries": functions, "monitored": [
-                    {"start_time": begin, "end_time": end, "interval": interval} for begin, end, interval in self._monitored]}
+                "function_summaries": functions, "monitoring_active": self._is_monitoring(), "snapshots_collected": len(self.snapshots)}
 
     def clear_results(self) -> None:
         """Forget what was profiled; the recording keeps it."""
@@ -243,27 +263,32 @@ class GPUMemoryProfiler:
 _global: Optional[GPUMemoryProfiler] = None
 
 
-def get_global_profiler() -> GPUMemoryProfiler:
-    """The profiler of the module's own profile_function and profile_context."""
+def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
+    """The profiler of the module's own profile_function and profile_context; `device` is of its making alone."""
     global _global
     if _global is None:
-        _global = GPUMemoryProfiler()
+        _global = GPUMemoryProfiler(device)
     return _global
 
 
-def profile_context(name: str = "context", **pairs: Any) -> "contextlib.AbstractContextManager[None]":
-    """with profile_context("forward"): ...  Results: get_global_profiler().get_results()."""
-    return get_global_profiler().profile_context(name, **pairs)
+@contextlib.contextmanager
+def profile_context(name: str = "context", device: Any = None, profiler: Optional[GPUMemoryProfiler] = None,
+                    **pairs: Any) -> Iterator[GPUMemoryProfiler]:
+    """with profile_context("forward") as profiler: ...  Results: profiler.get_results()."""
+    profiler = profiler or get_global_profiler(device)
+    with profiler.profile_context(name, **pairs):
+        yield profiler
 
 
-def profile_function(func: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None) -> Any:
+def profile_function(func: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None, device: Any = None,
+                     profiler: Optional[GPUMemoryProfiler] = None) -> Any:
     """@profile_function, or @profile_function(name="step"): every call is a range of that name."""
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         label = name or function.__name__
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with get_global_profiler().profile_context(label):
+            with profile_context(label, device, profiler):
                 return function(*args, **kwargs)
         return wrapper
     return decorate(func) if func is not None else decorate

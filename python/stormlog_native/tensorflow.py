@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, ContextManager, Dict, List, Optional
 
-from .profiler import GPUMemoryProfiler, ProfileResult
+from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult
+from .system import get_system_info as get_system_info
 from .tensorflow_tracker import TensorFlowMemoryTracker as TensorFlowMemoryTracker
 from .tensorflow_tracker import TrackingResult as TrackingResult
 
@@ -16,6 +17,17 @@ def _call(result: ProfileResult) -> Dict[str, Any]:
     return {"name": result.function_name, "start_time": result.memory_before.timestamp, "end_time": result.memory_after.timestamp,
             "duration": result.execution_time, "memory_start_mb": result.memory_before.allocated_memory / MB,
             "memory_end_mb": result.memory_after.allocated_memory / MB, "memory_peak_mb": result.memory_peak.allocated_memory / MB}
+
+
+def _functions(results: List[ProfileResult]) -> Dict[str, Dict[str, float]]:
+    found: Dict[str, Dict[str, float]] = {}
+    for result in results:
+        row = found.setdefault(result.function_name, {"calls": 0, "total_duration": 0.0, "total_memory_used": 0.0, "peak_memory": 0.0})
+        row["calls"] += 1
+        row["total_duration"] += result.execution_time
+        row["total_memory_used"] += result.memory_diff() / MB
+        row["peak_memory"] = max(row["peak_memory"], result.memory_peak.gpu_memory_mb)
+    return found
 
 
 class TFResults(Dict[str, Any]):
@@ -32,6 +44,11 @@ class TFResults(Dict[str, Any]):
         """Seconds from the first call's begin to the last one's end."""
         calls = self["function_calls"]
         return max(call["end_time"] for call in calls) - min(call["start_time"] for call in calls) if calls else None
+
+    @property
+    def memory_growth_rate(self) -> Optional[float]:
+        """MB a second from the least to the most in use."""
+        return (self["peak_memory_mb"] - self["min_memory_mb"]) / self.duration if self.duration else None
 
     @property
     def average_memory_mb(self) -> Optional[float]:
@@ -58,12 +75,33 @@ class TFMemoryProfiler:
                 return func(*args, **kwargs)
         return wrapper
 
+    def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
+        """What is in use now."""
+        with self.profile_context(name):
+            pass
+        return self._profiler.get_results()[-1].memory_after
+
+    def start_continuous_profiling(self, interval: float = 1.0) -> None:
+        """The results' snapshots have the time until stop_continuous_profiling too."""
+        self._profiler.start_monitoring(interval)
+
+    def stop_continuous_profiling(self) -> None:
+        self._profiler.stop_monitoring()
+
     def get_results(self) -> TFResults:
         """{"function_calls": [{"name", "start_time", "end_time", "duration", "memory_start_mb", "memory_end_mb", "memory_peak_mb"},
-        ...], "snapshots", "peak_memory_mb", "total_allocated_mb", "total_freed_mb"}; None where nothing was profiled."""
+        ...], "snapshots", "start_time", "end_time", "peak_memory_mb", "min_memory_mb", "total_allocated_mb", "total_freed_mb",
+        "total_allocations", "total_deallocations" (blocks), "function_profiles": {name: {"calls", ...}}}; None where nothing was profiled."""
         results = self._profiler.get_results()
+        snapshots = [snapshot for result in results for snapshot in (result.memory_before, result.memory_after)] + self._profiler.snapshots
         return TFResults({"function_calls": [_call(result) for result in results],
-                "snapshots": [snapshot for result in results for snapshot in (result.memory_before, result.memory_after)],
+                "snapshots": sorted(snapshots, key=lambda snapshot: snapshot.timestamp),
+                "start_time": min((snapshot.timestamp for snapshot in snapshots), default=None),
+                "end_time": max((snapshot.timestamp for snapshot in snapshots), default=None),
+                "min_memory_mb": min((snapshot.gpu_memory_mb for snapshot in snapshots), default=None),
+                "function_profiles": _functions(results),
+                "total_allocations": sum(result.tensors_created for result in results) if results else None,
+                "total_deallocations": sum(result.tensors_deleted for result in results) if results else None,
                 "peak_memory_mb": max((result.memory_peak.allocated_memory / MB for result in results), default=None),
                 "total_allocated_mb": sum(result.memory_allocated for result in results) / MB if results else None,
                 "total_freed_mb": sum(result.memory_freed for result in results) / MB if results else None})

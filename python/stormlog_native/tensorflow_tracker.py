@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
+from .phases import PhaseHandle
 from .tracker import MemoryTracker, TrackingEvent
 
 MB = float(1 << 20)
@@ -40,9 +41,9 @@ class TensorFlowMemoryTracker:
     """Answered from the recording when tracking has stopped.  alert_threshold_mb: each sample above it is an alert, and so is the peak."""
 
     def __init__(self, sampling_interval: float = 1.0, alert_threshold_mb: Optional[float] = None, device: Optional[str] = None,
-                 enable_logging: bool = True, max_history: int = 10_000) -> None:
+                 enable_logging: bool = True, max_history: int = 10_000, **identity: Any) -> None:
         self.sampling_interval, self.alert_threshold_mb, self.enable_logging = sampling_interval, alert_threshold_mb, enable_logging
-        self._tracker = MemoryTracker(device, sampling_interval, max_history, enable_alerts=False)
+        self._tracker = MemoryTracker(device, sampling_interval, max_history, enable_alerts=False, **identity)
         self._callbacks: List[Callable[[Dict[str, Any]], None]] = []
 
     def add_alert_callback(self, callback: Callable[[Dict[str, Any]], None]) -> None:
@@ -52,8 +53,31 @@ class TensorFlowMemoryTracker:
     def set_alert_threshold(self, threshold_mb: float) -> None:
         self.alert_threshold_mb = threshold_mb
 
-    def phase(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> ContextManager[None]:
-        return self._tracker.phase(name, metadata)
+    def phase(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> PhaseHandle:
+        return PhaseHandle(name, metadata)
+
+    enter_phase = phase
+
+    @property
+    def memory_usage(self) -> List[float]:
+        return self.get_tracking_results().memory_usage
+
+    @property
+    def timestamps(self) -> List[float]:
+        return self.get_tracking_results().timestamps
+
+    @property
+    def events(self) -> List[TrackingEvent]:
+        return self.get_tracking_results().events
+
+    @property
+    def alerts(self) -> List[Dict[str, Any]]:
+        return self.get_tracking_results().alerts_triggered
+
+    def get_current_memory(self) -> Optional[float]:
+        """The last of memory_usage."""
+        found: Optional[float] = self.get_statistics()["current_memory_mb"]
+        return found
 
     def start_tracking(self) -> None:
         self._tracker.start_tracking()

@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import agent, alerts, recording
 from .errors import ConfigurationError, ProfilerError
+from .phases import PhaseHandle
 from .system import format_memory
 
 
@@ -48,7 +49,9 @@ class TrackingEvent(Dict[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self["timestamp_ns"] / 1e9 if name == "timestamp" else self[self.NAMES.get(name, name)]
+            if name in ("timestamp", "backend"):
+                return self["timestamp_ns"] / 1e9 if name == "timestamp" else self["metadata"].get(name)
+            return self[self.NAMES.get(name, name)]
         except KeyError:
             raise AttributeError(name) from None
 
@@ -74,12 +77,14 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
 
 
 class MemoryTracker:
-    """A span of the recording: its events, statistics and alerts, and bundles of out-of-memory errors in it."""
+    """A span of the recording: its events, statistics and alerts, and bundles of out-of-memory errors in it.  Rank and job in its
+    events are the recording's (stormlog-run --rank); those given here are metadata of the run."""
 
     def __init__(self, device: Any = None, sampling_interval: float = 0.1, max_events: int = 10_000, enable_alerts: bool = True,
                  enable_oom_flight_recorder: bool = False, oom_dump_dir: str = "oom_dumps", oom_buffer_size: Optional[int] = None,
                  oom_max_dumps: int = 5, oom_max_total_mb: int = 256, warning_threshold: float = 80.0,
-                 critical_threshold: float = 95.0) -> None:
+                 critical_threshold: float = 95.0, job_id: Optional[str] = None, rank: Optional[int] = None,
+                 local_rank: Optional[int] = None, world_size: Optional[int] = None) -> None:
         if oom_max_dumps < 1 or oom_max_total_mb < 1 or (oom_buffer_size is not None and oom_buffer_size < 1):
             raise ConfigurationError("oom_buffer_size, oom_max_dumps and oom_max_total_mb are at least 1")
         self.device, self.sampling_interval, self.max_events, self.enable_alerts = device, sampling_interval, max_events, enable_alerts
@@ -87,6 +92,8 @@ class MemoryTracker:
                                               oom_max_total_mb)
         self.thresholds = {"memory_warning_percent": warning_threshold, "memory_critical_percent": critical_threshold,
                            "memory_leak_threshold": float(100 << 20)}
+        identity = {"job_id": job_id, "rank": rank, "local_rank": local_rank, "world_size": world_size}
+        agent.metadata(**{name: value for name, value in identity.items() if value is not None})
         self.last_oom_dump_path: Optional[str] = None
         self.is_tracking = False
         self._begin: Optional[float] = None
@@ -140,17 +147,30 @@ class MemoryTracker:
     def __exit__(self, *error: Any) -> None:
         self.stop_tracking()
 
-    def set_threshold(self, name: str, value: float) -> None:
+    @property
+    def oom_buffer_size(self) -> int:
+        return self.config.buffer_size
+
+    def set_threshold(self, threshold_name: str, value: float) -> None:
         """memory_warning_percent, memory_critical_percent, or memory_leak_threshold: growth in bytes from one event to the next."""
-        if name not in self.thresholds:
-            raise ConfigurationError("no threshold %r; there are %s" % (name, ", ".join(self.thresholds)))
-        self.thresholds[name] = value
+        if threshold_name not in self.thresholds:
+            raise ConfigurationError("no threshold %r; there are %s" % (threshold_name, ", ".join(self.thresholds)))
+        self.thresholds[threshold_name] = value
 
     def add_alert_callback(self, callback: Callable[[TrackingEvent], None]) -> None:
         """Called for each alert, in a thread of its own while tracking goes on (a child watches the recording); what only the whole
         recording shows, memory_leak_threshold among it, when tracking stops."""
         self._callbacks.append(callback)
         self._watch_for_alerts()
+
+    def remove_alert_callback(self, callback: Callable[[TrackingEvent], None]) -> None:
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
+    def clear_events(self) -> None:
+        """The span begins anew; the recording keeps what was."""
+        if self._begin is not None:
+            self._begin = time.time()
 
     def _leap(self, event: TrackingEvent) -> Optional[TrackingEvent]:
         """The alert for an event that grew by more than memory_leak_threshold at once."""
@@ -176,11 +196,13 @@ class MemoryTracker:
                 found += [event, leap] if leap else [event]
         return found[-self.max_events:]
 
-    @contextlib.contextmanager
-    def phase(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> Iterator[None]:
-        """A range of the recording, whose telemetry is phase_enter and phase_exit with the metadata."""
-        with agent.range(name, **{str(key): value for key, value in (metadata or {}).items()}):
-            yield
+    def enter_phase(self, name: str, *, metadata: Optional[Mapping[str, Any]] = None) -> PhaseHandle:
+        """Begin a phase, which its close() ends."""
+        return PhaseHandle(name, metadata)
+
+    def phase(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> PhaseHandle:
+        """with tracker.phase("forward"): ..."""
+        return PhaseHandle(name, metadata)
 
     def get_events(self, event_type: Optional[str] = None, last_n: Optional[int] = None,
                    since: Optional[float] = None) -> List[TrackingEvent]:
@@ -329,7 +351,14 @@ class CPUMemoryTracker:
         self._tracker = MemoryTracker("cpu", sampling_interval, max_events, enable_oom_flight_recorder=enable_oom_flight_recorder,
                                       oom_dump_dir=oom_dump_dir, **options)
         self.capture_oom, self.handle_exception = self._tracker.capture_oom, self._tracker.handle_exception
-        self.phase, self.get_events, self.export_events = self._tracker.phase, self._tracker.get_events, self._tracker.export_events
+        self.phase, self.enter_phase, self.clear_events = self._tracker.phase, self._tracker.enter_phase, self._tracker.clear_events
+        self.get_events, self.export_events = self._tracker.get_events, self._tracker.export_events
+
+    def export_events_with_timestamp(self, directory: str, format: str) -> str:  # noqa: A002
+        """Path of the file, cpu_tracker_DATE_TIME.FORMAT in the directory."""
+        path = os.path.join(directory, time.strftime("cpu_tracker_%Y%m%d_%H%M%S.") + format)
+        self.export_events(path, format)
+        return path
 
     @property
     def last_oom_dump_path(self) -> Optional[str]:

@@ -113,6 +113,27 @@ print(json.dumps([said, tracker.last_oom_dump_path]))
             self.assertEqual(answer(run), [[True] * 6, None])
             self.assertEqual(run.done.stderr, b"")
 
+    def test_what_was_monitored_and_the_baseline_are_as_upstream_has_them(self):
+        with program('''
+import time
+first = take(1)
+with sn.profile_context("forward", device="cuda:0") as profiler: kept = take(4)
+own = sn.GPUMemoryProfiler(max_snapshots=3)
+@sn.profile_function(name="named", profiler=own)
+def work(): give(take(2))
+work()
+profiler.start_monitoring(interval=0.01); time.sleep(0.1); more = take(8); time.sleep(0.1)
+during = profiler.get_summary()["monitoring_active"]
+profiler.stop_monitoring()
+own.start_monitoring(0.01); time.sleep(0.1); last = take(16); time.sleep(0.1); own.stop_monitoring()
+summary = profiler.get_summary()
+print(json.dumps([during, summary["monitoring_active"], summary["snapshots_collected"] > 1, profiler.snapshots[-1].allocated_memory,
+                  summary["baseline_memory_usage"], summary["memory_change_from_baseline"], list(summary["function_summaries"]),
+                  summary["function_summaries"]["forward"]["total_memory_allocated"], [r.function_name for r in own.results], len(own.snapshots)]))
+''') as run:
+            mib = 1 << 20
+            self.assertEqual(answer(run), [True, False, True, 13 * mib, 1 * mib, 28 * mib, ["forward"], 4 * mib, ["named"], 3])
+
     def test_before_the_first_gpu_call_nothing_is_known_and_it_says_so(self):
         with program('''
 try: sn.report()
@@ -255,6 +276,24 @@ print(json.dumps([[[b.action, b.path, b.attributes] for b in found if b], refuse
         self.assertEqual((refused, header), (3, ["allocator_active_bytes", "allocator_allocated_bytes"]))
         self.assertEqual(events, [["forward", 2 << 20, True], ["train", 2 << 20, True]])
 
+    def test_a_phase_that_is_entered_ends_where_it_is_closed_and_events_can_be_cleared(self):
+        with program('''
+tracker = sn.MemoryTracker(job_id="nightly", rank=0, world_size=1); give(take(1)); tracker.start_tracking()
+told = []
+tracker.add_alert_callback(told.append); tracker.remove_alert_callback(told.append)
+outer = tracker.enter_phase("train", metadata={"epoch": 1})
+with tracker.enter_phase("forward") as inner: kept = take(7000)
+closed = [outer.closed, inner.closed]
+outer.close(); outer.close()
+found = [[e.context, e.memory_allocated] for e in tracker.get_events("phase_exit")]
+tracker.clear_events()
+print(json.dumps([found, closed, len(tracker.get_events("phase_exit")), tracker.oom_buffer_size, tracker.stop_tracking(), told,
+                  sn.report(output="out").data["run"]["metadata"]]))
+''') as run:
+            held = 7000 << 20
+            self.assertEqual(answer(run), [[["forward", held], ["train", held]], [False, True], 0, 10000, None, [],
+                                           {"job_id": "nightly", "rank": "0", "world_size": "1"}])
+
     def test_a_phase_of_a_program_without_a_gpu_says_what_was_resident(self):
         with program('''
 import time
@@ -264,7 +303,11 @@ tracker.stop_tracking()
 profiler = sn.CPUMemoryProfiler()
 def grow():
     block = bytearray(32 << 20); time.sleep(0.4)
+profiler.start_monitoring()
 result = profiler.profile_function(grow)
+profiler.stop_monitoring()
+seen = [snapshot.rss - result.snapshot_before.rss > 31 << 20 for snapshot in profiler.snapshots]
+assert any(seen) and len(json.load(open(tracker.export_events_with_timestamp(".", "json")))) == len(tracker.get_events())
 print(json.dumps([[e.memory_allocated for e in tracker.get_events("phase_exit")], result.name, result.duration > 0.4,
                   result.peak_rss - result.snapshot_before.rss, profiler.get_summary()["mode"]]))
 ''', STORMLOG_HOST="1") as run:
@@ -351,6 +394,10 @@ class Layer:
     units = 7
     def __call__(self, x): give(take(2)); return x + 1
 layer = sn.ProfiledLayer(Layer())
+assert (found.min_memory_mb, found.total_allocations, found.total_deallocations, found.function_profiles["epoch"]["calls"]) == (0.0, 3, 3, 2)
+kept = take(6)
+assert profiler.capture_snapshot("now").gpu_memory_mb == 6.0
+give(kept)
 print(json.dumps([[(c["name"], c["memory_peak_mb"]) for c in found["function_calls"]], found["peak_memory_mb"], layer(1), layer.units,
                   layer.get_results()[0]["memory_peak_mb"]]))
 ''') as run:

@@ -285,7 +285,7 @@ class Snippets(unittest.TestCase):
                              tuple(report[field] for field in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "freed_bytes",
                                                                "blocks_created", "blocks_freed", "entries")))
             told = summary["function_summaries"][name]
-            self.assertEqual((told["call_count"], told["total_allocated"], told["total_freed"], told["peak_memory"]),
+            self.assertEqual((told["call_count"], told["total_memory_allocated"], told["total_memory_freed"], told["peak_memory"]),
                              tuple(report[field] for field in ("entries", "allocated_bytes", "freed_bytes", "peak_bytes")))
         self.assertEqual(summary["peak_memory_usage"], next(row["peak_bytes"] for row in process["memory"] if row["kind"] == "device"))
 

@@ -1,9 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Python Stormlog from PyPI opens what we write without refusal or warning, and computes our numbers."""
+import ast
+import glob
+import importlib
+import inspect
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +38,65 @@ def same(ours, theirs):
     if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
     return ours == theirs
+
+
+class Names(unittest.TestCase):
+    """What a program may use of Python Stormlog is here under the same name, or doc/from-upstream.md names it."""
+
+    @classmethod
+    def setUpClass(cls):
+        sys.path.insert(0, os.path.join(ROOT, "python"))
+        cls.package = subprocess.run([PYTHON, "-c", "import stormlog; print(stormlog.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
+        with open(os.path.join(ROOT, "doc", "from-upstream.md")) as file:
+            cls.page = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", file.read()))))
+
+    def missing(self, what, wanted):
+        prefixes = tuple(word for word in self.page if word.endswith("_"))  # `history_retained_*`
+        self.assertEqual([], sorted(name for name, there in wanted if not there and name not in self.page and not name.startswith(prefixes)), what)
+
+    def test_what_it_exports(self):
+        for folder, ours in (("", "stormlog_native"), ("tensorflow", "stormlog_native.tensorflow")):
+            with open(os.path.join(self.package, folder, "__init__.py")) as file:
+                names = ast.literal_eval(re.search(r"__all__ = (\[.*?\])", file.read(), re.S)[1])
+            self.assertGreater(len(names), 5)
+            module = importlib.import_module(ours)
+            self.missing(ours, [(name, hasattr(module, name)) for name in names if not name.startswith("_")])
+
+    def test_methods_fields_and_parameters(self):
+        import stormlog_native.cpu_profiler as cpu
+        import stormlog_native.tensorflow as tensorflow
+        import stormlog_native.tracker as tracker
+        native = importlib.import_module("stormlog_native")
+        event = tracker.TrackingEvent({name: None for name in importlib.import_module("stormlog_native.telemetry").FIELDS}, timestamp_ns=0, metadata={})
+        pairs = {"profiler.py": {"GPUMemoryProfiler": native.GPUMemoryProfiler(), "MemorySnapshot": native.MemorySnapshot, "ProfileResult": native.ProfileResult},
+                 "tracker.py": {"MemoryTracker": native.MemoryTracker(), "MemoryWatchdog": native.MemoryWatchdog, "TrackingEvent": event},
+                 "cpu_profiler.py": {"CPUMemoryProfiler": cpu.CPUMemoryProfiler(), "CPUMemoryTracker": cpu.CPUMemoryTracker(),
+                                     "CPUMemorySnapshot": cpu.CPUMemorySnapshot, "CPUProfileResult": cpu.CPUProfileResult},
+                 "tensorflow/profiler.py": {"TFMemoryProfiler": tensorflow.TFMemoryProfiler(), "ProfileResult": tensorflow.TFResults(
+                     dict.fromkeys(("start_time", "end_time", "peak_memory_mb", "min_memory_mb", "total_allocations", "total_deallocations",
+                                    "snapshots", "function_profiles"), 0.0), function_calls=[]), "MemorySnapshot": native.MemorySnapshot},
+                 "tensorflow/context_profiler.py": {"TensorFlowProfiler": tensorflow.TensorFlowProfiler(), "ProfiledLayer": tensorflow.ProfiledLayer},
+                 "tensorflow/tracker.py": {"MemoryTracker": tensorflow.TensorFlowMemoryTracker, "TrackingResult": tensorflow.TrackingResult}}
+        for path, classes in pairs.items():
+            with open(os.path.join(self.package, path)) as file:
+                theirs = {one.name: one for one in ast.parse(file.read()).body if isinstance(one, ast.ClassDef)}
+            for name, ours in classes.items():
+                self.members("%s of %s" % (name, path), theirs[name], ours)
+
+    def members(self, what, theirs, ours):
+        kind = ours if inspect.isclass(ours) else type(ours)
+        fields = getattr(kind, "__dataclass_fields__", {})
+        for one in theirs.body:
+            if isinstance(one, ast.AnnAssign):
+                self.missing(what, [(one.target.id, one.target.id in fields or hasattr(ours, one.target.id))])
+            if isinstance(one, ast.FunctionDef) and (one.name == "__init__" or not one.name.startswith("_")):
+                self.missing(what, [(one.name, hasattr(ours, one.name))])
+                function = getattr(kind, one.name, None)
+                if not callable(function):
+                    continue
+                taken = inspect.signature(function).parameters
+                self.missing("%s.%s" % (what, one.name), [(argument.arg, argument.arg in taken or any(
+                    parameter.kind == parameter.VAR_KEYWORD for parameter in taken.values())) for argument in one.args.args + one.args.kwonlyargs])
 
 
 class Stormlog(unittest.TestCase):
