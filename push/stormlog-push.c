@@ -153,6 +153,9 @@ static bool send_file(struct push *push)
 			status = ask(push, true, 0, error); /* ask again with GET for its sentence: an answer to HEAD has no body */
 		if (!passes(status))
 			break;
+		if (try == 1)
+			sl_door_print(stderr, "stormlog-push: %s: %s; trying again for a minute\n", push->name,
+				      status ? sentence(push->answer) : error);
 	}
 	if (push->tty)
 		fputs("\r", stderr);

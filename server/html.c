@@ -91,7 +91,7 @@ void sl_html_begin(struct sl_html *page, struct sl_request *request, const char 
 		"<nav aria-label='Server'><a class='brand' href='/'>stormlog</a><a href='/search'>Runs</a><a "
 		"href='/trends'>Trends</a>"
 		"<form role='search' action='/search'><input type='search' name='q' id='q' value='$' autocomplete='off'"
-		" aria-label='Search runs, functions, files, libraries' placeholder='project:ours peak&gt;20G -7d'>"
+		" aria-label='Search runs, functions, files, libraries' placeholder='project:ours peak&gt;20G when&gt;-7d'>"
 		"<button>Search</button><ul id='names' hidden></ul></form></nav><main><h1>$</h1>",
 		title, query ? query : "", title);
 }

@@ -74,7 +74,7 @@ static void put_facts(struct sl_html *page, const struct sl_card *card)
 								  : sl_html_number(buffer, number);
 
 		if (text && strcmp(field->name, "source") && strcmp(field->name, "pinned"))
-			sl_html(page, "<dt title='$'>$<dd>$", field->help, field->name, text);
+			sl_html(page, "<dt>$<dd>$ <span class='soft'>$</span>", field->name, text, field->help);
 	}
 	sl_html(page, "</dl>");
 }
@@ -94,24 +94,26 @@ static void put_metrics(struct sl_html *page, const struct sl_card *card)
 
 static void put_notes(struct sl_html *page, struct sl_store *store, const struct sl_card *card, const char *run)
 {
+	const char *at = sl_request_argument(page->request, "at");
 	struct notes notes = {page, run};
 
-	sl_html(page, "<section><h2>Notes</h2><ul class='notes'>");
+	sl_html(page, "<section id='notes'><h2>Notes</h2><ul class='notes'>");
 	sl_store_notes(store, card->run, put_note, &notes);
 	sl_html(page,
 		"</ul><form method='post' action='/runs/$/note'><p><label>Note <textarea name='text' required maxlength='4000'>"
 		"</textarea></label></p><p><label>Moment, as <code>at=</code> in the report's address (optional) <input name='at'"
-		" inputmode='numeric' pattern='[0-9]*'></label> <button>Keep the note</button></p></form></section>",
-		run);
+		" inputmode='numeric' pattern='[0-9]*' value='$'></label> <button>Keep the note</button></p></form></section>",
+		run, at ? at : "");
 }
 
 static void answer_page(struct sl_request *request, struct sl_store *store, const struct sl_card *card)
 {
-	char run[SL_FORMAT_BYTES];
+	char run[SL_FORMAT_BYTES], title[256];
 	struct sl_html page;
 
 	sl_html_number(run, card->run);
-	sl_html_begin(&page, request, card->tag ? card->tag : card->command ? card->command : "A run");
+	snprintf(title, sizeof(title), "Run %s: %s", run, card->tag ? card->tag : card->command ? card->command : "");
+	sl_html_begin(&page, request, title);
 	sl_html(&page,
 		"<p class='actions'><a class='main' href='/runs/$/report'>Open the report</a> <a href='/api/v1/packs/$' download>"
 		"Download the pack</a> <a href='/api/v1/runs/$'>JSON</a> <a href='/api/v1/runs/$/report'>report.json</a></p>",

@@ -33,7 +33,7 @@ static const char usage[] =
 	"      --name HOST           a name that the server goes by, behind a proxy say; may be repeated.  Numbers and\n"
 	"                            localhost always are\n"
 	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
-	"      --quota SIZE          all packs together are (default: no limit)\n"
+	"      --quota SIZE          all packs, uploads and pages together are (default: no limit)\n"
 	"      --project-quota SIZE  those of one project are; a run too many is refused\n"
 	"      --keep-age DAYS       of each project runs that came in so many days,\n"
 	"      --keep-count N        the N newest,\n"

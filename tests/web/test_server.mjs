@@ -174,6 +174,20 @@ test("a note and a pin by keyboard alone", async () => {
 	await browser.send("Network.setExtraHTTPHeaders", {headers: {}});
 });
 
+test("a note on the moment that is picked is a mark there, for everybody", async () => {
+	await browser.send("Network.setExtraHTTPHeaders", {headers: {Authorization: "Bearer " + token}});
+	await report("/runs/1/report");
+	const at = await browser.eval(`(() => { const [a, b] = stormlog.series.span(); stormlog.state.set({at: Math.round(a + (b - a) / 2)}); return stormlog.state.number("at"); })()`);
+	await go(await browser.eval(`[...document.querySelectorAll("#time a")].find((a) => a.innerText === "Note on this moment").getAttribute("href")`));
+	await browser.eval(`document.querySelector("textarea").value = "<b>it grew</b> here", document.querySelector(".notes + form button").click()`);
+	await until("the note", () => browser.eval(`document.querySelector(".notes li a")?.getAttribute("href") === "/runs/1/report#at=${at}"`).catch(() => false));
+	await browser.send("Network.setExtraHTTPHeaders", {headers: {}});
+	await report("/runs/1/report");
+	const mark = await until("its mark", () => browser.eval(`stormlog.timeline.marks().find((m) => m.kind === "note")`));
+	assert.deepEqual([mark.at, mark.text], [at, "both: <b>it grew</b> here"]);
+	clean();
+});
+
 if (!findBrowser()) {
 	console.log("no Chromium here: skipped");
 	process.exit(77);

@@ -9,6 +9,7 @@ import {append, h, replace} from "./dom.js";
 import {Fit} from "./fit.js";
 import {Flame} from "./flame.js";
 import {fine, instant} from "./format.js";
+import {Notes} from "./notes.js";
 import {Places} from "./places.js";
 import {Ranges} from "./ranges.js";
 import {Ranks} from "./ranks.js";
@@ -62,9 +63,9 @@ function makeSections() {
 }
 
 /* The navigation, the answer, the views. */
-function assemble(page, state, header, sections) {
+function assemble(page, state, header, sections, served) {
 	const theme = h("button", {"aria-label": "Switch between light and dark", onclick: () => state.set({theme: isDark(state.get("theme")) ? "light" : "dark"})}, "Light / dark");
-	const nav = h("nav", {"aria-label": "Views"}, h("span", {class: "brand"}, "stormlog"),
+	const nav = h("nav", {"aria-label": "Views"}, served ? h("a", {class: "brand", href: "/"}, "stormlog") : h("span", {class: "brand"}, "stormlog"),
 		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, title)))), searchBox(page, state), theme);
 	replace(document.body, nav, h("main", {}, header, sections.map(([, , s]) => s),
 		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. ${location.protocol === "file:" ? "Opens without a network; the address keeps the view, so it can be shared with this file." :
@@ -78,7 +79,7 @@ function setTheme(state, p) {
 }
 
 /* The page of `diff A B --html`. */
-function buildDiff(page) {
+function buildDiff(page, served) {
 	const state = makeState(), palette = () => colours(state.get("theme")), stacks = new Stacks(page), common = {page, stacks, state, palette};
 	const {sections, section} = makeSections(), flame = new DiffFlame(common), changes = new Changes(common), header = h("header", {class: "answer-block"});
 	section("stacks", "Where it changed", h("div", {class: "controls"},
@@ -89,7 +90,7 @@ function buildDiff(page) {
 		h("p", {class: "key"}, h("span", {class: "swatch grown"}), "grew", h("span", {class: "swatch shrunk"}), "shrank")), flame.node, "Stacks at the peak of every process, without their line numbers.");
 	section("changes", "Differences", h("div", {class: "controls"}, choices(state, "changed", () => [["", "What changed"], ["all", "Everything"]], "Rows")), changes.node);
 	drawChangesAnswer(header, page);
-	assemble(page, state, header, sections);
+	assemble(page, state, header, sections, served);
 	const drawAll = () => {
 		setTheme(state, palette());
 		stacks.all = state.get("frames") === "all";
@@ -126,6 +127,7 @@ function build(page, served) {
 	const {sections, section} = makeSections();
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
 	const closer = served && new Closer({series, stacks, state, draw: () => timeline.draw()});
+	const notes = served && new Notes({page, state, draw: () => timeline.plot.redraw(false)});
 	const flame = new Flame(common);
 	const ranks = new Ranks({...common, onOpen: (i) => {
 		state.set({rank: String(i), device: ""});
@@ -148,7 +150,7 @@ function build(page, served) {
 		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
 		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
-		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), closer?.node), timeline.node);
+		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), notes && notes.node, closer && closer.node), timeline.node);
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
@@ -173,7 +175,7 @@ function build(page, served) {
 
 	const header = h("header", {class: "answer-block"});
 	drawAnswer(header, page);
-	assemble(page, state, header, sections);
+	assemble(page, state, header, sections, served);
 
 	const drawAll = () => {
 		setTheme(state, palette());
@@ -211,7 +213,7 @@ async function start() {
 		const text = data.textContent.trim(), page = await (text ? load(text) : ask(dataOf(location)));
 		data.remove();
 		document.title = `stormlog: ${page.title}`.slice(0, 200);
-		globalThis.stormlog = page.source === "diff" ? buildDiff(page) : build(page, !text); /* for tests, and for curious readers in the console */
+		globalThis.stormlog = (page.source === "diff" ? buildDiff : build)(page, !text); /* for tests, and for curious readers in the console */
 		globalThis.stormlog.ready_ms = performance.now();
 		globalThis.stormlog.decode_and_draw_ms = performance.now() - began;
 	} catch (error) {

@@ -203,7 +203,7 @@ export class Timeline {
 
 	marks() {
 		const {process, device} = this.scope();
-		return this.page.marks.filter((m) => (process === null || m.process === process) &&
+		return this.page.marks.filter((m) => (process === null || m.process === null || m.process === process) &&
 			(device === null || m.device === null || m.device === device));
 	}
 

@@ -21,6 +21,9 @@ export function format(state) {
 	return text ? "#" + text : "";
 }
 
+/* The page of the run whose report this is. */
+export const runOf = ({pathname}) => pathname.replace(/\/report$/, "");
+
 /* Where a stormlog-server has the data of its page at this address, or only the lines of a part of the run. */
 export function dataOf({pathname, search}, from, to) {
 	if (!pathname.endsWith("/report"))
