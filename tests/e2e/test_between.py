@@ -286,6 +286,9 @@ class Page(unittest.TestCase):
                     tree = json.loads(analyze("tree", "--from", str(edges[first]), "--to", str(edges[end]), "--json", run.traces)[0])
                     self.assertEqual(sum(held.values()), tree["bytes"], (first, end))
                     seen += 1
+            *_, born = (event for event in map(json.loads, analyze("dump", run.traces)[0].splitlines()) if event["verb"] == "ALLOC")
+            before, after = (json.loads(analyze("tree", "--to", str(born["t1_ns"] - early), "--json", run.traces)[0])["bytes"] for early in (1, 0))
+            self.assertEqual(after - before, born["bytes"])  # a moment is exact to the nanosecond
             self.assertGreater(seen, 0)  # of the whole run always; of the others where a busy machine let them be
             held, born = range_of(places, 0, stays["windows"])
             self.assertEqual({place: int(held.get(place, 0)) for place in range(len(places["stack"]))}, dict(enumerate(places["live_bytes"])))
