@@ -141,6 +141,8 @@ test("two runs are chosen and compared", async () => {
 	await until("the page of a comparison", () => browser.eval("globalThis.stormlog?.changes ? 1 : 0").catch(() => 0));
 	assert.deepEqual(await browser.eval(`[location.pathname, ...["before", "after"].map((side) => new URLSearchParams(location.search).get(side))]`), ["/compare", "1", "2"]);
 	assert.match(await text(), /Differences/);
+	assert.match(await text(), /Before: run 1\s+After: run 2/);
+	assert.deepEqual(await browser.eval(`[...document.querySelectorAll("header a")].map((a) => a.getAttribute("href"))`), ["/runs/1", "/runs/2"]);
 });
 
 test("a trend has a point for each run, which leads there", async () => {

@@ -89,7 +89,7 @@ function buildDiff(page, served) {
 		page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library"),
 		h("p", {class: "key"}, h("span", {class: "swatch grown"}), "grew", h("span", {class: "swatch shrunk"}), "shrank")), flame.node, "Stacks at the peak of every process, without their line numbers.");
 	section("changes", "Differences", h("div", {class: "controls"}, choices(state, "changed", () => [["", "What changed"], ["all", "Everything"]], "Rows")), changes.node);
-	drawChangesAnswer(header, page);
+	drawChangesAnswer(header, page, served ? Object.fromEntries(new URLSearchParams(location.search)) : {});
 	assemble(page, state, header, sections, served);
 	const drawAll = () => {
 		setTheme(state, palette());
