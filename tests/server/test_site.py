@@ -141,6 +141,9 @@ class Site(unittest.TestCase):
     def test_names_as_somebody_types(self):
         names = self.json("/api/v1/names", begins="step_")["names"]
         self.assertEqual({n["text"] for n in names if n["kind"] == "function"}, {f"step_{n}" for n in range(5)})
+        for begins, wanted in (("tag-", {("tag", f"tag-{n}") for n in range(5)}), ("train", {("file", "train.py")}), ("alph", {("project", "alpha")})):
+            found = {(n["kind"], n["text"]) for n in self.json("/api/v1/names", begins=begins)["names"]}
+            self.assertLessEqual(wanted, found, begins)
 
     # ---- pages
 
