@@ -55,13 +55,19 @@ uint64_t sl_figures_used(const struct sl_figures *f)
 	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
 }
 
+/* What the device has in use beside the process's calls.  `used` is as old as its sample, and the process may hold less since. */
+static uint64_t beside(const struct sl_figures *f)
+{
+	return f->hidden != SL_UNKNOWN ? f->hidden : sl_figures_used(f) - f->live;
+}
+
 /* The most of each piece of the process's time line since the forecast was told last. */
 static void tell(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_line *line = sl_timeline_find(timeline, SL_LINE_KNOWN, f->device, 0);
 	/* a living process of this machine has our clock */
-	uint64_t to_now = process->trace->ring.alive ? 0 : now_ns - process->model->now_ns, others = sl_figures_used(f) - f->live;
+	uint64_t to_now = process->trace->ring.alive ? 0 : now_ns - process->model->now_ns;
 	bool fresh = line && line->begun && process->model->now_ns > outlook->told_ns;
 
 	for (uint32_t i = fresh ? line->first : 1; fresh && i <= line->bin; i++) {
@@ -70,7 +76,7 @@ static void tell(struct sl_outlook *outlook, const struct sl_process *process, c
 
 		if (begin + (1ull << timeline->shift) > outlook->told_ns)
 			sl_forecast_add(&outlook->forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
-					line->bins[i].max + others);
+					line->bins[i].max + beside(f));
 	}
 	outlook->told_ns = process->model->now_ns;
 }
@@ -80,10 +86,10 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 	if (process)
 		tell(outlook, process, f, now_ns);
 	sl_trend_add(&outlook->trend, now_ns, process ? f->live : f->used);
-	sl_forecast_add(&outlook->forecast, now_ns, process ? sl_figures_used(f) : f->used);
+	sl_forecast_add(&outlook->forecast, now_ns, process ? f->live + beside(f) : f->used);
 }
 
-#define BEYOND 10 /* leaks are extended to so many times the life of the process so far */
+#define BEYOND 2 /* leaks are extended to so many times the life of the process so far: further, caches that fill are alarms */
 
 /* The report's answer (report/kept.h), by a copy that holds what the analysis finds. */
 static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f)
