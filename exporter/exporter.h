@@ -24,9 +24,10 @@ struct seen {
 
 struct exporter {
 	struct sl_follow *follow;
-	SL_VECTOR(struct seen) seen; /* one for each process of sl_follow, in the same order */
-	const char *root;	     /* prefix of the node's /proc and /var: "" or /host */
-	unsigned most;		     /* how many processes may have series */
+	SL_VECTOR(struct seen) seen;   /* one for each process of sl_follow, in the same order */
+	const char *root;	       /* prefix of the node's /proc and /var: "" or /host */
+	SL_VECTOR(const char *) names; /* that it goes by, besides numbers and localhost */
+	unsigned most;		       /* how many processes may have series */
 	uint64_t now_ns, cost_ns;
 	unsigned *shown, shown_count, left_out; /* during one answer: indexes of the processes with series */
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/host.h"
 #include "analyzer/trace/inside.h"
 #include "common/ringfile.h"
 #include "common/now.h"
@@ -31,6 +32,8 @@ static const char usage[] =
 	"DIR every living recording on this node that this user may read.\n\n"
 	"  -l, --listen ADDRESS:PORT  (default: 127.0.0.1:9836; port 0: any, which is printed)\n"
 	"      --root DIR             where the node's /proc and /var are seen, as /host in a container\n"
+	"      --name HOST            a name that it goes by, when Prometheus asks by name; may be repeated.  The node's own,\n"
+	"                             numbers and localhost always are\n"
 	"      --most PROCESSES       that have series (default: 256)\n"
 	"      --once                 print the metrics once, and listen nowhere\n"
 	"      --help, --version\n";
@@ -115,18 +118,23 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 {
 	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
 	bool open_metrics = accept && strstr(accept, "application/openmetrics-text"), metrics = !strcmp(url, "/metrics");
-	char *text = NULL;
+	static const char stranger[] = "stormlog-exporter: it does not go by that name (--name HOST)\n";
+	struct exporter *exporter = context;
+	char *text = NULL, host[SL_HOST_MAX];
 	size_t length = 0;
 	FILE *out;
 
 	exporter_slow_answers(connection);
+	sl_host_of(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"), host);
+	if (!sl_host_is_ours(host, exporter->names.item, (unsigned)exporter->names.count))
+		return say(connection, 421, "text/plain; charset=utf-8", strdup(stranger), strlen(stranger));
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return MHD_NO;
 	out = open_memstream(&text, &length);
 	if (!out)
 		return MHD_NO;
 	if (metrics)
-		exporter_write(context, out, open_metrics);
+		exporter_write(exporter, out, open_metrics);
 	else
 		fputs("stormlog-exporter: /metrics\n", out);
 	fclose(out);
@@ -211,13 +219,9 @@ static int serve(struct exporter *exporter, int fd, bool node)
 /* An exit status, or -1: go on. */
 static int parse(struct exporter *exporter, int argc, char **argv, const char **listen, bool *once)
 {
-	static const struct option table[] = {{"listen", 1, NULL, 'l'},
-					      {"root", 1, NULL, 'r'},
-					      {"most", 1, NULL, 'm'},
-					      {"once", 0, NULL, 'o'},
-					      {"help", 0, NULL, 'H'},
-					      {"version", 0, NULL, 'V'},
-					      {0}};
+	static const struct option table[] = {
+		{"listen", 1, NULL, 'l'}, {"root", 1, NULL, 'r'}, {"name", 1, NULL, 'n'},    {"most", 1, NULL, 'm'},
+		{"once", 0, NULL, 'o'},	  {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
 	char *end = "";
 	int option;
 
@@ -228,6 +232,9 @@ static int parse(struct exporter *exporter, int argc, char **argv, const char **
 			break;
 		case 'r':
 			exporter->root = optarg;
+			break;
+		case 'n':
+			*SL_PUSH(&exporter->names) = optarg;
 			break;
 		case 'm':
 			exporter->most = (unsigned)strtoul(optarg, &end, 10);
@@ -275,9 +282,12 @@ int main(int argc, char **argv)
 {
 	struct exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
 	const char *listen = "127.0.0.1:9836";
+	char node[SL_HOST_MAX] = "";
 	bool once = false;
 	int status = parse(&exporter, argc, argv, &listen, &once), fd = 0;
 
+	if (!gethostname(node, sizeof(node) - 1))
+		*SL_PUSH(&exporter.names) = node;
 	if (status < 0 && !once && (fd = listen_at(listen)) < 0) {
 		if (fd == -1)
 			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
@@ -297,6 +307,7 @@ int main(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		status = serve(&exporter, fd, optind == argc);
 	}
+	free(exporter.names.item);
 	free(exporter.seen.item);
 	sl_follow_free(exporter.follow);
 	return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/access.h"
 
-#include <ctype.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -9,7 +8,9 @@
 #include <strings.h>
 #include <time.h>
 
-enum { FAILURES_MAX = 20, WINDOW_S = 60, SLOTS = 1024, HOST_MAX = 256 };
+#include "analyzer/base/host.h"
+
+enum { FAILURES_MAX = 20, WINDOW_S = 60, SLOTS = 1024 };
 
 /* Failed attempts by address.  Two addresses may share a slot; at worst a stranger gets a 429. */
 static struct {
@@ -89,47 +90,22 @@ struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right
 						     : "a token for reading is needed: Authorization: Bearer TOKEN"};
 }
 
-/* The host without its port, in lower case. */
-static void host_of(const char *text, char host[HOST_MAX])
-{
-	size_t size = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":/");
-
-	if (size >= HOST_MAX)
-		size = 0;
-	for (size_t i = 0; i < size; i++)
-		host[i] = (char)tolower((unsigned char)text[i]);
-	host[size] = 0;
-}
-
-/* A host that is a name must be on our list, since anybody can let a name point here (DNS rebinding); a number is safe. */
-static bool is_ours(const struct sl_request *request, const char *host)
-{
-	if (!*host)
-		return false;
-	if (*host == '[' || strspn(host, "0123456789.") == strlen(host) || !strcmp(host, "localhost"))
-		return true;
-	for (unsigned i = 0; i < request->server->name_count; i++)
-		if (!strcasecmp(host, request->server->names[i]))
-			return true;
-	return false;
-}
-
 struct sl_http_outcome sl_access_site(const struct sl_request *request)
 {
 	const char *site = sl_request_header(request, "Sec-Fetch-Site"), *origin = sl_request_header(request, "Origin"),
 		   *to = sl_request_header(request, "Host");
-	char host[HOST_MAX], from[HOST_MAX];
+	char host[SL_HOST_MAX], from[SL_HOST_MAX];
 	bool changes = strcmp(request->method, "GET") && strcmp(request->method, "HEAD");
 
-	host_of(to ? to : "", host);
-	if (!is_ours(request, host))
+	sl_host_of(to, host);
+	if (!sl_host_is_ours(host, request->server->names, request->server->name_count))
 		return (struct sl_http_outcome){421, "this server does not go by that name (--name)"};
 	if (changes && site && strcmp(site, "same-origin") && strcmp(site, "none"))
 		return (struct sl_http_outcome){403, "a page of another site sent this"};
 	if (changes && origin) {
 		const char *authority = strstr(origin, "://");
 
-		host_of(authority ? authority + 3 : "", from);
+		sl_host_of(authority ? authority + 3 : NULL, from);
 		/* Compares the whole authority: another port is another site. */
 		if (strcmp(from, host) || strcasecmp(authority + 3, to))
 			return (struct sl_http_outcome){403, "a page of another site sent this"};

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -265,6 +266,19 @@ class Scrapes(unittest.TestCase):
             stack.callback(thread.join)
             stack.callback(ends.set)
             parse(exporter.get()[1])  # or it ends after its own time limit
+
+    def test_a_page_of_another_name_reads_nothing(self):
+        """Its name may point here (DNS rebinding)."""
+        with tempfile.TemporaryDirectory() as folder, Exporter(folder, "--name", "metrics.example") as exporter:
+            for host, status in (("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("localhost.evil.example", 421), ("metrics.example:9836", 200),
+                                 ("localhost", 200), ("10.0.0.7:9836", 200), ("[::1]:9836", 200), (socket.gethostname().upper(), 200)):
+                request = urllib.request.Request(exporter.url, headers={"Host": host})
+                try:
+                    with urllib.request.urlopen(request, timeout=60) as answer:
+                        self.assertEqual(answer.status, status, host)
+                except urllib.error.HTTPError as error:
+                    self.assertEqual((error.code, status), (421, 421), host)
+                    self.assertNotIn(b"stormlog_", error.read())
 
     def test_it_listens_on_this_machine_alone_unless_told(self):
         text = subprocess.run([EXPORTER, "--help"], capture_output=True, text=True, check=True).stdout
