@@ -673,15 +673,30 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 	return NULL;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 /* PyTorch orders free blocks by stream handle, so the numbers are given in that order. */
 static void number_streams(struct lane *lane)
 {
-	uint16_t *by_handle = sl_memory_must(calloc(lane->handles.count + 1, sizeof(*by_handle)));
+	uint16_t *by_handle;
+	uint64_t *sorted;
 
 	stream_of(lane, 0);
-	for (size_t i = 0; i < lane->handles.count; i++)
-		for (size_t k = 0; k < lane->handles.count; k++)
-			by_handle[i] += lane->handles.item[k] < lane->handles.item[i];
+	by_handle = sl_memory_must(calloc(lane->handles.count, sizeof(*by_handle)));
+	sorted = sl_memory_must(malloc(lane->handles.count * sizeof(*sorted)));
+	memcpy(sorted, lane->handles.item, lane->handles.count * sizeof(*sorted));
+	qsort(sorted, lane->handles.count, sizeof(*sorted), by_number);
+	for (size_t i = 0; i < lane->handles.count; i++) {
+		const uint64_t *at = bsearch(&lane->handles.item[i], sorted, lane->handles.count, sizeof(*sorted), by_number);
+
+		by_handle[i] = (uint16_t)(at - sorted);
+	}
+	free(sorted);
 	for (size_t i = 0; i < lane->out.ops.count; i++)
 		if (lane->out.ops.item[i].verb == SL_FIT_ALLOC || lane->out.ops.item[i].verb == SL_FIT_TRY)
 			lane->out.ops.item[i].stream = by_handle[lane->out.ops.item[i].stream];

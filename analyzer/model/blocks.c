@@ -41,11 +41,14 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	live->bytes = event->bytes;
 	live->time_ns = event->time_ns;
 	live->owner = model->sites.item[site].kind == SL_KIND_graph ? event->object : event->context;
+	if (model->sites.item[site].kind == SL_KIND_graph)
+		sl_graphs_made(model, event->object, event->address);
 	if (!live->owner) /* pinned memory belongs to the thread's current context */
 		live->owner = sl_ledger_thread(model, item->thread)->context;
 	live->site = site;
 	live->thread = item->thread;
 	live->refs = 1;
+	sl_tied_add(table, model, sl_owners_key, live);
 	sl_ledger_begin_block(model, site, event->bytes);
 }
 

@@ -7,49 +7,45 @@
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/verbs.h"
 
-/* Ends the context.  `device`: the device whose primary context it is, else -1. */
-static bool goes(const struct sl_model *model, const struct sl_live *live, uint64_t context, int device)
+static uint64_t key_of_device(int device)
+{
+	return ~(uint64_t)(uint32_t)device; /* no context has such an address */
+}
+
+/* Graphs' memory, and what belongs to an unknown context, are their device's. */
+uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live)
 {
 	const struct sl_site *site = &model->sites.item[live->site];
 
-	if (site->kind == SL_KIND_graph)
-		return device >= 0 && site->device == device;
-	if (live->owner)
-		return live->owner == context;
-	/* the block's context is unknown: it belongs to its device's primary one */
-	return device >= 0 && site->device == device;
+	return site->kind == SL_KIND_graph || !live->owner ? key_of_device(site->device) : live->owner;
 }
 
-static void drop(struct sl_model *model, struct sl_table *table, uint64_t context, int device)
+static void drop(struct sl_model *model, struct sl_table *table, uint64_t key)
 {
-	/* Removing shifts entries, so the addresses are collected first. */
-	SL_VECTOR(uint64_t) gone = {0};
+	struct sl_tied_list gone = sl_tied_take(table, model, sl_owners_key, key);
 
-	SL_TABLE_EACH(table, live)
-	{
-		if (!goes(model, live, context, device))
-			continue;
-		*SL_PUSH(&gone) = live->address;
-	}
-	for (size_t i = 0; i < gone.count; i++) {
-		struct sl_live *live = sl_table_find(table, gone.item[i]), block = *live;
+	for (size_t i = 0; i < gone.addresses.count; i++) {
+		struct sl_live *live = sl_table_find(table, gone.addresses.item[i]), block = *live;
 
 		sl_table_remove(table, live);
 		if (block.flags & SL_LIVE_TORCH)
 			sl_torch_release(model, model->sites.item[block.site].device, &block);
 		sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, SL_END_IMPLICIT);
 	}
-	free(gone.item);
+	free(gone.addresses.item);
 }
 
+/* Ends the context.  `device`: the device whose primary context it is, else -1. */
 static void drop_all(struct sl_model *model, uint64_t context, int device)
 {
-	if (!context && device < 0)
-		return;
-	drop(model, &model->pointers, context, device);
-	drop(model, &model->arrays, context, device);
-	drop(model, &model->registered, context, device);
-	drop(model, &model->imports, context, device);
+	struct sl_table *const tables[] = {&model->pointers, &model->arrays, &model->registered, &model->imports};
+
+	for (size_t i = 0; i < SL_COUNT(tables); i++) {
+		if (context)
+			drop(model, tables[i], context);
+		if (device >= 0)
+			drop(model, tables[i], key_of_device(device));
+	}
 }
 
 /* What the call cost in addition to what it returned, where free memory was asked before and after it. */

@@ -10,20 +10,21 @@
 
 struct graph {
 	uint64_t handle;
+	size_t at; /* its index in graphs */
 	bool destroyed;
 	unsigned execs;			  /* live executables made from it */
 	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
+	struct sl_table freed;		  /* the same, to look one up */
 	SL_VECTOR(struct sl_live) allocs; /* blocks that its allocation nodes make */
+	SL_VECTOR(uint64_t) made;	  /* addresses of all blocks that were made for it */
 };
 
-struct exec {
-	uint64_t handle;
-	struct graph *graph;
-};
-
+/* The tables name graphs by their index. */
 struct sl_graphs {
-	SL_VECTOR(struct graph *) graphs;
-	SL_VECTOR(struct exec) execs;
+	SL_VECTOR(struct graph *) graphs; /* NULL: unused */
+	SL_VECTOR(size_t) unused;
+	struct sl_table living; /* by handle: not destroyed */
+	struct sl_table execs;	/* by the executable's handle */
 };
 
 struct sl_graphs *sl_graphs_new(void)
@@ -33,31 +34,55 @@ struct sl_graphs *sl_graphs_new(void)
 	return graphs;
 }
 
+static void free_graph(struct graph *graph)
+{
+	if (!graph)
+		return;
+	free(graph->frees.item);
+	sl_table_free(&graph->freed);
+	free(graph->allocs.item);
+	free(graph->made.item);
+	free(graph);
+}
+
 void sl_graphs_free(struct sl_graphs *graphs)
 {
 	if (!graphs)
 		return;
-	for (size_t i = 0; i < graphs->graphs.count; i++) {
-		free(graphs->graphs.item[i]->frees.item);
-		free(graphs->graphs.item[i]->allocs.item);
-		free(graphs->graphs.item[i]);
-	}
+	for (size_t i = 0; i < graphs->graphs.count; i++)
+		free_graph(graphs->graphs.item[i]);
 	free(graphs->graphs.item);
-	free(graphs->execs.item);
+	free(graphs->unused.item);
+	sl_table_free(&graphs->living);
+	sl_table_free(&graphs->execs);
 	free(graphs);
+}
+
+/* A table has no entry 0. */
+static uint64_t key_of(uint64_t handle)
+{
+	return handle ? handle : UINT64_MAX;
 }
 
 /* The living graph with this handle.  It is made here where it is unknown, since a capture begins one without a call. */
 static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 {
+	const struct sl_live *found = sl_table_find(&graphs->living, key_of(handle));
 	struct graph *graph;
 
-	for (size_t i = graphs->graphs.count; i--;)
-		if (graphs->graphs.item[i]->handle == handle && !graphs->graphs.item[i]->destroyed)
-			return graphs->graphs.item[i];
+	if (found)
+		return graphs->graphs.item[found->owner];
 	graph = sl_memory_must(calloc(1, sizeof(*graph)));
 	graph->handle = handle;
-	*SL_PUSH(&graphs->graphs) = graph;
+	if (graphs->unused.count) {
+		graph->at = graphs->unused.item[--graphs->unused.count];
+	} else {
+		graph->at = graphs->graphs.count;
+		SL_ROOM(&graphs->graphs);
+		graphs->graphs.count++;
+	}
+	graphs->graphs.item[graph->at] = graph;
+	sl_table_add(&graphs->living, key_of(handle))->owner = graph->at;
 	return graph;
 }
 
@@ -75,55 +100,58 @@ static void end_block(struct sl_model *model, uint64_t address)
 /* Called when neither the graph nor an executable of it is left. */
 static void end_graph(struct sl_model *model, struct graph *graph)
 {
-	struct sl_graphs *graphs = model->graphs;
-	SL_VECTOR(uint64_t) gone = {0};
+	for (size_t i = 0; i < graph->made.count; i++) {
+		const struct sl_live *live = sl_table_find(&model->pointers, graph->made.item[i]);
 
-	SL_TABLE_EACH(&model->pointers, live)
-	{
-		if (live->owner != graph->handle || live->flags & SL_LIVE_LAUNCHED ||
-		    model->sites.item[live->site].kind != SL_KIND_graph)
-			continue;
-		*SL_PUSH(&gone) = live->address;
+		if (live && live->owner == graph->handle && !(live->flags & SL_LIVE_LAUNCHED))
+			end_block(model, graph->made.item[i]);
 	}
-	for (size_t i = 0; i < gone.count; i++)
-		end_block(model, gone.item[i]);
-	free(gone.item);
-	for (size_t i = 0; i < graphs->graphs.count; i++)
-		if (graphs->graphs.item[i] == graph) {
-			graphs->graphs.item[i] = graphs->graphs.item[--graphs->graphs.count];
-			break;
-		}
-	free(graph->frees.item);
-	free(graph->allocs.item);
-	free(graph);
+	model->graphs->graphs.item[graph->at] = NULL;
+	*SL_PUSH(&model->graphs->unused) = graph->at;
+	free_graph(graph);
 }
 
-static struct exec *exec_of(struct sl_graphs *graphs, uint64_t handle)
+static struct graph *graph_of_exec(const struct sl_graphs *graphs, uint64_t handle)
 {
-	for (size_t i = graphs->execs.count; i--;)
-		if (graphs->execs.item[i].handle == handle)
-			return &graphs->execs.item[i];
-	return NULL;
-}
+	const struct sl_live *found = sl_table_find(&graphs->execs, key_of(handle));
 
-static void instantiate(struct sl_graphs *graphs, const struct sl_event *event)
-{
-	struct graph *graph = graph_of(graphs, event->object);
-
-	*SL_PUSH(&graphs->execs) = (struct exec){event->address, graph};
-	graph->execs++;
+	return found ? graphs->graphs.item[found->owner] : NULL;
 }
 
 static void destroy_exec(struct sl_model *model, uint64_t handle)
 {
-	struct exec *exec = exec_of(model->graphs, handle);
-	struct graph *graph = exec ? exec->graph : NULL;
+	struct graph *graph = graph_of_exec(model->graphs, handle);
 
-	if (!exec)
+	if (!graph)
 		return;
-	*exec = model->graphs->execs.item[--model->graphs->execs.count];
+	sl_table_remove(&model->graphs->execs, sl_table_find(&model->graphs->execs, key_of(handle)));
 	if (!--graph->execs && graph->destroyed)
 		end_graph(model, graph);
+}
+
+static void instantiate(struct sl_model *model, const struct sl_event *event)
+{
+	struct graph *graph;
+
+	destroy_exec(model, event->address); /* the handle is in use again: its end was not seen */
+	graph = graph_of(model->graphs, event->object);
+	sl_table_add(&model->graphs->execs, key_of(event->address))->owner = graph->at;
+	graph->execs++;
+}
+
+static void destroy_graph(struct sl_model *model, uint64_t handle)
+{
+	struct graph *graph = graph_of(model->graphs, handle);
+
+	graph->destroyed = true;
+	sl_table_remove(&model->graphs->living, sl_table_find(&model->graphs->living, key_of(handle)));
+	if (!graph->execs)
+		end_graph(model, graph);
+}
+
+void sl_graphs_made(struct sl_model *model, uint64_t handle, uint64_t address)
+{
+	*SL_PUSH(&graph_of(model->graphs, handle)->made) = address;
 }
 
 static struct sl_live *begin_block(struct sl_model *model, const struct sl_live *made)
@@ -132,6 +160,7 @@ static struct sl_live *begin_block(struct sl_model *model, const struct sl_live 
 
 	*live = *made;
 	live->time_ns = model->now_ns;
+	sl_tied_add(&model->pointers, model, sl_owners_key, live);
 	sl_ledger_begin_block(model, made->site, made->bytes);
 	return live;
 }
@@ -154,15 +183,8 @@ static void add_node(struct sl_model *model, const struct sl_item *item)
 		.refs = 1,
 	};
 	*SL_PUSH(&graph->allocs) = made;
+	*SL_PUSH(&graph->made) = made.address;
 	begin_block(model, &made);
-}
-
-static bool frees(const struct graph *graph, uint64_t address)
-{
-	for (size_t i = 0; i < graph->frees.count; i++)
-		if (graph->frees.item[i] == address)
-			return true;
-	return false;
 }
 
 static void launch(struct sl_model *model, const struct graph *graph)
@@ -175,7 +197,7 @@ static void launch(struct sl_model *model, const struct graph *graph)
 			end_block(model, made->address);
 			live = NULL;
 		}
-		if (!live && frees(graph, made->address))
+		if (!live && sl_table_find(&graph->freed, made->address))
 			continue; /* in a later launch the block begins and ends within it */
 		if (!live)
 			live = begin_block(model, made);
@@ -189,14 +211,16 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t addre
 {
 	struct graph *graph = graph_of(model->graphs, handle);
 
+	if (!address || sl_table_find(&graph->freed, address))
+		return;
+	sl_table_add(&graph->freed, address);
 	*SL_PUSH(&graph->frees) = address;
 }
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct graph *graph;
-	struct exec *exec;
+	const struct graph *graph;
 
 	if (event->result) {
 		if (item->hook->verb == SL_VERB_GRAPH_ALLOC || item->hook->verb == SL_VERB_ALLOC)
@@ -213,18 +237,15 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		sl_graphs_free_node(model, event->object, event->address);
 		break;
 	case SL_VERB_GRAPH_INSTANTIATE:
-		instantiate(model->graphs, event);
+		instantiate(model, event);
 		break;
 	case SL_VERB_GRAPH_LAUNCH:
-		exec = exec_of(model->graphs, event->address);
-		if (exec)
-			launch(model, exec->graph);
+		graph = graph_of_exec(model->graphs, event->address);
+		if (graph)
+			launch(model, graph);
 		break;
 	case SL_VERB_GRAPH_DESTROY:
-		graph = graph_of(model->graphs, event->address);
-		graph->destroyed = true;
-		if (!graph->execs)
-			end_graph(model, graph);
+		destroy_graph(model, event->address);
 		break;
 	case SL_VERB_EXEC_DESTROY:
 		destroy_exec(model, event->address);

@@ -40,21 +40,20 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	sl_tracks_death(model, gone.site, gone.bytes);
 }
 
+static uint64_t context_of(const struct sl_model *model, const struct sl_live *live)
+{
+	return live->owner;
+}
+
 /* Code ends with its context. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
 	struct sl_table *modules = &model->objects[SL_OBJECT_MODULE - SL_OBJECT_CONTEXT];
-	SL_VECTOR(uint64_t) gone = {0};
+	struct sl_tied_list gone = sl_tied_take(modules, model, context_of, context);
 
-	SL_TABLE_EACH(modules, live)
-	{
-		if (live->owner != context)
-			continue;
-		*SL_PUSH(&gone) = live->address;
-	}
-	for (size_t i = 0; i < gone.count; i++)
-		end(model, modules, sl_table_find(modules, gone.item[i]));
-	free(gone.item);
+	for (size_t i = 0; i < gone.addresses.count; i++)
+		end(model, modules, sl_table_find(modules, gone.addresses.item[i]));
+	free(gone.addresses.item);
 }
 
 static uint64_t cost(const struct sl_event *event)
@@ -104,6 +103,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
 	live->bytes = cost(event);
 	live->owner = event->context ? event->context : thread->context;
+	sl_tied_add(objects, model, context_of, live);
 	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);

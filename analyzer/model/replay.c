@@ -35,13 +35,13 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 
 static void free_replay(struct sl_model *model)
 {
-	sl_table_free(&model->pointers);
-	sl_table_free(&model->arrays);
-	sl_table_free(&model->registered);
-	sl_table_free(&model->imports);
+	sl_tied_free(&model->pointers);
+	sl_tied_free(&model->arrays);
+	sl_tied_free(&model->registered);
+	sl_tied_free(&model->imports);
 	sl_table_free(&model->blocks);
 	for (size_t i = 0; i < SL_COUNT(model->objects); i++)
-		sl_table_free(&model->objects[i]);
+		sl_tied_free(&model->objects[i]);
 	sl_vmm_free(model->vmm);
 	model->vmm = NULL;
 	sl_graphs_free(model->graphs);

@@ -6,7 +6,8 @@
 
 static void remake(struct sl_table *table, uint64_t mask, uint64_t seed)
 {
-	struct sl_table bigger = {.mask = mask, .shift = (unsigned)__builtin_clzll(mask), .seed = seed};
+	struct sl_table bigger = {
+		.mask = mask, .looks = table->looks, .tied = table->tied, .shift = (unsigned)__builtin_clzll(mask), .seed = seed};
 
 	bigger.slot = sl_memory_must(calloc(bigger.mask + 1, sizeof(*bigger.slot)));
 	SL_TABLE_EACH(table, entry)

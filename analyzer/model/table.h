@@ -31,10 +31,13 @@ struct sl_live {
 };
 _Static_assert(sizeof(struct sl_live) == 48, "what a live block costs");
 
+struct sl_tied;
 struct sl_table {
 	struct sl_live *slot;
 	uint64_t mask;
 	uint64_t count;
+	uint64_t looks; /* at entries that belonged to others (tied.h) */
+	struct sl_tied *tied;
 	unsigned shift; /* 64 - log2(slots) */
 	uint64_t
 		/*

@@ -4,6 +4,7 @@
 #define ANALYZER_MODEL_VERBS_H
 
 #include "analyzer/model/ledger.h"
+#include "analyzer/model/tied.h"
 
 /* A segment of PyTorch's allocator goes back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
@@ -48,10 +49,14 @@ static inline size_t sl_extent_at(const void *items, size_t count, size_t item_b
 }
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
+/* A block of the graph's memory whose node it has no call of. */
+void sl_graphs_made(struct sl_model *model, uint64_t graph, uint64_t address);
 void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
+/* With whose end a block ends: a context, or a device (sl_tied_key). */
+uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* The present label and step of `thread` (0: of any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);

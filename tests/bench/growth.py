@@ -4,7 +4,8 @@
 
 Ten times as many may cost ten times as much and the logarithm, not a hundred times: it fails on the exponent of each decade, and
 never on a time.  Costs are the process's own (user and system), less what a small file costs; under a tenth of a second there is
-nothing to measure, and a decade that begins there has no exponent of its own."""
+nothing to measure, and a decade that begins there has no exponent of its own.  Where ANALYZE is tests/bench/counted they are what it
+counted of the model's and fit's work, in millions: shapes whose cost lies there."""
 import json
 import math
 import os
@@ -19,7 +20,7 @@ import traces as t  # noqa: E402
 
 ANALYZE, LARGEST = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20000
 DECADES, ONLY = int(sys.argv[3]) if len(sys.argv) > 3 else 1, sys.argv[4] if len(sys.argv) > 4 else None
-EXPONENT_MAX, LEAST_SECONDS = 1.5, 0.1
+EXPONENT_MAX, WORK_EXPONENT_MAX, LEAST_SECONDS = 1.5, 1.35, 0.1
 ODD, WORD = 0x9E3779B97F4A7C15, 2 ** 64
 
 
@@ -217,22 +218,77 @@ def cost(make, n):
     try:
         make(folder, n)
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
-        if not make.__name__.startswith("telemetry"):
+        if not make.__name__.startswith("telemetry") and make is not streams:
             extra += ["-j", "1"]
-        with subprocess.Popen([ANALYZE, "-q", "-o", os.path.join(folder, "o"), *extra, folder], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as child:
+        verb = ["fit", "--capacity", "350M,400M"] if make is streams else ["-q", "-o", os.path.join(folder, "o"), *extra]
+        with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = status
+            said.seek(0)
+            work = int(said.read().split("work ")[-1]) / 1e6 if COUNTED else None
         if os.WIFSIGNALED(status):
             sys.exit("%s of %d: ended by signal %d" % (make.__name__, n, os.WTERMSIG(status)))
         if os.WEXITSTATUS(status) != (3 if make is files else 0):
             sys.exit("%s of %d: exit status %d" % (make.__name__, n, os.WEXITSTATUS(status)))
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+        return work if COUNTED else usage.ru_utime + usage.ru_stime, usage.ru_maxrss
     finally:
         shutil.rmtree(folder)
 
 
-SHAPES = (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
+HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
+             instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY")
+API = {name: len(t.HOOKS) + 1 + i for i, name in enumerate(HOOKS)}
+API.update(malloc=t.MALLOC, block=t.TORCH_ALLOC)
+KIND_OF = {"malloc": t.KIND["device"], "node": t.KIND["graph"], "block": t.KIND["block"]}
+
+
+def calls(folder, *rows):
+    """Calls one after the other: (api, {column: value})."""
+    names = sorted({name for _, columns in rows for name in columns})
+    columns = {name: [row.get(name, 0) for _, row in rows] for name in names}
+    one(folder, [], t.Thread().events(len(rows), api=[API[api] for api, _ in rows], kind=[KIND_OF.get(api, 0) for api, _ in rows], duration_ns=1, **columns),
+        hooks=t.HOOKS + [[name, t.VERB[verb], KIND_OF.get(name, 0), 1] for name, verb in HOOKS.items()])
+
+
+def block(i, **columns):
+    return "malloc", dict(address=i + 1 << 21, bytes=1 << 20, **columns)
+
+
+def resets(folder, n):
+    """Live blocks of one device, and another that is reset again and again, with a block of its own each time."""
+    calls(folder, *[block(i, device=1) for i in range(n)], *[row for i in range(n) for row in (block(n + i), ("reset", {}))])
+
+
+def contexts(folder, n):
+    calls(folder, *[row for i in range(n) for row in (("context", {"context": i + 1}), block(i, context=i + 1), ("load", dict(address=i + 1, context=i + 1)))],
+          *[("drop", {"context": i + 1}) for i in range(n)])
+
+
+def short_contexts(folder, n):
+    """Beside the live blocks of one that stays."""
+    calls(folder, *[block(i, context=1) for i in range(n)],
+          *[row for i in range(n) for row in (("context", {"context": 2}), block(n, context=2), ("drop", {"context": 2}))])
+
+
+def graphs(folder, n):
+    calls(folder, *[row for i in range(n) for row in (("node", dict(object=i + 1, address=i + 1 << 21, bytes=1 << 20)),
+                                                      ("instance", dict(address=(1 << 40) + i, object=i + 1)), ("launch", {"address": (1 << 40) + i}))],
+          *[row for i in range(n) for row in (("end", {"address": (1 << 40) + i}), ("undo", {"address": i + 1}))])
+
+
+def nodes(folder, n):
+    """Of one graph, each freed in it."""
+    calls(folder, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)],
+          *[("unnode", dict(object=1, address=i + 1 << 21)) for i in range(n)], ("instance", dict(address=2, object=1)), ("launch", {"address": 2}))
+
+
+def streams(folder, n):
+    calls(folder, *[("block", dict(address=i + 1 << 21, bytes=1 << 20, stream=n - i, object=5, extra=i << 20, extra2=i << 20)) for i in range(n)])
+
+
+COUNTED = os.path.basename(ANALYZE) == "counted"
+WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, graphs, nodes, streams)
+SHAPES = WORK if COUNTED else (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
 
@@ -247,9 +303,9 @@ def main():
         measured = [cost(make, size) for size in sizes]
         net = [max(seconds - base, LEAST_SECONDS / 10) for seconds, _ in measured]
         exponents = [math.log10(net[k + 1] / net[k]) if net[k + 1] > LEAST_SECONDS else 0 for k in range(DECADES)]
-        print("%-18s" % make.__name__ + "".join("%9.2fs" % seconds for seconds, _ in measured) + "  "
+        print("%-18s" % make.__name__ + "".join("%9.2f%s" % (seconds, "M" if COUNTED else "s") for seconds, _ in measured) + "  "
               + " ".join("%.2f" % e if e else "-" for e in exponents) + "%9d" % (measured[-1][1] >> 10), flush=True)
-        if max(exponents) > EXPONENT_MAX:
+        if max(exponents) > (WORK_EXPONENT_MAX if COUNTED else EXPONENT_MAX):
             failed.append(make.__name__)
     if failed:
         print("more than n log n:", ", ".join(failed))
