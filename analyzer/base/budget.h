@@ -2,7 +2,7 @@
 /*
  * Limits what one reader may use, so that a hostile file cannot cost without end.  Time, by the processor clock of its thread:
  * a minute, and a second more for each megabyte on disk (an honest trace or library takes a thirtieth of that).  Files: a
- * million in one command. STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change the limits.  The reader itself reports what
+ * million in one command. STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change the limits.  Memory: pool.h.  The reader itself reports what
  * exceeded them, with file and place.
  */
 #ifndef ANALYZER_BASE_BUDGET_H
@@ -30,5 +30,11 @@ bool sl_budget_spent(struct sl_budget *budget);
 
 /* How many files and folders one search may visit. */
 uint64_t sl_budget_files(void);
+
+/* How many bytes the analysis of a run may take whose files take so much. */
+uint64_t sl_budget_written(uint64_t bytes_on_disk);
+
+/* How many bytes of texts, names and stacks a run may have kept whose files take so much on the disk. */
+uint64_t sl_budget_kept(uint64_t bytes_on_disk);
 
 #endif

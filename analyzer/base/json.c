@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512 };
+enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* no schema has a longer one */ };
+
+/* One for all documents: one thread writes them. */
+static uint64_t limit = UINT64_MAX, room = UINT64_MAX; /* room: what is left of it */
+static struct sl_json_lost lost;
 
 struct sl_json {
 	FILE *out; /* NULL: memory */
@@ -15,6 +19,9 @@ struct sl_json {
 	size_t length, capacity;
 	bool failed;
 	int level;
+	int whole_levels; /* deeper arrays may be thinned; 0: none */
+	int skipped;	  /* containers that are open, and left out */
+	uint64_t reserve;
 	bool filled[LEVELS]; /* the container at this level has an element already */
 	char closer[LEVELS];
 };
@@ -44,6 +51,8 @@ static void put(struct sl_json *j, const char *text, size_t length)
 	}
 	memcpy(j->text + j->length, text, length);
 	j->length += length;
+	if (room != UINT64_MAX)
+		room -= length < room ? length : room;
 }
 
 static void put_text(struct sl_json *j, const char *text)
@@ -62,6 +71,50 @@ struct sl_json *sl_json_new(FILE *out, enum sl_json_style style)
 	j->out = out;
 	j->style = style;
 	return j;
+}
+
+void sl_json_limit(uint64_t bytes)
+{
+	limit = room = bytes;
+}
+
+uint64_t sl_json_limited(void)
+{
+	return limit;
+}
+
+struct sl_json_lost sl_json_lost(void)
+{
+	return lost;
+}
+
+void sl_json_thin(struct sl_json *j, int whole_levels, uint64_t reserve)
+{
+	j->whole_levels = whole_levels;
+	j->reserve = reserve;
+}
+
+static bool is_full(const struct sl_json *j)
+{
+	return room <= j->reserve && room != UINT64_MAX;
+}
+
+static bool is_half_full(const struct sl_json *j)
+{
+	return room != UINT64_MAX && room <= j->reserve + (limit - j->reserve) / 2;
+}
+
+/* An entry of an array, or a member whose name a program chose. */
+static bool is_left_out(struct sl_json *j, const char *key)
+{
+	if (j->skipped)
+		return true;
+	if (!j->whole_levels || j->level <= j->whole_levels || !is_full(j))
+		return false;
+	if (key ? strlen(key) <= KEY_MAX : j->closer[j->level] != ']')
+		return false;
+	lost.entries++;
+	return true;
 }
 
 static void put_line_break(struct sl_json *j)
@@ -122,26 +175,34 @@ static bool is_command(const unsigned char *at, const unsigned char *begin)
 static void put_quoted(struct sl_json *j, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text, *begin = at;
+	const unsigned char *end = at + (is_half_full(j) ? strnlen(text, SL_JSON_CUT) : strlen(text));
 
 	put(j, "\"", 1);
-	while (*at) {
+	while (at < end) {
 		const unsigned char *plain = at;
 
-		while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\' && !is_command(at, begin))
+		while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\' && !is_command(at, begin))
 			at++;
 		put(j, (const char *)plain, (size_t)(at - plain));
-		if (*at == 0)
+		if (at >= end)
 			break;
 		uint32_t code;
 
 		at = next_code(at, &code);
 		put_escape(j, code);
 	}
+	if (*at) {
+		put_text(j, "...");
+		lost.texts++;
+	}
 	put(j, "\"", 1);
 }
 
-static void begin(struct sl_json *j, const char *key)
+/* False: the value is left out. */
+static bool begin(struct sl_json *j, const char *key)
 {
+	if (is_left_out(j, key))
+		return false;
 	if (j->level > 0) {
 		if (j->filled[j->level])
 			put_text(j, j->style == SL_JSON_PYTHON ? ", " : ",");
@@ -153,11 +214,15 @@ static void begin(struct sl_json *j, const char *key)
 		put_quoted(j, key);
 		put_text(j, j->style == SL_JSON_COMPACT ? ":" : ": ");
 	}
+	return true;
 }
 
 static void open_container(struct sl_json *j, const char *key, const char *opener, char closer)
 {
-	begin(j, key);
+	if (!begin(j, key)) {
+		j->skipped++;
+		return;
+	}
 	put_text(j, opener);
 	assert(j->level + 1 < LEVELS);
 	j->level++;
@@ -184,6 +249,10 @@ void sl_json_array(struct sl_json *j, const char *key)
 
 void sl_json_end(struct sl_json *j)
 {
+	if (j->skipped) {
+		j->skipped--;
+		return;
+	}
 	assert(j->level > 0);
 	char closer = j->closer[j->level];
 	bool filled = j->filled[j->level];
@@ -196,14 +265,14 @@ void sl_json_end(struct sl_json *j)
 
 void sl_json_null(struct sl_json *j, const char *key)
 {
-	begin(j, key);
-	put_text(j, "null");
+	if (begin(j, key))
+		put_text(j, "null");
 }
 
 void sl_json_bool(struct sl_json *j, const char *key, bool truth)
 {
-	begin(j, key);
-	put_text(j, truth ? "true" : "false");
+	if (begin(j, key))
+		put_text(j, truth ? "true" : "false");
 }
 
 void sl_json_int128(struct sl_json *j, const char *key, __int128 value)
@@ -216,16 +285,16 @@ void sl_json_int128(struct sl_json *j, const char *key, __int128 value)
 	while (rest /= 10);
 	if (value < 0)
 		*--at = '-';
-	begin(j, key);
-	put(j, at, (size_t)(text + sizeof(text) - at));
+	if (begin(j, key))
+		put(j, at, (size_t)(text + sizeof(text) - at));
 }
 
 void sl_json_int(struct sl_json *j, const char *key, int64_t value)
 {
 	char text[24];
 
-	begin(j, key);
-	put(j, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)value));
+	if (begin(j, key))
+		put(j, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)value));
 }
 
 void sl_json_uint(struct sl_json *j, const char *key, uint64_t value)
@@ -294,8 +363,8 @@ void sl_json_double(struct sl_json *j, const char *key, double value)
 		return;
 	}
 	sl_json_repr(value, text);
-	begin(j, key);
-	put_text(j, text);
+	if (begin(j, key))
+		put_text(j, text);
 }
 
 void sl_json_string(struct sl_json *j, const char *key, const char *text)
@@ -304,8 +373,8 @@ void sl_json_string(struct sl_json *j, const char *key, const char *text)
 		sl_json_null(j, key);
 		return;
 	}
-	begin(j, key);
-	put_quoted(j, text);
+	if (begin(j, key))
+		put_quoted(j, text);
 }
 
 void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count)

@@ -69,6 +69,20 @@ const char *sl_json_text(struct sl_json *j, size_t *length);
 /* Empties the memory and starts anew. */
 void sl_json_rewind(struct sl_json *j);
 
+/*
+ * What a run has us write is limited.  All documents from here on may take `bytes` together, of which a document leaves its
+ * reserve.  When half is written, its texts are cut to SL_JSON_CUT bytes; when all is, entries are left out of arrays that lie
+ * deeper than whole_levels (from 1; 0: none does), and so are members with longer names than a schema has.  UINT64_MAX: no limit.
+ */
+#define SL_JSON_CUT 256
+struct sl_json_lost {
+	uint64_t texts, entries;
+};
+void sl_json_limit(uint64_t bytes);
+uint64_t sl_json_limited(void); /* as it was set */
+void sl_json_thin(struct sl_json *j, int whole_levels, uint64_t reserve);
+struct sl_json_lost sl_json_lost(void); /* what was ever cut and left out */
+
 /* Frees; false when a write to the file failed. The file stays open. */
 bool sl_json_close(struct sl_json *j);
 

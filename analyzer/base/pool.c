@@ -2,11 +2,12 @@
 #include "analyzer/base/pool.h"
 
 #include <pthread.h>
-#include <stdint.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/arena.h"
+#include "analyzer/base/budget.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
@@ -38,13 +39,20 @@ struct stripe {
 	char *slab;
 };
 
+struct room {
+	atomic_uint_fast64_t held, files; /* bytes; files: on the disk */
+};
+
 /* One of its own has one stripe: its owner is one thread at a time. */
 struct sl_pool {
 	struct stripe stripe;
+	struct room room;
 };
 
 static struct stripe stripes[STRIPES] = {[0 ... STRIPES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static struct room shared;
 static _Thread_local struct sl_pool *used;
+static _Thread_local unsigned refused;
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 static unsigned inside;
 
@@ -63,6 +71,8 @@ void sl_pool_leave(void)
 		stripes[i].table = NULL;
 		stripes[i].count = stripes[i].room = 0;
 	}
+	if (inside == 1)
+		shared.held = shared.files = 0;
 	inside--;
 	pthread_mutex_unlock(&door);
 }
@@ -87,6 +97,40 @@ void sl_pool_free(struct sl_pool *pool)
 void sl_pool_use(struct sl_pool *pool)
 {
 	used = pool;
+}
+
+static struct room *room_of(void)
+{
+	return used ? &used->room : &shared;
+}
+
+void sl_pool_allow(uint64_t bytes_on_disk)
+{
+	room_of()->files += bytes_on_disk;
+}
+
+uint64_t sl_pool_megabytes(void)
+{
+	return sl_budget_kept(room_of()->files) / 1000000;
+}
+
+bool sl_pool_take(size_t size)
+{
+	struct room *room = room_of();
+	bool fits = room->held + size <= sl_budget_kept(room->files);
+
+	if (fits)
+		room->held += size;
+	refused += !fits;
+	return fits;
+}
+
+unsigned sl_pool_refused(void)
+{
+	unsigned count = refused;
+
+	refused = 0;
+	return count;
 }
 
 static uint64_t hash_of(const unsigned char *bytes, size_t size)
@@ -168,7 +212,7 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 	return entry->bytes;
 }
 
-const void *sl_pool_keep(const void *bytes, size_t size)
+static const void *keep(const void *bytes, size_t size, bool at_any_rate)
 {
 	uint64_t hash = hash_of(bytes, size);
 	struct stripe *stripe = used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
@@ -176,8 +220,22 @@ const void *sl_pool_keep(const void *bytes, size_t size)
 
 	if (kept)
 		return kept;
+	if (at_any_rate)
+		room_of()->held += size + sizeof(struct entry);
+	else if (!sl_pool_take(size + sizeof(struct entry)))
+		return NULL;
 	pthread_mutex_lock(&stripe->lock);
 	kept = add(stripe, bytes, size, (uint32_t)hash);
 	pthread_mutex_unlock(&stripe->lock);
 	return kept;
+}
+
+const void *sl_pool_keep(const void *bytes, size_t size)
+{
+	return keep(bytes, size, true);
+}
+
+const void *sl_pool_try(const void *bytes, size_t size)
+{
+	return keep(bytes, size, false);
 }

@@ -9,7 +9,9 @@
 #ifndef ANALYZER_BASE_POOL_H
 #define ANALYZER_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 void sl_pool_enter(void);
 void sl_pool_leave(void);
@@ -23,5 +25,21 @@ void sl_pool_use(struct sl_pool *pool);
 
 /* The pool's own copy, aligned to 8 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */
 const void *sl_pool_keep(const void *bytes, size_t size);
+
+/*
+ * One budget for what the files of a run have us keep: texts, names, stacks.  256 MB, and 32 times what its files take on the
+ * disk, which each reader adds before it reads; an honest run takes a tenth.  STORMLOG_READ_MEGABYTES=N: N in all.
+ */
+void sl_pool_allow(uint64_t bytes_on_disk);
+
+/* As sl_pool_keep; NULL: it would be new, and the budget is used up. */
+const void *sl_pool_try(const void *bytes, size_t size);
+
+/* Charges what is kept elsewhere for as long as the pool is; false: the budget is used up. */
+bool sl_pool_take(size_t size);
+
+/* How often this thread was refused since it asked last. */
+unsigned sl_pool_refused(void);
+uint64_t sl_pool_megabytes(void); /* the budget now, for the sentence about it */
 
 #endif

@@ -93,10 +93,13 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 {
 	struct sl_report report = {0};
 	int status = sl_native_open(&report, paths, count, &options->pipeline);
+	char lost[256];
 
 	report.html_max_bytes = options->html_max_bytes;
 	if (status == SL_EXIT_FINE)
 		status = options->json ? print_json(&report) : print_summary(&report, options, place);
+	if (sl_outputs_lost(lost, sizeof(lost)))
+		sl_door_print(stderr, "stormlog-analyze: %s\n", lost);
 	sl_report_free(&report);
 	return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.json, as schemas/report.schema.json describes it.  Unknown is null, never 0. */
+#include "analyzer/base/budget.h"
 #include "analyzer/base/json.h"
 
 #include "analyzer/analyses/hidden.h"
@@ -196,23 +197,73 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_end(j);
 }
 
+/* What of the limit stays for the later parts, in sixteenths. */
+enum { AFTER_PROCESSES = 8, AFTER_OOMS = 6, AFTER_LEAKS = 3, AFTER_FINDINGS = 1 };
+
+/* The parts of report.json: `levels` of arrays stay whole. */
+static void next_part(struct sl_json *j, int levels, unsigned after)
+{
+	sl_json_thin(j, levels, sl_json_limited() / 16 * after);
+}
+
+static void put_processes(struct sl_json *j, struct sl_report *report)
+{
+	uint64_t part = sl_json_limited() / 16 * AFTER_PROCESSES;
+
+	sl_json_array(j, "processes");
+	for (unsigned i = 0; i < report->process_count; i++) {
+		sl_json_thin(j, 2, part + part / report->process_count * (report->process_count - 1 - i));
+		sl_json_process(j, &report->processes[i]);
+	}
+	sl_json_end(j);
+}
+
 static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
 {
+	next_part(j, 1, AFTER_OOMS);
 	sl_json_array(j, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
 			put_oom(j, &report->processes[i], &report->processes[i].model->ooms.item[k]);
 	sl_json_end(j);
+	next_part(j, 1, AFTER_LEAKS);
 	sl_json_array(j, "leaks");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
 			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
 	sl_json_end(j);
-	sl_telemetry_emit_selected(j, telemetry, report->options.emit);
+	next_part(j, 1, AFTER_FINDINGS);
 	sl_json_array(j, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
 		sl_json_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
+	next_part(j, 1, 0);
+	sl_telemetry_emit_selected(j, telemetry, report->options.emit);
+	sl_telemetry_emit(j, telemetry, report->options.emit);
+}
+
+void sl_outputs_limit(const struct sl_report *report)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < report->images.image_count; i++)
+		bytes += report->images.images[i].bytes;
+	sl_json_limit(sl_budget_written(bytes));
+}
+
+const char *sl_outputs_lost(char *text, size_t size)
+{
+	struct sl_json_lost lost = sl_json_lost();
+
+	if (!lost.texts && !lost.entries)
+		return NULL;
+	snprintf(text, size,
+		 "report.json, telemetry/ or oom/ would take more than %llu MB (STORMLOG_WRITE_MEGABYTES=N: N): %llu texts are cut "
+		 "to %d bytes, and %llu "
+		 "entries of lists left out",
+		 (unsigned long long)(sl_json_limited() / 1000000), (unsigned long long)lost.texts, SL_JSON_CUT,
+		 (unsigned long long)lost.entries);
+	return text;
 }
 
 bool sl_json_report(struct sl_report *report, FILE *out)
@@ -220,20 +271,22 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
+	char text[256];
 
+	sl_outputs_limit(report);
 	sl_json_document(j, "stormlog.report", 1);
+	next_part(j, 1, AFTER_PROCESSES);
 	put_run(j, report);
-	sl_json_array(j, "processes");
-	for (unsigned i = 0; i < report->process_count; i++)
-		sl_json_process(j, &report->processes[i]);
-	sl_json_end(j);
+	put_processes(j, report);
 	put_findings(j, report, telemetry);
 	sl_report_warn_of_symbols(report);
+	if (sl_outputs_lost(text, sizeof(text)))
+		sl_report_warn(report, "%s", text);
+	sl_json_thin(j, 0, 0);
 	sl_json_array(j, "warnings");
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_json_string(j, NULL, report->warnings.item[i]);
 	sl_json_end(j);
-	sl_telemetry_emit(j, telemetry, report->options.emit);
 	sl_json_end(j);
 	sl_json_newline(j);
 	sl_telemetry_free(telemetry);

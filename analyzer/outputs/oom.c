@@ -213,6 +213,7 @@ static bool write_all(struct sl_report *report, const char *path)
 	struct sl_arena arena = {0};
 	bool fine = true, made = false;
 
+	sl_outputs_limit(report);
 	for (unsigned i = 0; i < report->process_count && fine; i++) {
 		struct sl_process *process = &report->processes[i];
 		struct sl_session session = {0};

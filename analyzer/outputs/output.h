@@ -74,6 +74,12 @@ void sl_json_process(struct sl_json *j, struct sl_process *process);
 /* Appends a finding, as in report.json, to the open array. */
 void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding);
 
+/* Begins report.json, telemetry/ or oom/: each may take so many bytes, by what the run's files take (analyzer/base/budget.h). */
+void sl_outputs_limit(const struct sl_report *report);
+
+/* NULL, or a sentence about what was therefore cut and left out. */
+const char *sl_outputs_lost(char *text, size_t size);
+
 /* report.json, for --json */
 bool sl_json_report(struct sl_report *report, FILE *out);
 

@@ -15,6 +15,7 @@ static bool write_sinks(struct sl_report *report, const char *path)
 	struct sl_arena arena = {0};
 	bool fine = !mkdir(path, 0700) || errno == EEXIST;
 
+	sl_outputs_limit(report);
 	for (unsigned i = 0; i < report->process_count && fine; i++) {
 		const char *name = sl_stacks_basename(report->processes[i].trace->name);
 		struct sl_session session;

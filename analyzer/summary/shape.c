@@ -186,7 +186,7 @@ static void take_text(const msgpack_object *value, const struct sl_member_of *m,
 	if (value->type != MSGPACK_OBJECT_STR)
 		return;
 	if (m->kind == SL_SHAPE_TEXT)
-		text = (void *)sl_pool_keep(value->via.str.ptr, value->via.str.size);
+		text = (void *)sl_pool_try(value->via.str.ptr, value->via.str.size);
 	else
 		text = strndup(value->via.str.ptr, value->via.str.size);
 	memcpy(at, &text, sizeof(text));

@@ -279,12 +279,17 @@ bool sl_summary_open(struct sl_process *process, const struct sl_image *image, s
 		return false;
 	if (sl_object_get(&part.map, "trace")) {
 		process->trace = sl_trace_blank();
+		sl_pool_allow(image->bytes);
+		sl_pool_refused();
 		read_part(&part.map, "trace", &sl_shape_trace, process->trace, NULL);
 		why = read_process(process, &part.map);
 	} else {
 		read_part(&part.map, "damage", &sl_shape_damage, damage, NULL);
 	}
 	sl_summaries_close(&part);
+	if (process->trace && sl_pool_refused())
+		sl_damage_add(why ? damage : &process->trace->damage, image->summary, (int64_t)image->offset, SL_TRACE_FULL,
+			      (unsigned long long)sl_pool_megabytes());
 	if (why) {
 		sl_damage_add(damage, image->summary, (int64_t)image->offset, "%s", why);
 		drop(process);

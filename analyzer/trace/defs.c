@@ -10,6 +10,8 @@
 #define PUSH(vector)                                                                                                               \
 	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
+#define ENTRY 32 /* what a definition takes beside its texts */
+
 static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
 {
 	struct sl_span span = sl_object_text(map, key);
@@ -18,7 +20,7 @@ static const char *text_of(struct sl_defs *defs, const msgpack_object *map, cons
 		defs->cut_names++;
 		span.size = SL_NAME_MAX;
 	}
-	return span.text ? sl_pool_keep(span.text, span.size) : NULL;
+	return span.text ? sl_pool_try(span.text, span.size) : NULL;
 }
 
 static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32_t *count)
@@ -37,7 +39,8 @@ static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32
 		if (sl_object_number(&array->via.array.ptr[i], &id))
 			ids[(*count)++] = (uint32_t)id;
 	}
-	kept = sl_pool_keep(ids, *count * sizeof(*ids));
+	kept = sl_pool_try(ids, *count * sizeof(*ids));
+	*count = kept ? *count : 0;
 	free(ids);
 	return kept;
 }
@@ -85,10 +88,11 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_span pcs = sl_object_text(map, "pcs");
-	const uint64_t *copy = sl_pool_keep(pcs.size ? pcs.text : "", pcs.size & ~(size_t)7);
+	const uint64_t *copy = sl_pool_try(pcs.size ? pcs.text : "", pcs.size & ~(size_t)7);
 
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
-	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy, is_true(sl_object_get(map, "truncated"))};
+	*PUSH(defs->natives) =
+		(struct sl_native_stack){copy ? (uint32_t)(pcs.size / 8) : 0, copy, is_true(sl_object_get(map, "truncated"))};
 }
 
 static void add_named(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
@@ -282,6 +286,8 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 	for (size_t i = 0; def && i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (!sl_object_is_text(def, kinds[i].name))
 			continue;
+		if (!sl_pool_take(ENTRY))
+			return true;
 		if (defs->shared && (kinds[i].add == add_frame || kinds[i].add == add_python))
 			unshare(defs);
 		kinds[i].add(defs, map, sl_object_u64(map, "id", 0));

@@ -8,6 +8,8 @@
 #include "common/base.h"
 #include "common/tracefile.h"
 
+#define HOOKS_MAX 16384 /* thirty times those of today */
+
 static const char *copy(struct sl_header *header, const msgpack_object *object)
 {
 	if (!object)
@@ -20,17 +22,24 @@ static const char *copy(struct sl_header *header, const msgpack_object *object)
 	return NULL;
 }
 
-/* The same for texts that all ranks of a run have in common. */
-static const char *shared(const msgpack_object *object)
+/* The same for texts that all ranks of a run have in common; a number is short. */
+static const char *shared(struct sl_header *header, const msgpack_object *object)
 {
 	if (!object || (object->type != MSGPACK_OBJECT_STR && object->type != MSGPACK_OBJECT_BIN))
-		return NULL;
-	return sl_pool_keep(object->via.str.ptr, object->via.str.size < SL_NAME_MAX ? object->via.str.size : SL_NAME_MAX);
+		return copy(header, object);
+	return sl_pool_try(object->via.str.ptr, object->via.str.size < SL_NAME_MAX ? object->via.str.size : SL_NAME_MAX);
 }
 
 static const char *text(struct sl_header *header, const msgpack_object *map, const char *key)
 {
 	return copy(header, sl_object_get(map, key));
+}
+
+/* As many of a list as are kept: an honest process has no more. */
+static uint32_t few(struct sl_header *header, uint32_t count)
+{
+	header->left_out += count > SL_HEADER_FEW ? count - SL_HEADER_FEW : 0;
+	return count < SL_HEADER_FEW ? count : SL_HEADER_FEW;
 }
 
 static const msgpack_object *array(const msgpack_object *map, const char *key)
@@ -99,14 +108,15 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 
 	if (!hooks)
 		return;
-	header->hook_count = hooks->via.array.size;
+	header->hook_count = hooks->via.array.size < HOOKS_MAX ? hooks->via.array.size : HOOKS_MAX;
+	header->left_out += hooks->via.array.size - header->hook_count;
 	all = sl_memory_must(calloc(header->hook_count + 1, sizeof(*all)));
 	for (unsigned i = 0; i < header->hook_count; i++) {
 		struct sl_hook *hook = &all[i];
 		uint32_t family = cell_number(hooks, i, 3), kind = cell_number(hooks, i, 2);
 		uint64_t oom = 0;
 
-		hook->name = shared(cell(hooks, i, 0));
+		hook->name = shared(header, cell(hooks, i, 0));
 		hook->name = hook->name ? hook->name : sl_pool_keep("?", 1);
 		hook->verb = KNOWN(verbs, cell_number(hooks, i, 1), sl_event_verbs, SL_VERB_COUNT);
 		if (hook->verb == SL_VERB_COUNT) {
@@ -117,7 +127,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
 		/* a runtime's _ptsz name is the one the application was compiled to use; in the driver it is a detail of the ABI */
 		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(hook->name) : hook->name;
-		hook->family_name = shared(cell(families, family, 0));
+		hook->family_name = shared(header, cell(families, family, 0));
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
 			hook->oom = (int64_t)oom;
 		hook->is_call = hook->family != SL_FAMILY_label && hook->family != SL_FAMILY_torch &&
@@ -146,16 +156,18 @@ static struct sl_pair *read_pairs(struct sl_header *header, const msgpack_object
 {
 	const msgpack_object *object = sl_object_get(map, key);
 	struct sl_pair *pairs;
+	uint32_t kept;
 
 	*count = 0;
 	if (!object || object->type != MSGPACK_OBJECT_MAP || !object->via.map.size)
 		return NULL;
-	pairs = sl_arena_alloc(&header->arena, object->via.map.size * sizeof(*pairs));
-	for (uint32_t i = 0; i < object->via.map.size; i++) {
-		const char *name = copy(header, &object->via.map.ptr[i].key);
+	kept = few(header, object->via.map.size);
+	pairs = sl_arena_alloc(&header->arena, kept * sizeof(*pairs));
+	for (uint32_t i = 0; i < kept; i++) {
+		const char *name = shared(header, &object->via.map.ptr[i].key);
 
 		if (name)
-			pairs[(*count)++] = (struct sl_pair){name, copy(header, &object->via.map.ptr[i].val)};
+			pairs[(*count)++] = (struct sl_pair){name, shared(header, &object->via.map.ptr[i].val)};
 	}
 	return pairs;
 }
@@ -163,12 +175,13 @@ static struct sl_pair *read_pairs(struct sl_header *header, const msgpack_object
 static void read_argv(struct sl_header *header, const msgpack_object *map)
 {
 	const msgpack_object *argv = array(map, "argv");
+	uint32_t kept = argv ? few(header, argv->via.array.size) : 0;
 
 	if (!argv)
 		return;
-	header->argv = sl_arena_alloc(&header->arena, (argv->via.array.size + 1) * sizeof(*header->argv));
-	for (uint32_t i = 0; i < argv->via.array.size; i++) {
-		const char *argument = copy(header, &argv->via.array.ptr[i]);
+	header->argv = sl_arena_alloc(&header->arena, (kept + 1) * sizeof(*header->argv));
+	for (uint32_t i = 0; i < kept; i++) {
+		const char *argument = shared(header, &argv->via.array.ptr[i]);
 
 		if (argument)
 			header->argv[header->argc++] = argument;
@@ -204,11 +217,6 @@ bool sl_header_identify(struct sl_header *header, const msgpack_object *map)
 	header->local_rank = sl_object_i64(map, "local_rank", -1);
 	header->world_size = sl_object_i64(map, "world_size", -1);
 	header->restart = sl_object_i64(map, "restart", -1);
-	header->metadata = read_pairs(header, map, "metadata", &header->metadata_count);
-	header->settings = read_pairs(header, map, "settings", &header->setting_count);
-	header->environment = read_pairs(header, map, "environment", &header->environment_count);
-	header->system = read_pairs(header, map, "system", &header->system_count);
-	read_argv(header, map);
 	header->known = true;
 	return true;
 }
@@ -217,6 +225,11 @@ bool sl_header_read(struct sl_header *header, const msgpack_object *map)
 {
 	if (!sl_header_identify(header, map))
 		return false;
+	header->metadata = read_pairs(header, map, "metadata", &header->metadata_count);
+	header->settings = read_pairs(header, map, "settings", &header->setting_count);
+	header->environment = read_pairs(header, map, "environment", &header->environment_count);
+	header->system = read_pairs(header, map, "system", &header->system_count);
+	read_argv(header, map);
 	read_kinds(header, map);
 	read_hooks(header, map);
 	return true;

@@ -9,6 +9,8 @@
 #include "analyzer/trace/object.h"
 #include "common/event.h"
 
+#define SL_HEADER_FEW 1024 /* arguments, and keys of metadata, settings, environment, system */
+
 struct sl_hook {
 	const char *name;  /* exported symbol: cuMemAlloc_v2 */
 	const char *plain; /* as outputs count it: cuMemAlloc */
@@ -33,6 +35,7 @@ struct sl_header {
 	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
 	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank, local_rank, world_size, restart: -1 unknown */
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, unknown_verbs;
+	unsigned left_out; /* entries of lists that are longer than in any honest header */
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment, *system;
 	const struct sl_hook *hooks; /* row i belongs to api i + 1; in the pool */
@@ -42,7 +45,7 @@ struct sl_header {
 
 /*
  * Fills it from a map whose "def" is "header"; false: not a header, or of an unknown format or version.  identify reads only
- * who was recorded, not the tables that give numbers a meaning.  The other function needs the pool to be entered
+ * who was recorded, not lists, nor the tables that give numbers a meaning.  The other function needs the pool to be entered
  * (analyzer/base/pool.h).
  */
 bool sl_header_identify(struct sl_header *header, const msgpack_object *map);

@@ -107,6 +107,15 @@ static void take_record(struct sl_trace *trace, const msgpack_object *map)
 		sl_trace_keep_record(trace, &item);
 }
 
+/* Says once where the run's texts had used up their budget. */
+static void say_full(struct sl_trace *trace, const char *path, int64_t offset)
+{
+	if (sl_pool_refused() && !trace->full) {
+		sl_damage_add(&trace->damage, path, offset, SL_TRACE_FULL, (unsigned long long)sl_pool_megabytes());
+		trace->full = true;
+	}
+}
+
 static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_zstd_frame *frame)
 {
 	/* What a pass has taken from the ring is not taken from the file again. */
@@ -134,6 +143,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 		position += SL_DEF_SIZE(at - begin);
 		msgpack_zone_clear(&trace->zone);
 	}
+	say_full(trace, file->path, (int64_t)frame->offset);
 }
 
 /* Its index was damaged: the content tells what kind of frame it is. */
@@ -259,6 +269,7 @@ static void read_ring(struct sl_trace *trace)
 		msgpack_zone_clear(&trace->zone);
 	}
 	sl_ring_defs(&trace->ring, trace->log_next, take_ring_map, trace);
+	say_full(trace, trace->ring.path, -1);
 	take_lost(trace);
 	if (atomic_load(&trace->ring.head->stopped))
 		sl_damage_add(&trace->damage, trace->ring.path, -1, "the recording stopped early: %s",
@@ -439,6 +450,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	open_settled(trace, image);
 	trace->disk_bytes = on_disk(trace);
 	sl_budget_begin(&trace->budget, trace->disk_bytes);
+	sl_pool_allow(trace->disk_bytes);
+	sl_pool_refused();
 	read_definitions(trace);
 	miss_files(trace);
 	open_far_ring(trace);
@@ -451,6 +464,12 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 		sl_damage_note(&trace->damage, trace->name,
 			       "%u devices, capabilities, notes or keys are beyond the %d of each that are kept",
 			       trace->defs.left_out, SL_DEFS_FEW);
+	if (trace->header.left_out)
+		sl_damage_note(
+			&trace->damage, trace->name,
+			"%u arguments, settings, variables or calls of its header are beyond those that are kept (%d of each "
+			"list)",
+			trace->header.left_out, SL_HEADER_FEW);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);
@@ -506,6 +525,7 @@ void sl_trace_read_more(struct sl_trace *trace)
 	read_definitions(trace);
 	if (trace->ring.path) {
 		trace->log_next = sl_ring_defs_settled(&trace->ring, trace->log_next, take_ring_map, trace);
+		say_full(trace, trace->ring.path, -1);
 		take_lost(trace);
 	}
 	trace->status = status_of(trace);

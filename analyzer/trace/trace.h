@@ -20,6 +20,9 @@
 
 #define SL_UNKNOWN UINT64_MAX
 
+/* The sentence about the budget of analyzer/base/pool.h, with its megabytes. */
+#define SL_TRACE_FULL "names and stacks of the run take more than the %llu MB that they may; from here on new ones are left out"
+
 /* The files of one image, as images.c found them.  It owns the paths. */
 struct sl_image {
 	/* Name of the first file, rank-00003-41237.msgpack.zst; a lone ring has the name its file would have */
@@ -54,6 +57,7 @@ struct sl_trace {
 	struct sl_defs defs;
 	struct sl_damage damage;
 	uint64_t map_bytes; /* bytes of all maps, decompressed */
+	bool full;	    /* said: the run's texts have used up their budget */
 	uint64_t disk_bytes;
 	struct sl_budget budget; /* for opening, and for what one order reads */
 	enum sl_status status;

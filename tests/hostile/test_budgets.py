@@ -28,11 +28,11 @@ class Budgets(unittest.TestCase):
     def events(self, count=3, **columns):
         return t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (i + 1) for i in range(count)], bytes=4096, **columns)
 
-    def run_it(self, *arguments, megabytes, codes=(0,)):
+    def run_it(self, *arguments, megabytes, codes=(0,), **changes):
         """Output, and the most memory it had."""
         with open(os.path.join(self.folder, "out"), "w+") as out, open(os.path.join(self.folder, "err"), "w+") as err:
             with subprocess.Popen([ANALYZE, *arguments], stdout=out, stderr=err, cwd=self.folder,
-                                  env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0")) as child:
+                                  env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0", **changes)) as child:
                 _, status, usage = os.wait4(child.pid, 0)
                 child.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
@@ -89,6 +89,58 @@ class Budgets(unittest.TestCase):
         self.assertEqual(process["capabilities"]["notes"], ["n%d" % i for i in range(1024)])
         self.assertEqual(process["capabilities"]["c"], "4999")
         self.assertIn("3976 devices, capabilities, notes or keys are beyond the 1024 of each that are kept", said)
+
+    def test_lists_of_the_header_are_as_long_as_an_honest_one_has_them(self):
+        many = {"k%d" % i: "v" for i in range(3000)}
+        t.write(self.trace, t.header(argv=["a%d" % i for i in range(3000)], environment=many, metadata=many,
+                                     hooks=t.HOOKS + [["h%d" % i, 0, 0, 0] for i in range(20000)]), self.events(), t.footer())
+        out, said = self.run_it("report", "--json", "t", megabytes=400)
+        self.assertEqual(json.loads(out)["processes"][0]["command"], ["a%d" % i for i in range(1024)])
+        self.assertIn("%d arguments, settings, variables or calls" % (3 * (3000 - 1024) + 20000 + len(t.HOOKS) - 16384), said)
+
+    def test_names_of_a_run_have_one_budget_and_the_rest_is_analysed(self):
+        """Twelve processes with 8 MB of names each, where the run may keep 20 MB."""
+        for pid in range(12):
+            maps = [{"def": "text", "id": i, "text": "%d %d " % (pid, i) + "A" * 16000} for i in range(1, 501)]
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (pid, 100 + pid)), t.header(pid=100 + pid, rank=pid, world_size=12),
+                    t.defs(maps), self.events(label=500), t.footer())
+        out, said = self.run_it("report", "--json", "-j", "2", "t", megabytes=400, STORMLOG_READ_MEGABYTES="20")
+        self.assertIn(sum(p["damaged"] for p in json.loads(out)["processes"]), (9, 10, 11), "two have room, and what a third begins")
+        self.assertRegex(said, "rank-000[0-9]+-1[0-9]+.msgpack.zst: offset [0-9]+: names and stacks of the run take more than the 20 MB")
+        self.assertEqual([p["memory"][0]["allocations"] for p in json.loads(out)["processes"]], [3] * 12)
+        self.assertNotIn("names and stacks", self.run_it("report", "--json", "t", megabytes=400)[1])
+        self.run_it("summarize", "-o", "x.summary", "t", megabytes=400)
+        self.assertIn("x.summary: offset", self.run_it("report", "--json", "x.summary", megabytes=400, codes=(0, 3), STORMLOG_READ_MEGABYTES="20")[1])
+
+    def test_what_is_written_has_a_budget_and_stays_whole_in_form(self):
+        """Sixty stacks of sixty frames with names of 16 kB are 3 kB, and were 116 MB of report.json."""
+        maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
+        maps += [{"def": "python_stack", "id": i + 1, "frames": [(i + 7 * k) % 60 for k in range(60)]} for i in range(60)]
+        maps += [{"def": "text", "id": i + 1, "text": "%s %s" % ("x" * (i + 1), "L" * 16000)} for i in range(60)]
+        calls = t.Thread().events(180, api=[t.PUSH, t.MALLOC, t.POP] * 60, kind=[0, 1, 0] * 60, duration_ns=1, bytes=[0, 4096, 0] * 60,
+                                  address=[4096 * (i // 3 + 1) if i % 3 == 1 else 0 for i in range(180)], label=[i // 3 + 1 for i in range(180)],
+                                  python=[i // 3 + 1 if i % 3 == 1 else 0 for i in range(180)])
+        for pid in range(2):
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (pid, 100 + pid)), t.header(pid=100 + pid, rank=pid, world_size=2),
+                    t.defs(maps), calls, t.footer())
+        said = self.run_it("-q", "-o", "o", "t", megabytes=400, STORMLOG_WRITE_MEGABYTES="2")[1]
+        self.assertRegex(said, r"would take more than 2 MB .*: [1-9][0-9]* texts are cut to 256 bytes, and [1-9][0-9]* entries of lists left out")
+        for name in os.listdir(os.path.join(self.folder, "o", "telemetry")):
+            with open(os.path.join(self.folder, "o", "telemetry", name, "segment-000001.jsonl")) as file:
+                self.assertGreater(len([json.loads(line) for line in file]), 120)
+        with open(os.path.join(self.folder, "o", "report.json")) as file:
+            report = json.load(file)
+        self.assertIn("entries of lists left out", report["warnings"][-1])
+        self.assertEqual([p["memory"][0]["allocations"] for p in report["processes"]], [60, 60])
+        self.assertGreater(len(report["leaks"]), 3)
+        self.assertGreater(len(report["leaks"][0]["stack"]), 20)
+        sizes = {"report.json": 0, "telemetry": 0}
+        for root, _, names in os.walk(os.path.join(self.folder, "o")):
+            for name in names:
+                key = "telemetry" if "telemetry" in root else name
+                sizes[key] = sizes.get(key, 0) + os.path.getsize(os.path.join(root, name))
+        self.assertLess(sizes["report.json"], 3 << 20)
+        self.assertLess(sizes["telemetry"], 4 << 20)
 
     def test_no_more_lines_of_damage_than_anybody_reads(self):
         for i in range(300):

@@ -14,11 +14,11 @@ APART = "stored apart, by analyzer/summary/summary.c"
 LATER = "made by the reader of the summary"
 ALONE = "asked of a single process only, on the thread that replayed it"
 WITHOUT = {
-    "sl_header": {"arena watcher watcher_start kinds same_kinds": READING},
+    "sl_header": {"arena watcher watcher_start kinds same_kinds left_out": READING},
     "sl_defs": {"arena communicator_ids spans spans_of left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
     "sl_folded": {"blocks threads peaks slept": READING},
-    "sl_trace": {"files file_count ring": APART, "map_bytes disk_bytes budget log_next inflate zone cursor": READING},
+    "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask asked": READING},
     "sl_torch": {"given": READING},
     "sl_device_state": {"kept_ns neighbour_ids recent recent_mask sampled": READING, "others_line": LATER},
