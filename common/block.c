@@ -6,8 +6,6 @@
 #include "common/base.h"
 #include "common/unpack.h"
 
-#define GATHERED 64 /* events whose members are moved to columns together */
-
 struct out {
 	uint8_t *at;
 };
@@ -83,33 +81,6 @@ static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint
 	}
 }
 
-/* The smallest value.  *bits: every bit that is set in some value minus the smallest. */
-static uint64_t find_base(const uint64_t *x, unsigned count, bool is_signed, uint64_t *bits)
-{
-	uint64_t sign = is_signed ? (uint64_t)1 << 63 : 0, least = x[0] ^ sign;
-
-	/* Without a branch, since addresses and sizes come in no order. */
-	for (unsigned i = 1; i < count; i++)
-		least += ((x[i] ^ sign) - least) & -(uint64_t)((x[i] ^ sign) < least);
-	*bits = 0;
-	for (unsigned i = 0; i < count; i++)
-		*bits |= x[i] - (least ^ sign);
-	return least ^ sign;
-}
-
-/* Replaces the values by their differences; returns the first value. */
-static uint64_t make_differences(uint64_t *x, unsigned count, uint64_t *bits)
-{
-	uint64_t first = x[0];
-
-	for (unsigned i = count - 1; i > 0; i--)
-		x[i] = zigzag(x[i] - x[i - 1]);
-	x[0] = *bits = 0;
-	for (unsigned i = 0; i < count; i++)
-		*bits |= x[i];
-	return first;
-}
-
 static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encoding, unsigned width, unsigned shift, uint64_t base,
 		      unsigned count)
 {
@@ -125,49 +96,136 @@ static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encod
 	msgpack_pack_bin(pk, (size_t)width * count);
 }
 
-static void pack_column(msgpack_packer *pk, struct out *out, uint64_t *x, unsigned count, unsigned field)
+static bool is_difference(unsigned field)
 {
-	bool differences = field == SL_FIELD_time_ns;
-	uint64_t bits, base = differences ? make_differences(x, count, &bits)
-					  : find_base(x, count, sl_event_fields[field].is_signed, &bits);
-	unsigned shift = bits && !differences ? (unsigned)__builtin_ctzll(bits) : 0, width = width_of(bits >> shift);
-
-	pack_head(pk, field, differences ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN, width, shift, base, count);
-	store_narrow(out->at, width, count, x, differences ? 0 : base, shift);
-	out->at += (size_t)width * count;
+	return field == SL_FIELD_time_ns;
 }
 
-/* Not 0: the events differ in this field.  Most fields are constant, and one pass over the events finds all of those. */
-static void find_varying(uint64_t *varies, const struct sl_event *events, unsigned count)
+/* Order of signed values is that of unsigned ones whose sign is turned. */
+static uint64_t sign_of(unsigned field)
 {
-	uint64_t seen[SL_FIELD_COUNT] = {0}, first[SL_FIELD_COUNT];
+	return sl_event_fields[field].is_signed ? (uint64_t)1 << 63 : 0;
+}
 
-	memcpy(first, &events[0], sizeof(first));
-	for (unsigned i = 1; i < count; i++)
+/* Fields have fixed places, from the low ones on, so that no column is overwritten before it is packed. */
+static uint64_t *column_at(const struct sl_block_columns *columns, unsigned field)
+{
+	return (uint64_t *)(columns->bytes + SL_BLOCK_BYTES(columns->room)) - (size_t)(SL_FIELD_COUNT - field) * columns->room;
+}
+
+static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+{
+	bool differences = is_difference(field);
+	uint64_t base = differences ? columns->first[field] : columns->range[field][0] ^ sign_of(field);
+	uint64_t bits = differences ? columns->bits[field] : columns->range[field][1] - columns->range[field][0];
+	/* What differs from the first value and what differs from the least have the same lowest bit. */
+	unsigned shift = differences ? 0 : (unsigned)__builtin_ctzll(columns->bits[field]), width = width_of(bits >> shift);
+
+	pack_head(pk, field, differences ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN, width, shift, base, columns->count);
+	store_narrow(out->at, width, columns->count, column_at(columns, field), differences ? 0 : base, shift);
+	out->at += (size_t)width * columns->count;
+}
+
+/* Most fields are constant, and one pass over the events finds all of those. */
+static void find_varying(uint64_t *bits, const uint64_t *first, const struct sl_event *events, unsigned count)
+{
+	uint64_t seen[SL_FIELD_COUNT] = {0};
+
+	for (unsigned i = 0; i < count; i++)
 #pragma GCC unroll 32
 		for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
 			seen[field] |= value_at(events, i, field) ^ first[field];
-	memcpy(varies, seen, sizeof(seen));
+	memcpy(bits, seen, sizeof(seen));
 }
 
-/* Takes a few events at a time so that they stay in the first-level cache. */
-static void gather(uint64_t *columns, const struct sl_event *events, unsigned count, const uint8_t *fields, unsigned field_count)
+static void add_times(struct sl_block_columns *columns, const struct sl_event *events, unsigned count)
 {
-	for (unsigned from = 0, to; from < count; from = to) {
-		to = from + GATHERED < count ? from + GATHERED : count;
-		for (unsigned k = 0; k < field_count; k++)
-			for (unsigned i = from; i < to; i++)
-				columns[(size_t)k * count + i] = value_at(events, i, fields[k]);
+	uint64_t *x = column_at(columns, SL_FIELD_time_ns) + columns->count, last = columns->last_ns, bits = 0;
+	uint64_t least = columns->begin_ns, most = columns->end_ns;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t now = events[i].time_ns;
+
+		x[i] = zigzag(now - last);
+		bits |= x[i];
+		least = now < least ? now : least;
+		most = now > most ? now : most;
+		last = now;
 	}
+	columns->begin_ns = least;
+	columns->end_ns = most;
+	columns->bits[SL_FIELD_time_ns] |= bits;
+	columns->last_ns = last;
 }
 
-SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
-			      unsigned count)
+/* Puts a field of some events into its column, and lowers or raises the ends of its range. */
+static inline void put_values(uint64_t *restrict x, const uint64_t *restrict value, unsigned count, uint64_t sign,
+			      uint64_t range[2])
 {
-	struct out out = {bytes};
-	uint64_t varies[SL_FIELD_COUNT], *columns;
-	uint8_t fields[SL_FIELD_COUNT];
-	unsigned field_count = 0;
+	uint64_t least = range[0], most = range[1];
+
+	for (const uint64_t *end = x + count; x < end; value += SL_FIELD_COUNT) {
+		uint64_t ordered = *value ^ sign;
+
+		*x++ = *value;
+		least = ordered < least ? ordered : least;
+		most = ordered > most ? ordered : most;
+	}
+	range[0] = least;
+	range[1] = most;
+}
+
+/* A column begins with the first value that differs; those before it are filled in. */
+static void add_values(struct sl_block_columns *columns, const struct sl_event *events, unsigned count, unsigned field)
+{
+	uint64_t *x = column_at(columns, field);
+	const uint64_t *value = (const uint64_t *)events + field;
+
+	if (!columns->bits[field])
+		for (unsigned i = 0; i < columns->count; i++)
+			x[i] = columns->first[field];
+	if (sl_event_fields[field].is_signed)
+		put_values(x + columns->count, value, count, sign_of(field), columns->range[field]);
+	else
+		put_values(x + columns->count, value, count, 0, columns->range[field]);
+}
+
+void sl_block_begin(struct sl_block_columns *columns, void *bytes, unsigned room)
+{
+	columns->bytes = bytes;
+	columns->room = room;
+	columns->count = 0;
+}
+
+static void begin_with(struct sl_block_columns *columns, const struct sl_event *event)
+{
+	memset(columns->bits, 0, sizeof(columns->bits));
+	memcpy(columns->first, event, sizeof(*event));
+	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
+		columns->range[field][0] = columns->range[field][1] = columns->first[field] ^ sign_of(field);
+	columns->begin_ns = columns->end_ns = columns->last_ns = event->time_ns;
+}
+
+SL_HOT void sl_block_add(struct sl_block_columns *columns, const struct sl_event *events, unsigned count)
+{
+	uint64_t bits[SL_FIELD_COUNT];
+
+	if (!columns->count)
+		begin_with(columns, events);
+	find_varying(bits, columns->first, events, count);
+	add_times(columns, events, count);
+	for (unsigned field = SL_FIELD_time_ns + 1; field < SL_FIELD_COUNT; field++) {
+		if (!(columns->bits[field] | bits[field]))
+			continue;
+		add_values(columns, events, count, field);
+		columns->bits[field] |= bits[field];
+	}
+	columns->count += count;
+}
+
+size_t sl_block_end(struct sl_block_columns *columns, uint32_t thread, uint64_t first, uint64_t next)
+{
+	struct out out = {columns->bytes};
 	msgpack_packer pk;
 
 	msgpack_packer_init(&pk, &out, append);
@@ -181,22 +239,25 @@ SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint
 	pack_text(&pk, "next");
 	msgpack_pack_uint64(&pk, next);
 	pack_text(&pk, "count");
-	msgpack_pack_uint32(&pk, count);
+	msgpack_pack_uint32(&pk, columns->count);
 	pack_text(&pk, "columns");
 	msgpack_pack_map(&pk, SL_FIELD_COUNT);
-	find_varying(varies, events, count);
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-		if (varies[field] || field == SL_FIELD_time_ns)
-			fields[field_count++] = field;
-	/* Writes at the end of the room: the written part of a column always ends before the next column begins. */
-	columns = (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - (size_t)field_count * count;
-	gather(columns, events, count, fields, field_count);
-	for (unsigned field = 0, k = 0; field < SL_FIELD_COUNT; field++)
-		if (k < field_count && fields[k] == field)
-			pack_column(&pk, &out, columns + (size_t)k++ * count, count, field);
+		if (columns->bits[field] || is_difference(field))
+			pack_column(&pk, &out, columns, field);
 		else
-			pack_head(&pk, field, SL_ENCODING_PLAIN, 0, 0, value_at(events, 0, field), count);
-	return out.at - (uint8_t *)bytes;
+			pack_head(&pk, field, SL_ENCODING_PLAIN, 0, 0, columns->first[field], columns->count);
+	return out.at - (uint8_t *)columns->bytes;
+}
+
+size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count)
+{
+	struct sl_block_columns columns;
+
+	sl_block_begin(&columns, bytes, count);
+	for (unsigned at = 0; at < count; at += SL_BLOCK_CHUNK)
+		sl_block_add(&columns, events + at, count - at < SL_BLOCK_CHUNK ? count - at : SL_BLOCK_CHUNK);
+	return sl_block_end(&columns, thread, first, next);
 }
 
 /* The next value, which must be a number. */

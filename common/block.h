@@ -26,16 +26,34 @@
 enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
 
 /*
- * Bytes that hold any block of `count` events, and its columns before they are narrowed; each of those lies behind what is
+ * Bytes that hold any block of up to `count` events, and its columns before they are narrowed; each of those lies behind what is
  * already written.  A multiple of 8.
  */
 #define SL_BLOCK_BYTES(count) ((size_t)(count)*8 * (SL_FIELD_COUNT + 1) + 64 * SL_FIELD_COUNT + 256)
 
-/*
- * Writes the block into out, which has SL_BLOCK_BYTES(count) bytes aligned to 8.  Returns the bytes written.  The working
- * memory is in out too, since the end of a process may run this on a thread whose whole stack is 16 KiB.
- */
-size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count);
+/* A block in the making.  The columns lie in `bytes`, since this may run on a thread whose whole stack is 16 KiB. */
+struct sl_block_columns {
+	uint8_t *bytes;
+	unsigned room, count;
+	uint64_t begin_ns, end_ns; /* least and greatest time of its events */
+	uint64_t first[SL_FIELD_COUNT], last_ns;
+	uint64_t bits
+		[SL_FIELD_COUNT]; /* in which a value differs from the first, or from 0 where it is a difference; 0: a constant */
+	uint64_t range[SL_FIELD_COUNT][2]; /* least and greatest value, the sign of signed ones turned */
+};
+
+/* Begins a block of up to `room` events in `bytes`, which has SL_BLOCK_BYTES(room) bytes aligned to 8. */
+void sl_block_begin(struct sl_block_columns *columns, void *bytes, unsigned room);
+
+/* Adds events behind those that are there.  Some at a time, so that they stay in the first-level cache. */
+#define SL_BLOCK_CHUNK 64
+void sl_block_add(struct sl_block_columns *columns, const struct sl_event *events, unsigned count);
+
+/* Writes the block into `bytes`; there is at least one event.  Returns the bytes written. */
+size_t sl_block_end(struct sl_block_columns *columns, uint32_t thread, uint64_t first, uint64_t next);
+
+/* The three in one, of events that lie together. */
+size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count);
 
 struct sl_column {
 	const uint8_t *data; /* borrowed from the decoded bytes; NULL when width is 0 */

@@ -30,14 +30,18 @@
 #define SPARE	      2			    /* free segments kept ahead of need */
 #define GIVEN_BACK_NS 800000000ull	    /* pages of a segment that was free for so long are given back within a second */
 #define DEFS_WAIT_MAX 1000
-#define AHEAD	      24      /* slots */
-#define HURRY_NS      2000ull /* an event: half a million a second */
-#define CROWD	      64      /* threads with a segment of 1 MiB each */
+#define DEF_BYTES     SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
+#define FEW_SLOTS     (SL_SEGMENT_SLOTS / 4) /* are left to wait for more */
+#define AHEAD	      24		     /* slots */
+#define HURRY_NS      2000ull		     /* an event: half a million a second */
+#define CROWD	      64		     /* threads with a segment of 1 MiB each */
 
 /* There is one writer, so one set of buffers.  They need not be emptied by fork: a child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
-static uint8_t *map_bytes;	/* a block, or joined definitions */
-static uint64_t block_ns;	/* when the last block was made */
+static uint8_t *map_bytes;	/* a block in the making, a header */
+static uint8_t *def_bytes;	/* joined definitions: what a block names is written while the block waits */
+static struct sl_block_columns columns;
+static uint64_t block_ns; /* when the last block was made */
 static uint64_t written_events, written_at_ns, synced_at_ns, taken_back_ns, gaps_said;
 static char stacks_said[224];
 static uint64_t cutoff_ns; /* events that began later are left to the next pass, so that a pass ends however fast the program is */
@@ -52,7 +56,9 @@ bool sl_writer_prepare(void)
 		events = sl_pages_map(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
 		map_bytes = sl_pages_map(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	return events && map_bytes;
+	if (!def_bytes)
+		def_bytes = sl_pages_map(DEF_BYTES);
+	return events && map_bytes && def_bytes;
 }
 
 /* --- definitions ------------------------------------------------------------------------------------ */
@@ -105,16 +111,16 @@ static bool drain_defs_once(struct sl_ring *ring)
 		size_t size = word >> 8;
 
 		ended = (word & 0xff) == SL_DEF_END;
-		if ((word & 0xff) != SL_DEF_DONE || used + size > SL_BLOCK_BYTES(SL_BLOCK_EVENTS))
+		if ((word & 0xff) != SL_DEF_DONE || used + size > DEF_BYTES)
 			break;
-		memcpy(map_bytes + used, bytes + (position - segment->first) + 8, size);
+		memcpy(def_bytes + used, bytes + (position - segment->first) + 8, size);
 		used += size;
 		position += SL_DEF_SIZE(size);
 		frame.count++;
 	}
 	frame.first = from;
 	frame.next = position;
-	if (used && sl_store_append(sl_agent->store, frame, map_bytes, used))
+	if (used && sl_store_append(sl_agent->store, frame, def_bytes, used))
 		return false;
 	atomic_store_explicit(&segment->tail, position, memory_order_release);
 	if (ended)
@@ -172,12 +178,13 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 	return true;
 }
 
-static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool thread_ended)
+/* The next finished events of a thread, some at a time: so they stay in the first-level cache on their way to columns. */
+static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, uint64_t end,
+			bool thread_ended)
 {
-	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
 	unsigned count = 0;
 
-	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) && next_event(segment, slots, seq, thread_ended, &events[count])) {
+	while (count < SL_BLOCK_CHUNK && *seq < end && next_event(segment, slots, seq, thread_ended, &events[count])) {
 		if (events[count].flags & SL_FLAG_in_flight)
 			events[count].flags ^= SL_FLAG_in_flight | SL_FLAG_abandoned;
 		count++;
@@ -194,41 +201,48 @@ static bool is_hurried(unsigned count)
 	return count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS;
 }
 
-static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct sl_event *block, unsigned count)
+/* Writes what has become columns. */
+static bool write_columns(uint32_t thread, uint64_t first, uint64_t next)
 {
 	struct sl_frame_index frame = {
 		.kind = SL_FRAME_BLOCK,
 		.thread = thread,
 		.first = first,
 		.next = next,
-		.count = count,
-		.begin_ns = block[0].time_ns,
-		.end_ns = block[0].time_ns,
+		.count = columns.count,
+		.begin_ns = columns.begin_ns,
+		.end_ns = columns.end_ns,
 	};
 	size_t size;
 	bool failed;
 
-	for (unsigned i = 1; i < count; i++) {
-		if (block[i].time_ns < frame.begin_ns)
-			frame.begin_ns = block[i].time_ns;
-		if (block[i].time_ns > frame.end_ns)
-			frame.end_ns = block[i].time_ns;
-	}
 	/*
 	 * Defines what the events name, before them: it was published first, so it is in the log by now.  Callers' modules
 	 * are defined with native stacks; without those, here.
 	 */
 	sl_stacks_modules();
 	drain_defs();
-	size = sl_block_encode(map_bytes, thread, first, next, block, count);
-	sl_agent->store->hurried = is_hurried(count);
+	size = sl_block_end(&columns, thread, first, next);
+	sl_agent->store->hurried = is_hurried(columns.count);
 	failed = sl_store_append(sl_agent->store, frame, map_bytes, size);
 	sl_agent->store->hurried = false;
-	if (failed)
-		return false;
-	written_events += count;
+	if (!failed)
+		written_events += columns.count;
+	return !failed;
+}
+
+static void add_columns(const struct sl_event *block, unsigned count)
+{
+	sl_block_add(&columns, block, count);
 	sl_peaks_note(block, count);
-	return true;
+}
+
+static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct sl_event *block, unsigned count)
+{
+	sl_block_begin(&columns, map_bytes, SL_BLOCK_EVENTS);
+	for (unsigned at = 0; at < count; at += SL_BLOCK_CHUNK)
+		add_columns(block + at, count - at < SL_BLOCK_CHUNK ? count - at : SL_BLOCK_CHUNK);
+	return write_columns(thread, first, next);
 }
 
 /* The thread will write no more to the segment: it has another one, or has ended. */
@@ -243,13 +257,58 @@ static bool write_asleep(const char *why, bool wake)
 	return sl_asleep_flush(why, wake, events, map_bytes, write_block);
 }
 
-/* Writes events into the file, or hands them to what is kept asleep. */
-static bool take_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
+/* When the event at about that slot number began; UINT64_MAX: the segment has none there. */
+static uint64_t begin_at(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t at)
 {
-	if (!sl_asleep_is())
-		return write_block(segment->thread, first, next, events, count);
-	sl_asleep_take(segment->thread, first, events, count);
-	return true;
+	for (uint64_t seq = at; seq < at + 2; seq++) {
+		const struct sl_slot *slot = &slots[(seq - segment->first) % SL_SEGMENT_SLOTS];
+		uint64_t word = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
+			return sl_slot_begin_ns(slot);
+	}
+	return UINT64_MAX;
+}
+
+/*
+ * A small block costs nearly as much as a large one.  So few events wait, but for the last of a segment.  Slots that were given
+ * up tell no time.
+ */
+static bool is_worth_a_block(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t first)
+{
+	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
+	uint64_t begin_ns = begin_at(segment, slots, first + FEW_SLOTS);
+
+	return begin_ns <= cutoff_ns || (end && (end - first <= FEW_SLOTS || begin_ns == UINT64_MAX));
+}
+
+/* A block of the segment ends before this slot number at the latest: what is left of a closed one is cut into equal blocks. */
+static uint64_t end_of_block(const struct sl_segment *segment, uint64_t first)
+{
+	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire), left = end - first;
+
+	if (!end)
+		return first + STEP_SLOTS;
+	return first + left / ((left + STEP_SLOTS - 1) / STEP_SLOTS + !left);
+}
+
+/* Moves events from *next on to columns, or to what is kept asleep.  Returns how many. */
+static unsigned take_block(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *next, bool thread_ended)
+{
+	uint64_t first = *next, end = end_of_block(segment, first);
+	bool asleep = sl_asleep_is();
+	unsigned count = 0, some;
+
+	sl_block_begin(&columns, map_bytes, SL_BLOCK_EVENTS);
+	do {
+		some = collect(segment, slots, next, end, thread_ended);
+		if (some && asleep)
+			sl_asleep_take(segment->thread, first + count, events, some);
+		else if (some)
+			add_columns(events, some);
+		count += some;
+	} while (some == SL_BLOCK_CHUNK && count < SL_BLOCK_EVENTS);
+	return count;
 }
 
 /* Returns false when the file could not be written; *wrote says whether events were. */
@@ -266,13 +325,14 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 
 		if (sl_asleep_is() && !sl_asleep_has_room() && !write_asleep("much was kept", false))
 			return false;
-		count = collect(segment, slots, &next, ended);
-
+		if (!everything && !is_worth_a_block(segment, slots, first))
+			break;
+		count = take_block(segment, slots, &next, ended);
 		if (!count && next != first) /* slots that were given up are in no file */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
-		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS && next - first < SL_SEGMENT_SLOTS / 4))
+		if (!count)
 			break;
-		if (!take_block(segment, first, next, count))
+		if (!sl_asleep_is() && !write_columns(segment->thread, first, next))
 			return false;
 		/* The file first, then the tail: the other way loses events when we are killed between. */
 		atomic_store_explicit(&segment->tail, next, memory_order_release);
@@ -302,7 +362,7 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
  * A thread that moved on while we looked at its old segment left events there that go first, because a reader takes the
  * greatest slot number in the file as the end of everything before it.  False: the old segment is not empty yet.
  */
-static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *wrote)
+static bool drain_older(struct sl_ring *ring, unsigned index, bool everything, bool *good, bool *wrote)
 {
 	const struct sl_segment *segment = &ring->file->segment[index];
 
@@ -312,9 +372,9 @@ static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *
 		if (atomic_load(&older->use) != SL_SEGMENT_EVENTS || older->thread != segment->thread ||
 		    older->order >= segment->order)
 			continue;
-		if (!drain_older(ring, i, good, wrote))
+		if (!drain_older(ring, i, everything, good, wrote))
 			return false;
-		*good = *good && drain_segment(i, true, wrote);
+		*good = *good && drain_segment(i, everything, wrote);
 		if (atomic_load(&older->use) == SL_SEGMENT_EVENTS)
 			return false;
 	}
@@ -330,27 +390,12 @@ static bool drain(bool everything, bool *wrote)
 
 	while (good && (index = next_by_order(ring, order)) >= 0) {
 		order = ring->file->segment[index].order;
-		if (drain_older(ring, (unsigned)index, &good, wrote) && good)
+		if (drain_older(ring, (unsigned)index, everything, &good, wrote) && good)
 			good = drain_segment((unsigned)index, everything, wrote);
 	}
 	if (good && everything)
 		drain_defs();
 	return good && !sl_agent->store->err;
-}
-
-/* When the event behind those of one step began; UINT64_MAX: the segment has none. */
-static uint64_t behind_step(const struct sl_segment *segment, const struct sl_slot *slots)
-{
-	uint64_t tail = atomic_load(&segment->tail);
-
-	for (uint64_t seq = tail + STEP_SLOTS; seq < tail + STEP_SLOTS + 2; seq++) {
-		const struct sl_slot *slot = &slots[(seq - segment->first) % SL_SEGMENT_SLOTS];
-		uint64_t word = atomic_load_explicit(&slot->state, memory_order_acquire);
-
-		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
-			return sl_slot_begin_ns(slot);
-	}
-	return UINT64_MAX;
 }
 
 /* A step takes events up to this instant; a file is only cut at such an instant. */
@@ -364,7 +409,8 @@ static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
 
 		if (atomic_load(&segment->use) != SL_SEGMENT_EVENTS)
 			continue;
-		behind_ns = behind_step(segment, (const struct sl_slot *)sl_ring_segment_bytes(ring, i));
+		behind_ns = begin_at(segment, (const struct sl_slot *)sl_ring_segment_bytes(ring, i),
+				     atomic_load(&segment->tail) + STEP_SLOTS);
 		end_ns = behind_ns < end_ns ? behind_ns : end_ns;
 	}
 	return end_ns;
