@@ -21,16 +21,18 @@
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS                                                                                                               \
 	500000ull /* as long as the writer takes for a segment; a thread that looks more often takes the processor from it */
-#define MOMENT_NS     20000000ull
-#define SEIZED_NS     20000
-#define WAIT_EACH_NS  50000ull
-#define HELD_NS	      100000000ull
-#define HELD_TRIES    100
-#define CROWDED_LEFT  16
-#define HANG_LOOKS    8
-#define STARVED_STEPS 2000	    /* a second, or longer where this thread waits for a processor too */
-#define REFUSED_NS    1000000000ull /* time until a disk without room is asked again: ext4 writes its journal out before it says no */
-#define GROWTH	      4		    /* segments that are added at once where threads ask for them */
+#define MOMENT_NS	20000000ull
+#define SEIZED_NS	20000
+#define WAIT_EACH_NS	50000ull
+#define SLOW_CALL_NS	1000000ull
+#define SEGMENTS_ENOUGH 2 /* a thread's, while the writer goes on */
+#define HELD_NS		100000000ull
+#define HELD_TRIES	100
+#define CROWDED_LEFT	16
+#define HANG_LOOKS	8
+#define STARVED_STEPS	2000	      /* a second, or longer where this thread waits for a processor too */
+#define REFUSED_NS	1000000000ull /* time until a disk without room is asked again: ext4 writes its journal out before it says no */
+#define GROWTH		4	      /* segments that are added at once where threads ask for them */
 
 /*
  * Never behind the end of the file: a tool that reads all that is mapped (valgrind, a debugger) would have a SIGBUS.
@@ -759,6 +761,58 @@ static bool has_come_free(struct sl_producer *producer, unsigned slots)
 	return next + slots <= fresh && sl_ring_exchange(&producer->limit, limit, fresh);
 }
 
+static unsigned count_segments(const struct sl_ring *ring, const struct sl_producer *producer)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++)
+		count += atomic_load(&ring->file->segment[i].use) == SL_SEGMENT_EVENTS &&
+			 ring->file->segment[i].thread == atomic_load(&producer->thread);
+	return count;
+}
+
+/* The writer is there and not in a call to a disk that may be slow. */
+static bool writer_is_about(uint64_t now_ns)
+{
+	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
+
+	return !sl_agent->no_writer && !atomic_load(&sl_agent->stalled) && (!since_ns || now_ns - since_ns < SLOW_CALL_NS);
+}
+
+/* A call of this thread that has not returned is in the ring: nothing behind it can be written. */
+static bool is_inside_call(struct sl_ring *ring, const struct sl_producer *producer)
+{
+	const struct sl_slot *slot = sl_thread.top ? sl_ring_find(ring, producer, sl_thread.open_seq) : NULL;
+
+	return slot && atomic_load(&slot->state) == SL_SLOT_WORD(sl_thread.open_seq, SL_SLOT_IN_FLIGHT, true);
+}
+
+/*
+ * A thread that is faster than the writer waits for it where it has enough segments: a ring that outgrows the processor's caches
+ * costs both more, and the program memory.  Not for long, not where the writer does nothing, and not where a call of its own
+ * holds them.
+ */
+static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *producer, unsigned slots)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	uint64_t begin_ns = sl_agent_now(), now_ns = begin_ns, wrote_ns = begin_ns, frames = atomic_load(&sl_agent->frames);
+
+	while (!(producer->next & SL_RING_NOWHERE) && now_ns - wrote_ns < WAIT_MAX_NS && now_ns - begin_ns < HELD_NS &&
+	       writer_is_about(now_ns) && count_segments(ring, producer) >= SEGMENTS_ENOUGH && !is_inside_call(ring, producer)) {
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+		syscall(SYS_nanosleep, &step, NULL);
+		if (has_come_free(producer, slots))
+			return true;
+		now_ns = sl_agent_now();
+		if (frames != atomic_load(&sl_agent->frames)) {
+			frames = atomic_load(&sl_agent->frames);
+			wrote_ns = now_ns;
+		}
+	}
+	return false;
+}
+
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	struct sl_ring *ring = sl_agent->ring;
@@ -767,8 +821,10 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	bool room;
 
 	sl_agent_unpark();
-	if (has_come_free(producer, slots))
+	if (has_come_free(producer, slots) || wait_before_growing(ring, producer, slots)) {
+		errno = saved;
 		return true;
+	}
 	do {
 		struct sl_mute mute = sl_mute_begin();
 
