@@ -192,17 +192,20 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 	return count;
 }
 
-/* Large blocks come faster than a small part of a core could compress them well. */
-static bool is_hurried(unsigned count)
+/*
+ * Large blocks come faster than a small part of a core could compress them well, or more waits behind this one: a writer that
+ * lacks a processor sees few blocks.
+ */
+static bool is_hurried(unsigned count, bool more_waits)
 {
 	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - block_ns;
 
 	block_ns = now_ns;
-	return count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS;
+	return count >= SL_BLOCK_EVENTS / 2 && (more_waits || since_ns < count * HURRY_NS);
 }
 
 /* Writes what has become columns. */
-static bool write_columns(uint32_t thread, uint64_t first, uint64_t next)
+static bool write_columns(uint32_t thread, uint64_t first, uint64_t next, bool more_waits)
 {
 	struct sl_frame_index frame = {
 		.kind = SL_FRAME_BLOCK,
@@ -223,7 +226,7 @@ static bool write_columns(uint32_t thread, uint64_t first, uint64_t next)
 	sl_stacks_modules();
 	drain_defs();
 	size = sl_block_end(&columns, thread, first, next);
-	sl_agent->store->hurried = is_hurried(columns.count);
+	sl_agent->store->hurried = is_hurried(columns.count, more_waits);
 	failed = sl_store_append(sl_agent->store, frame, map_bytes, size);
 	sl_agent->store->hurried = false;
 	if (!failed)
@@ -242,7 +245,7 @@ static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct s
 	sl_block_begin(&columns, map_bytes, SL_BLOCK_EVENTS);
 	for (unsigned at = 0; at < count; at += SL_BLOCK_CHUNK)
 		add_columns(block + at, count - at < SL_BLOCK_CHUNK ? count - at : SL_BLOCK_CHUNK);
-	return write_columns(thread, first, next);
+	return write_columns(thread, first, next, false);
 }
 
 /* The thread will write no more to the segment: it has another one, or has ended. */
@@ -321,6 +324,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 
 	for (;;) {
 		uint64_t first = atomic_load(&segment->tail), next = first;
+		bool more_waits;
 		unsigned count;
 
 		if (sl_asleep_is() && !sl_asleep_has_room() && !write_asleep("much was kept", false))
@@ -332,7 +336,8 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
 		if (!count)
 			break;
-		if (!sl_asleep_is() && !write_columns(segment->thread, first, next))
+		more_waits = (closed && !ended) || begin_at(segment, slots, next + FEW_SLOTS) != UINT64_MAX;
+		if (!sl_asleep_is() && !write_columns(segment->thread, first, next, more_waits))
 			return false;
 		/* The file first, then the tail: the other way loses events when we are killed between. */
 		atomic_store_explicit(&segment->tail, next, memory_order_release);
