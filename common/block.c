@@ -6,6 +6,11 @@
 #include "common/base.h"
 #include "common/unpack.h"
 
+#define FEW	   32  /* values */
+#define FEW_PLACES 128 /* of a table in which they are found */
+#define FEW_EVENTS 256 /* at least: fewer are no matter, and the values might not fit in their column's room */
+#define FEW_BITS   16  /* a column this wide is looked at */
+
 struct out {
 	uint8_t *at;
 };
@@ -113,6 +118,58 @@ static uint64_t *column_at(const struct sl_block_columns *columns, unsigned fiel
 	return (uint64_t *)(columns->bytes + SL_BLOCK_BYTES(columns->room)) - (size_t)(SL_FIELD_COUNT - field) * columns->room;
 }
 
+struct few {
+	uint64_t key[FEW_PLACES], value[FEW];
+	uint8_t at[FEW_PLACES]; /* 1 + the index of the key in `value`; 0: no key is here */
+	unsigned count;
+};
+
+/* The value's index, a new one where it is new; FEW: there are too many. */
+static inline unsigned index_of(struct few *few, uint64_t value)
+{
+	unsigned place = value * 0x9e3779b97f4a7c15ull >> 57;
+
+	while (few->at[place] && few->key[place] != value)
+		place = (place + 1) % FEW_PLACES;
+	if (!few->at[place]) {
+		if (few->count == FEW)
+			return FEW;
+		few->key[place] = few->value[few->count++] = value;
+		few->at[place] = (uint8_t)few->count;
+	}
+	return few->at[place] - 1u;
+}
+
+/*
+ * Packs a column whose wide values are few: contexts, streams, pools, modules.  To compress 8 bytes that say one of two things takes
+ * five times as long as to see that there are two.  False: there are many, and nothing is packed.
+ */
+static bool pack_few(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+{
+	const uint64_t *x = column_at(columns, field);
+	uint8_t *begin = out->at, *bin;
+	struct few few;
+
+	memset(few.at, 0, sizeof(few.at));
+	few.count = 0;
+	pack_head(pk, field, SL_ENCODING_FEW, 1, 0, 0, columns->count + sizeof(few.value));
+	bin = out->at;
+	for (unsigned i = 0; i < columns->count; i++) {
+		unsigned index = index_of(&few, x[i]);
+
+		if (SL_UNLIKELY(index == FEW)) {
+			out->at = begin;
+			return false;
+		}
+		*out->at++ = (uint8_t)index;
+	}
+	append(out, (const char *)few.value, few.count * sizeof(*few.value));
+	/* Now the length is known, which stands before the bytes, the more significant first. */
+	bin[-1] = (uint8_t)(out->at - bin);
+	bin[-2] = (uint8_t)((out->at - bin) >> 8);
+	return true;
+}
+
 static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
 {
 	bool differences = is_difference(field);
@@ -121,6 +178,8 @@ static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_blo
 	/* What differs from the first value and what differs from the least have the same lowest bit. */
 	unsigned shift = differences ? 0 : (unsigned)__builtin_ctzll(columns->bits[field]), width = width_of(bits >> shift);
 
+	if (!differences && bits >> shift >> FEW_BITS && columns->count >= FEW_EVENTS && pack_few(pk, out, columns, field))
+		return;
 	pack_head(pk, field, differences ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN, width, shift, base, columns->count);
 	store_narrow(out->at, width, columns->count, column_at(columns, field), differences ? 0 : base, shift);
 	out->at += (size_t)width * columns->count;
@@ -271,6 +330,18 @@ static bool number(struct sl_unpack *at, uint64_t *number)
 	return true;
 }
 
+/* Each x has a value, behind all of them. */
+static bool are_few(const struct sl_unpacked *data, uint64_t width, unsigned count)
+{
+	unsigned most = 0;
+
+	if (width != 1 || data->size < count || (data->size - count) % 8)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		most = data->bytes[i] > most ? data->bytes[i] : most;
+	return most < (data->size - count) / 8;
+}
+
 static const char *decode_column(struct sl_column *column, struct sl_unpack *at, unsigned count)
 {
 	uint64_t encoding, width, shift, base;
@@ -283,12 +354,15 @@ static const char *decode_column(struct sl_column *column, struct sl_unpack *at,
 	for (; array.number > 5; array.number--)
 		if (!sl_unpack_skip(at))
 			return "column ends too early";
-	if (encoding > SL_ENCODING_DELTA || shift > 63 || !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
+	if (encoding > SL_ENCODING_FEW || shift > 63 || !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
 		return "column has an unknown encoding, width or shift";
-	if (data.size != width * count)
+	if (encoding == SL_ENCODING_FEW && !are_few(&data, width, count))
+		return "column chooses from values that it does not have";
+	if (encoding != SL_ENCODING_FEW && data.size != width * count)
 		return "column has not as many bytes as its block has events";
 	*column = (struct sl_column){
 		.data = width ? data.bytes : NULL,
+		.values = encoding == SL_ENCODING_FEW ? data.bytes + count : NULL,
 		.base = base,
 		.encoding = encoding,
 		.width = width,
@@ -396,9 +470,12 @@ static void fill_batch(struct sl_block *block)
 		if (column->encoding == SL_ENCODING_PLAIN)
 			for (unsigned k = 0; k < count; k++)
 				value[k * SL_FIELD_COUNT] = column->base + (x[k] << column->shift);
-		else
+		else if (column->encoding == SL_ENCODING_DELTA)
 			for (unsigned k = 0; k < count; k++)
 				value[k * SL_FIELD_COUNT] = before += unzigzag(x[k]);
+		else
+			for (unsigned k = 0; k < count; k++)
+				value[k * SL_FIELD_COUNT] = ((const struct narrow64 *)column->values)[x[k]].x;
 	}
 }
 

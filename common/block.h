@@ -8,6 +8,7 @@
  * Column i of n values, little-endian, `width` of 0, 1, 2, 4 or 8 bytes each:
  *	encoding 0: value = base + (x << shift), modulo 2^64
  *	encoding 1: x is the zigzag difference from the value before; the first is base (its x is 0)
+ *	encoding 2: behind its n values of x, a byte each, the bin has up to 256 values of 8 bytes: value = the x-th of those
  * Width 0 has an empty bin: encoding 0 then says that every value is base.  `first` and `next` are slot
  * numbers of the thread's ring: the block holds every finished event in [first, next).
  *
@@ -23,7 +24,7 @@
 #define SL_BLOCK_EVENTS 4096
 #define SL_BLOCK_BATCH	16
 
-enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
+enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA, SL_ENCODING_FEW };
 
 /*
  * Bytes that hold any block of up to `count` events, and its columns before they are narrowed; each of those lies behind what is
@@ -56,7 +57,8 @@ size_t sl_block_end(struct sl_block_columns *columns, uint32_t thread, uint64_t 
 size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count);
 
 struct sl_column {
-	const uint8_t *data; /* borrowed from the decoded bytes; NULL when width is 0 */
+	const uint8_t *data;   /* borrowed from the decoded bytes; NULL when width is 0 */
+	const uint8_t *values; /* SL_ENCODING_FEW: behind the data, 8 bytes each */
 	uint64_t base;
 	uint8_t encoding, width, shift;
 };

@@ -82,13 +82,34 @@ static void test_a_constant_column_costs_no_bytes_per_event(void **state)
 	assert_true(many - one < 16);
 }
 
+static void test_wide_values_that_are_few_cost_a_byte_per_event(void **state)
+{
+	const unsigned counts[] = {255, 256, 300, SL_BLOCK_EVENTS};
+
+	for (unsigned values = 2; values < 70; values++)
+		for (unsigned c = 0; c < SL_COUNT(counts); c++) {
+			uint64_t context[70];
+
+			memset(in, 0, sizeof(in));
+			for (unsigned i = 0; i < values; i++)
+				context[i] = random_number();
+			for (unsigned i = 0; i < counts[c]; i++) {
+				in[i].context = context[random_number() % values];
+				in[i].result = -(int64_t)(in[i].context >> 1);
+			}
+			assert_round_trip(counts[c]);
+			if (values <= 32 && counts[c] >= 256)
+				assert_true(sl_block_encode(bytes, 7, 1, 2, in, counts[c]) < 2 * (counts[c] + 8 * values) + 1024);
+		}
+}
+
 /* Whatever the bytes, decoding says yes or why not, and a yes can be read to its end. */
 static void test_damaged_blocks_are_refused_or_read_within_their_bounds(void **state)
 {
-	for (unsigned i = 0; i < 64; i++)
+	for (unsigned i = 0; i < 256; i++)
 		for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-			((uint64_t *)&in[i])[field] = random_number();
-	size_t size = sl_block_encode(bytes, 1, 1, 65, in, 64);
+			((uint64_t *)&in[i])[field] = field & 1 ? random_number() : 0xfeed0000beef * (random_number() % 5);
+	size_t size = sl_block_encode(bytes, 1, 1, 257, in, 256);
 	uint8_t *copy = malloc(size);
 
 	for (unsigned round = 0; round < 20000; round++) {
@@ -114,6 +135,7 @@ int main(void)
 		cmocka_unit_test(test_any_values_come_back_as_they_went_in),
 		cmocka_unit_test(test_time_may_step_back_and_device_may_be_unknown),
 		cmocka_unit_test(test_a_constant_column_costs_no_bytes_per_event),
+		cmocka_unit_test(test_wide_values_that_are_few_cost_a_byte_per_event),
 		cmocka_unit_test(test_damaged_blocks_are_refused_or_read_within_their_bounds),
 	};
 
