@@ -24,6 +24,7 @@
 #define MOMENT_NS	20000000ull
 #define SEIZED_NS	20000
 #define WAIT_EACH_NS	50000ull
+#define WAIT_LONG_NS	2000000ull
 #define SLOW_CALL_NS	1000000ull
 #define SEGMENTS_ENOUGH 2 /* a thread's, while the writer goes on */
 #define HELD_NS		100000000ull
@@ -319,6 +320,7 @@ static bool give_back(struct sl_ring *ring, unsigned index, bool blocks_too)
 		return false;
 	}
 	ring->clean[index] = true;
+	atomic_store(&ring->left_by[index], 0);
 	if (!blocks_too && !extend(ring->fd, offset_of(index), offset_of(index + 1))) {
 		atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
 		return true;
@@ -352,27 +354,59 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 	}
 }
 
+/* The order of choice: what a thread left itself, since its old state words have smaller numbers; cleared; left by others. */
+enum fit { FITS_ITS_OWNER, FITS_ALL, FITS_ONCE_CLEARED };
+
+static enum fit fit_of(const struct sl_ring *ring, unsigned index, uint32_t thread)
+{
+	uint32_t left_by = atomic_load(&ring->left_by[index]);
+
+	return !left_by ? FITS_ALL : left_by == thread ? FITS_ITS_OWNER : FITS_ONCE_CLEARED;
+}
+
+static bool claim_one(struct sl_ring *ring, unsigned index, uint32_t thread, enum fit fit)
+{
+	struct sl_segment *segment = &ring->file->segment[index];
+	uint32_t expected = SL_SEGMENT_FREE;
+
+	if (atomic_load(&segment->use) != SL_SEGMENT_FREE || fit_of(ring, index, thread) != fit ||
+	    !atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
+		return false;
+	/* Another may have had it meanwhile, and left its words there. */
+	if (fit_of(ring, index, thread) != FITS_ITS_OWNER && atomic_exchange(&ring->left_by[index], 0))
+		memset(sl_ring_segment_bytes(ring, index), 0, SL_SEGMENT_BYTES);
+	return true;
+}
+
 int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first)
 {
 	unsigned have = atomic_load(&ring->file->segments);
 
-	for (unsigned i = 0; i < have; i++) {
-		struct sl_segment *segment = &ring->file->segment[i];
-		uint32_t expected = SL_SEGMENT_FREE;
+	for (enum fit fit = FITS_ITS_OWNER; fit <= FITS_ONCE_CLEARED; fit++)
+		for (unsigned i = 0; i < have; i++) {
+			struct sl_segment *segment = &ring->file->segment[i];
 
-		if (atomic_load_explicit(&segment->use, memory_order_relaxed) != SL_SEGMENT_FREE ||
-		    !atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
-			continue;
-		segment->thread = thread;
-		segment->tid = tid;
-		segment->order = atomic_fetch_add(&ring->orders, 1) + 1;
-		segment->first = first;
-		atomic_store_explicit(&segment->end, 0, memory_order_relaxed);
-		atomic_store_explicit(&segment->tail, first, memory_order_relaxed);
-		atomic_store_explicit(&segment->use, use, memory_order_release);
-		return (int)i;
-	}
+			if (!claim_one(ring, i, thread, fit))
+				continue;
+			segment->thread = thread;
+			segment->tid = tid;
+			segment->order = atomic_fetch_add(&ring->orders, 1) + 1;
+			segment->first = first;
+			atomic_store_explicit(&segment->end, 0, memory_order_relaxed);
+			atomic_store_explicit(&segment->tail, first, memory_order_relaxed);
+			atomic_store_explicit(&segment->use, use, memory_order_release);
+			return (int)i;
+		}
 	return -1;
+}
+
+static void set_free(struct sl_ring *ring, unsigned index, uint32_t left_by)
+{
+	ring->free_ns[index] = sl_agent_now();
+	ring->clean[index] = false;
+	atomic_store(&ring->left_by[index], left_by);
+	atomic_store_explicit(&ring->file->segment[index].use, SL_SEGMENT_FREE, memory_order_release);
+	atomic_fetch_add(&ring->freed, 1);
 }
 
 void sl_ring_release(struct sl_ring *ring, unsigned index)
@@ -383,10 +417,12 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 
 	/* Clears old state words, which must not look like the next owner's.  Most threads that come and go touch little. */
 	memset(sl_ring_segment_bytes(ring, index), 0, short_lived ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
-	ring->free_ns[index] = sl_agent_now();
-	ring->clean[index] = false;
-	atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
-	atomic_fetch_add(&ring->freed, 1);
+	set_free(ring, index, 0);
+}
+
+void sl_ring_leave(struct sl_ring *ring, unsigned index)
+{
+	set_free(ring, index, ring->file->segment[index].thread);
 }
 
 static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)
@@ -794,7 +830,9 @@ static bool is_inside_call(struct sl_ring *ring, const struct sl_producer *produ
  */
 static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *producer, unsigned slots)
 {
-	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	/* the more threads there are the longer the writer is with others */
+	uint64_t step_ns = atomic_load(&ring->held) * (WAIT_STEP_NS / 2);
+	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_LONG_NS ? step_ns : WAIT_LONG_NS)};
 	uint64_t begin_ns = sl_agent_now(), now_ns = begin_ns, wrote_ns = begin_ns, frames = atomic_load(&sl_agent->frames);
 
 	while (!(producer->next & SL_RING_NOWHERE) && now_ns - wrote_ns < WAIT_MAX_NS && now_ns - begin_ns < HELD_NS &&

@@ -59,8 +59,9 @@ struct sl_ring {
 	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
-	uint64_t free_ns[SL_SEGMENT_MAX]; /* time since which the segment is free */
-	uint8_t clean[SL_SEGMENT_MAX];	  /* the segment is free, and its pages were given back.  Writer alone */
+	uint64_t free_ns[SL_SEGMENT_MAX];	  /* time since which the segment is free */
+	_Atomic uint32_t left_by[SL_SEGMENT_MAX]; /* thread whose old slots a free segment still has; 0: it is all zeros */
+	uint8_t clean[SL_SEGMENT_MAX];		  /* the segment is free, and its pages were given back.  Writer alone */
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
@@ -218,5 +219,8 @@ int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread
 
 /* Writer: a drained segment becomes free again. */
 void sl_ring_release(struct sl_ring *ring, unsigned index);
+
+/* The same of events of a thread that goes on elsewhere and may come back: to clear it costs as much as to encode two columns. */
+void sl_ring_leave(struct sl_ring *ring, unsigned index);
 
 #endif

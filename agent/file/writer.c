@@ -201,7 +201,7 @@ static bool is_hurried(unsigned count, bool more_waits)
 	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - block_ns;
 
 	block_ns = now_ns;
-	return count >= SL_BLOCK_EVENTS / 2 && (more_waits || since_ns < count * HURRY_NS);
+	return more_waits || (count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS);
 }
 
 /* Writes what has become columns. */
@@ -280,9 +280,10 @@ static uint64_t begin_at(const struct sl_segment *segment, const struct sl_slot 
 static bool is_worth_a_block(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t first)
 {
 	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
-	uint64_t begin_ns = begin_at(segment, slots, first + FEW_SLOTS);
+	uint64_t last = end && end - first < FEW_SLOTS + 2 ? end - 2 : first + FEW_SLOTS;
+	uint64_t begin_ns = begin_at(segment, slots, last > first ? last : first);
 
-	return begin_ns <= cutoff_ns || (end && (end - first <= FEW_SLOTS || begin_ns == UINT64_MAX));
+	return begin_ns <= cutoff_ns || (end && begin_ns == UINT64_MAX);
 }
 
 /* A block of the segment ends before this slot number at the latest: what is left of a closed one is cut into equal blocks. */
@@ -343,8 +344,12 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 		atomic_store_explicit(&segment->tail, next, memory_order_release);
 		*wrote = true;
 	}
-	if (closed && atomic_load(&segment->tail) >= atomic_load(&segment->end))
-		sl_ring_release(ring, index);
+	if (closed && atomic_load(&segment->tail) >= atomic_load(&segment->end)) {
+		if (ended)
+			sl_ring_release(ring, index);
+		else
+			sl_ring_leave(ring, index);
+	}
 	return true;
 }
 
