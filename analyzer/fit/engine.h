@@ -80,6 +80,8 @@ void sl_fit_pool_release(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_empty(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_begin(struct sl_fit_engine *engine, unsigned pool); /* requests may go there now; also holds it */
 void sl_fit_pool_end(struct sl_fit_engine *engine);		     /* of any pool */
+/* Several pools may suit a request.  True: it goes to the one that was begun last; false: first. */
+bool sl_fit_pool_newest(unsigned release);
 /* What is requested from the pool is requested by a thread that captures a graph. */
 void sl_fit_capture(struct sl_fit_engine *engine, unsigned pool, bool begins);
 

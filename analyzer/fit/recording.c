@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/fit/engine.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/model/stacks.h"
@@ -53,7 +54,7 @@ struct owner {
 	uint16_t pool;
 };
 
-/* Requests that go to a private pool from now on; of several that suit the one that began first counts (captures_underway). */
+/* Requests that go to a private pool from now on. */
 struct route {
 	uint64_t owner;
 	int64_t device;
@@ -282,11 +283,20 @@ static bool goes(struct builder *b, const struct route *route, const struct sl_i
 /* The private pool of a request. */
 static uint16_t pool_of(struct builder *b, const struct sl_item *item)
 {
+	unsigned release = b->lanes[item->event->device]->out.release;
+	bool newest = sl_fit_pool_newest(release);
+
 	if (!item->event->object && captures(b, item->event->device))
 		b->doubt = "the stream of a request is not known, and a graph was being captured";
-	for (size_t i = 0; i < b->routes.count; i++)
-		if (goes(b, &b->routes.item[i], item))
-			return b->routes.item[i].pool;
+	for (size_t i = 0; i < b->routes.count; i++) {
+		const struct route *route = &b->routes.item[newest ? b->routes.count - 1 - i : i];
+
+		if (!goes(b, route, item))
+			continue;
+		if (item->event->flags & SL_FLAG_captured && !route->graph && release >= SL_FIT_RELEASE(2, 13))
+			b->doubt = "a memory pool (MemPool) was used while a graph was captured";
+		return route->pool;
+	}
 	if (item->event->flags & SL_FLAG_captured)
 		b->doubt = captures(b, item->event->device)
 				   ? "several graphs were captured at once, and of a request it is not known which"

@@ -887,6 +887,12 @@ void sl_fit_pool_end(struct sl_fit_engine *e)
 	e->routed -= e->routed != 0;
 }
 
+/* get_pool goes through captures_underway, to the front of which beginAllocateToPool puts from 2.10 on; before, to its end. */
+bool sl_fit_pool_newest(unsigned release)
+{
+	return release >= SL_FIT_RELEASE(2, 10);
+}
+
 /* markCaptureBegin, markCaptureEnd */
 void sl_fit_capture(struct sl_fit_engine *e, unsigned pool, bool begins)
 {

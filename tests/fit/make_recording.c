@@ -321,6 +321,9 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < count; i++)
 		if (ops[i].kind == OP_EMPTY || (ops[i].kind == OP_HOLD && machine.release < SL_FIT_RELEASE(2, 8)))
 			return 0;
+	for (unsigned i = 0; i < count; i++)
+		if (ops[i].newer && sl_fit_pool_newest(machine.release))
+			ops[i].pool = ops[i].newer;
 	s = synth_new(argv[1], 0, 4242 + (!strncmp(argv[3], "batch=", 6) ? atoi(argv[3] + 6) : 0));
 	synth_capability(s, "pytorch", release);
 	if (!strncmp(argv[3], "batch=", 6))

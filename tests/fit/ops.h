@@ -29,6 +29,7 @@ struct op {
 	unsigned id, stream, due, pool;
 	uint64_t bytes;
 	bool captures;
+	unsigned newer; /* a request suits this pool, too, which was begun later; 0: it does not */
 };
 
 static inline uint64_t ops_random(uint64_t *state)
@@ -232,6 +233,11 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 
 				op->pool = pools.open[open];
 				op->captures = pools.captures[open];
+				if (seed >= OPS_PYTHON && pools.open_count == 2 && pools.captures[0] == pools.captures[1] &&
+				    ops_random(&state) % 2) {
+					op->pool = pools.open[0];
+					op->newer = pools.open[1];
+				}
 			}
 			ids[live++] = i;
 		} else {

@@ -136,7 +136,7 @@ static void change(const char *text)
 }
 
 static bool asserted;	// in the middle of giving back: what is left says nothing
-static unsigned routed; // the pool of the next request, 0 for none
+static unsigned routed[2]; // the pools that the next request suits, 0 for none
 
 // As MemPool's destructor; up to 2.7 it is the pool in use on the thread that is emptied.
 static void empty(pool_id id)
@@ -165,7 +165,7 @@ static void on_pool(const struct op &op)
 
 	if (op.kind == OP_BEGIN)
 		((void (*)(void *, int8_t, pool_id, std::function<bool(void *)>))slot(at->begin))(
-			self, 0, id, [pool](void *) { return routed == pool; });
+			self, 0, id, [pool](void *) { return routed[0] == pool || routed[1] == pool; });
 	else if (op.kind == OP_END)
 		((void (*)(void *, int8_t, pool_id))slot(at->end))(self, 0, id);
 	else if (op.kind == OP_RELEASE || op.kind == OP_DROP)
@@ -188,7 +188,8 @@ static long long run(const struct op *ops, unsigned count)
 		const struct op &op = ops[i];
 
 		fake.now = i;
-		routed = op.kind == OP_ALLOC ? op.pool : 0;
+		routed[0] = op.kind == OP_ALLOC ? op.pool : 0;
+		routed[1] = op.kind == OP_ALLOC ? op.newer : 0;
 		fake.capturing = op.kind == OP_ALLOC && op.captures;
 		try {
 			if (op.kind == OP_SETTINGS)

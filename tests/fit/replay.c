@@ -64,6 +64,8 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 			if (ops[first_later].kind == OP_FREE_LATER)
 				sl_fit_done(engine, ops[first_later].id);
 		}
+		if (ops[i].newer && sl_fit_pool_newest(release))
+			ops[i].pool = ops[i].newer;
 		if (ops[i].kind == OP_ALLOC && !(live[ops[i].id] = sl_fit_alloc(engine, ops[i].bytes, ops[i].stream, ops[i].pool)))
 			answer.oom = i;
 		else if (ops[i].kind == OP_FREE)
