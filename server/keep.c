@@ -15,6 +15,7 @@
 #include "server/folder.h"
 #include "server/runs.h"
 #include "server/places.h"
+#include "server/quota.h"
 
 struct run {
 	int64_t run;
@@ -112,6 +113,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 {
 	struct sl_server *server = k->server;
 	struct project *project = &k->projects.item[run->project - 1];
+	uint64_t bytes = sl_quota_taken(server, run->pack);
 	struct stat st;
 	int fd = sl_packs_read(&server->packs, run->pack, &st);
 
@@ -119,13 +121,13 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 		return; /* the pack was removed by somebody else: its run can still be found */
 	close(fd);
 	project->count++;
-	project->bytes += (uint64_t)st.st_size;
+	project->bytes += bytes;
 	if (run->pinned || is_beside(k, run->run) ||
 	    !(is_old(server, &st) || (server->keep_count && project->count > server->keep_count) ||
 	      (server->keep_bytes && project->bytes > server->keep_bytes)))
 		return;
 	project->count--;
-	project->bytes -= (uint64_t)st.st_size;
+	project->bytes -= bytes;
 	/* Stores the run first, so that a reader who finds the run also finds its pack. */
 	if (!sl_store_remove(store, run->run))
 		return;

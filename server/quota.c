@@ -8,6 +8,8 @@
 
 #include "analyzer/base/door.h"
 #include "server/course.h"
+#include "server/folder.h"
+#include "server/places.h"
 
 /* The packs that were refused most recently; an older one would be uploaded and removed once more. */
 #define REFUSED_MAX 256
@@ -26,15 +28,17 @@ struct sum {
 	uint64_t bytes;
 };
 
-static uint64_t size_of(const struct sl_server *server, const char *pack)
+uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 {
+	char path[SL_PACKS_NAME + 64];
 	struct stat st;
 	int fd = sl_packs_is_name(pack) ? sl_packs_read(&server->packs, pack, &st) : -1;
 
 	if (fd < 0)
 		return 0;
 	close(fd);
-	return (uint64_t)st.st_size;
+	sl_places_of(pack, "", path);
+	return (uint64_t)st.st_size + sl_folder_bytes(server->packs.folder, path);
 }
 
 static bool add(void *context, const struct sl_card *card)
@@ -42,7 +46,7 @@ static bool add(void *context, const struct sl_card *card)
 	struct sum *sum = context;
 
 	if (strcmp(card->identity, sum->but))
-		sum->bytes += size_of(sum->server, card->identity);
+		sum->bytes += sl_quota_taken(sum->server, card->identity);
 	return true;
 }
 
@@ -60,7 +64,7 @@ static bool has_room(const struct sl_server *server, struct sl_store *store, con
 
 bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const char *project, const char *pack)
 {
-	uint64_t bytes = size_of(server, pack);
+	uint64_t bytes = sl_quota_taken(server, pack);
 	struct refused *at;
 	int64_t run = 0;
 

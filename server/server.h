@@ -20,7 +20,7 @@ struct sl_server {
 	const char *const *names;
 	unsigned name_count;			     /* --host: names that the server answers to, besides numbers and localhost */
 	uint64_t keep_age_s, keep_count, keep_bytes; /* limits for each project; 0: no limit */
-	uint64_t project_bytes;			     /* limit for the sum of a project's packs; 0: no limit */
+	uint64_t project_bytes;			     /* limit for what a project's runs take; 0: no limit */
 };
 
 #endif

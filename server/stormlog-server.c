@@ -34,10 +34,10 @@ static const char usage[] =
 	"                            localhost always are\n"
 	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
 	"      --quota SIZE          all packs, uploads and pages together are (default: no limit)\n"
-	"      --project-quota SIZE  those of one project are; a run too many is refused\n"
+	"      --project-quota SIZE  packs and pages of one project are; a run too many is refused\n"
 	"      --keep-age DAYS       of each project runs that came in so many days,\n"
 	"      --keep-count N        the N newest,\n"
-	"      --keep-size SIZE      as many as are so large together; pinned ones and those beside a change always\n"
+	"      --keep-size SIZE      as many as take so much with their pages; pinned ones and those beside a change always\n"
 	"      --help, --version\n\n"
 	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used.\n";
 

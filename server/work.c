@@ -53,8 +53,13 @@ struct sl_work {
 	unsigned asked;	       /* waiting jobs that a reader asked for */
 	struct sl_map changed; /* projects that got runs since they were last examined */
 	time_t looked;
+	time_t tidied;
 	bool ends;
 };
+
+/* With the bytes that lacked, so that it is tried again once there is room for them. */
+#define SAID_NO_ROOM(number)                                                                                                       \
+	"its pages take %" number " bytes, which would exceed the store's quota (--quota): the pack is kept, without pages"
 
 /* ---- a child */
 
@@ -115,13 +120,15 @@ static bool move(struct sl_work *work, const char *from, const char *to)
 	return !fstatat(folder, source, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !renameat(folder, source, folder, to);
 }
 
+static bool fits(const struct sl_packs *packs, uint64_t bytes)
+{
+	return !packs->quota || __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + bytes <= packs->quota;
+}
+
 /* False: what the child made would exceed --quota. */
 static bool has_room(struct sl_work *work)
 {
-	const struct sl_packs *packs = &work->server->packs;
-
-	return !packs->quota ||
-	       __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + sl_folder_bytes(packs->folder, "work/now") <= packs->quota;
+	return fits(&work->server->packs, sl_folder_bytes(work->server->packs.folder, "work/now"));
 }
 
 /* The first line that the child printed, or how it ended. */
@@ -135,7 +142,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	line[size > 0 ? size : 0] = 0;
 	line[strcspn(line, "\n")] = 0;
 	if (status == NO_ROOM)
-		snprintf(line, sizeof(line), "its pages would exceed the store's quota (--quota): the pack is kept, without pages");
+		snprintf(line, sizeof(line), SAID_NO_ROOM(PRIu64), sl_folder_bytes(work->server->packs.folder, "work/now"));
 	if (in >= 0)
 		close(in);
 	sl_places_of(pack, "failed", path);
@@ -272,10 +279,51 @@ static void look_closer(struct sl_work *work, const struct job *job)
 
 /* ---- the queue */
 
+/* Lets what a reader asked for in vain be tried again. */
+static void forget_vain(const struct sl_packs *packs, const char *path)
+{
+	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct stat st;
+
+	while (folder && (entry = readdir(folder)))
+		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !st.st_size)
+			unlinkat(fd, entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+}
+
+/* A pack whose pages had no room is read again where there is room for them now. */
+static void try_again(void *context, const char *pack, const struct stat *st)
+{
+	struct sl_work *work = context;
+	const struct sl_packs *packs = &work->server->packs;
+	char path[SL_PACKS_NAME + 64], line[256] = "";
+	uint64_t bytes;
+	int fd;
+
+	sl_places_of(pack, "", path);
+	forget_vain(packs, path);
+	sl_places_of(pack, "failed", path);
+	fd = openat(packs->folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (read(fd, line, sizeof(line) - 1) > 0 && sscanf(line, SAID_NO_ROOM(SCNu64), &bytes) == 1 && fits(packs, bytes) &&
+	    !unlinkat(packs->folder, path, 0)) {
+		__atomic_fetch_sub(&work->server->packs.used, strlen(line), __ATOMIC_RELAXED);
+		sl_work_index(work, pack);
+	}
+	close(fd);
+}
+
 static void tidy(struct sl_work *work)
 {
 	sl_packs_sweep(&work->server->packs);
 	sl_keep(work->server);
+	forget_vain(&work->server->packs, "pages/compare");
+	sl_packs_each(&work->server->packs, try_again, work);
+	work->tidied = time(NULL);
 }
 
 /* The next job; false: the server is ending. */
@@ -358,6 +406,8 @@ static void *run(void *context)
 		if (is_asked(&work->now))
 			__atomic_fetch_sub(&work->asked, 1, __ATOMIC_RELAXED);
 		look_at_changed(work);
+		if (time(NULL) - work->tidied >= SWEEP_S)
+			tidy(work);
 	}
 	return NULL;
 }
