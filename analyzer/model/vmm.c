@@ -204,16 +204,17 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 		at += bytes;
 		mapping = bytes ? sl_table_find(&vmm->mappings, at) : NULL;
 	}
-	for (bool found = at < end; found;) { /* there are gaps: look at all */
-		found = false;
+	if (at < end) { /* there are gaps: look at all */
+		SL_VECTOR(uint64_t) found = {0};
+
 		SL_TABLE_EACH(&vmm->mappings, entry)
 		{
-			if (entry->address >= at && entry->address < end) {
-				unmap_one(model, entry);
-				found = true;
-				break;
-			}
+			if (entry->address >= at && entry->address < end)
+				*SL_PUSH(&found) = entry->address;
 		}
+		for (size_t i = 0; i < found.count; i++)
+			unmap_one(model, sl_table_find(&vmm->mappings, found.item[i]));
+		free(found.item);
 	}
 }
 
