@@ -25,19 +25,18 @@ except ImportError as error:
 if not slurm.CAN_START:
     print("skipped: no Slurm to start here")
     sys.exit(77)
-PROLOG, EPILOG = (HERE.parents[1] / "exporter" / name for name in ("slurm-taskprolog", "slurm-srunepilog"))
+PROLOG, SRUN_EPILOG, EPILOG = (HERE.parents[1] / "exporter" / name for name in ("slurm-taskprolog", "slurm-srunepilog", "slurm-epilog"))
+BIN = os.path.dirname(e2e.ANALYZE)
 
 
-class TaskProlog(slurm.Cluster, unittest.TestCase):
-    configuration = "TaskProlog=%s\nSrunEpilog=%s\n" % (PROLOG, EPILOG)
-
+class Jobs(slurm.Cluster):
     def setUp(self):
         super().setUp()
         self.folder = tempfile.mkdtemp(prefix="stormlog-slurm-job-")
         self.addCleanup(shutil.rmtree, self.folder)
         clean = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
         self.environment = {**clean, **self.slurm, "LD_LIBRARY_PATH": e2e.SIM, "SIM_DIR": self.folder, "APPS": e2e.APPS,
-                            "PATH": os.path.dirname(e2e.ANALYZE) + ":" + clean["PATH"]}
+                            "PATH": BIN + ":" + clean["PATH"]}
 
     def job(self, *steps, **environment):
         return subprocess.Popen(["srun", "-n", "2", "/usr/bin/python3", e2e.SCRIPT, *steps], cwd=self.folder, env={**self.environment, **environment},
@@ -45,6 +44,13 @@ class TaskProlog(slurm.Cluster, unittest.TestCase):
 
     def folders(self):
         return [name for name in os.listdir(self.folder) if re.fullmatch(r"stormlog-\d+", name)]
+
+    def processes(self, folder):
+        return json.loads(subprocess.run([e2e.ANALYZE, "--json", os.path.join(self.folder, folder)], capture_output=True).stdout)["processes"]
+
+
+class TaskProlog(Jobs, unittest.TestCase):
+    configuration = "TaskProlog=%s\nSrunEpilog=%s\n" % (PROLOG, SRUN_EPILOG)
 
     def test_a_job_that_asks_is_recorded_and_the_exporter_knows_its_number(self):
         asks = self.job("alloc=30", "wait=" + os.path.join(self.folder, "go"), STORMLOG=e2e.PRELOAD)
@@ -62,8 +68,7 @@ class TaskProlog(slurm.Cluster, unittest.TestCase):
         self.assertEqual(len(series), 2, text)
         self.assertEqual({re.search('hpc_job="(.*?)"', labels)[1] for labels in series}, {number})
         self.assertEqual({re.search('rank="(.*?)"', labels)[1] for labels in series}, {"0", "1"})
-        report = json.loads(subprocess.run([e2e.ANALYZE, "--json", os.path.join(self.folder, folder)], capture_output=True).stdout)
-        self.assertEqual(len(report["processes"]), 2)
+        self.assertEqual(len(self.processes(folder)), 2)
         self.assertEqual(said, "stormlog: job %s: GPU memory 0.03 GiB of 8.00 GiB (0.4 %%) at most (rank 0); least of 2: 0.03 GiB.  stormlog-analyze %s\n"
                          % (number, os.path.join(self.folder, folder)))
 
@@ -71,6 +76,49 @@ class TaskProlog(slurm.Cluster, unittest.TestCase):
         plain = self.job("alloc=30")
         said, _ = plain.communicate(timeout=60)
         self.assertEqual((plain.returncode, said, self.folders()), (0, "", []))
+
+
+def rings(folder):
+    """In this node's memory, of traces in the folder."""
+    def begin(path):
+        with open(path, "rb") as file:
+            return file.read(8192)
+    return [path for path in pathlib.Path("/dev/shm").glob("stormlog-*") if path.is_file() and os.fsencode(folder) in begin(path)]
+
+
+class Epilog(Jobs, unittest.TestCase):
+    def setUp(self):
+        place = tempfile.mkdtemp(prefix="stormlog-slurm-epilog-")
+        self.addCleanup(shutil.rmtree, place)
+        script = pathlib.Path(place, "epilog")  # Slurm gives it no PATH
+        script.write_text("#!/bin/sh\nPATH=%s:/usr/sbin:/usr/bin:/sbin:/bin exec %s\n" % (BIN, EPILOG))
+        script.chmod(0o755)
+        self.configuration = "TaskProlog=%s\nEpilog=%s\n" % (PROLOG, script)
+        super().setUp()
+
+    def far(self):
+        """Makes the job's folder one on FUSE, which stormlog takes for a network file system."""
+        root, far = (os.path.join(self.folder, name) for name in ("root", "far"))
+        os.mkdir(root)
+        os.mkdir(far)
+        server = subprocess.Popen([sys.executable, HERE.parent / "agent" / "hanging_fs.py", root, far], stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(subprocess.run, ["umount", "-l", far])
+        if not slurm.while_not(lambda: os.path.ismount(far) or server.poll() is not None) or not os.path.ismount(far):
+            self.skipTest("no FUSE here (root, /dev/fuse and python3-fusepy are needed)")
+        self.folder = far
+
+    def test_what_killed_tasks_left_on_the_node_comes_to_their_traces(self):
+        self.far()
+        job = self.job("alloc=30", "ready=there", "wait=never", STORMLOG=e2e.PRELOAD)
+        self.addCleanup(job.communicate)
+        self.assertTrue(slurm.while_not(lambda: len(rings(self.folder)) == 2 and os.path.exists(os.path.join(self.folder, "there"))))
+        folder, = self.folders()
+        subprocess.run(["scancel", "--signal=KILL", folder.split("-")[1]], check=True, env=self.environment)
+        job.wait(60)
+        self.assertTrue(slurm.while_not(lambda: not rings(self.folder)))
+        self.assertEqual([[row["live_bytes"] for row in process["memory"]] for process in self.processes(folder)], [[30 << 20]] * 2)
+        self.assertEqual({process["status"] for process in self.processes(folder)}, {"interrupted"})
 
 
 if __name__ == "__main__":
