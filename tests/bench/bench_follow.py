@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """bench_follow.py BUILD [RANKS [EVENTS_A_SECOND [SECONDS]]]: what a reader costs that follows RANKS processes of so many block events a second each:
-share of a core for each rank, and resident memory, of `monitor` and stormlog-exporter, once a second.  A further rank costs nothing
+share of a core for each rank, and resident memory, of `monitor`, stormlog-top and stormlog-exporter, once a second.  A further rank costs nothing
 else, since its process is not asked for anything.  The numbers stand in doc/live.md."""
 import os
+import pty
 import re
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 
 BUILD = os.path.abspath(sys.argv[1])
@@ -42,7 +45,10 @@ def events(folder):
 
 
 def measure(name, argv, folder):
-    reader = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (50, 200))
+    reader = subprocess.Popen(argv, stdin=end, stdout=end, stderr=subprocess.DEVNULL, env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
+    threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(terminal, 65536), b"")], daemon=True).start()
     time.sleep(3)  # what was there before it came is replayed
     before, begun = spent(reader.pid), time.monotonic()
     time.sleep(SECONDS)
@@ -61,8 +67,10 @@ def main():
             traces = os.path.join(folder, "traces")
             first, begun = events(traces), time.monotonic()
             measure("monitor", [os.path.join(BUILD, "analyzer/stormlog-analyze"), "monitor", traces], folder)
-            if os.path.exists(os.path.join(BUILD, "exporter/stormlog-exporter")):
-                measure("exporter", [os.path.join(BUILD, "exporter/stormlog-exporter"), "--listen", "127.0.0.1:0", traces], folder)
+            for name, *arguments in ("top", traces), ("exporter", "--listen", "127.0.0.1:0", traces):
+                program = os.path.join(BUILD, name, "stormlog-" + name)
+                if os.path.exists(program):
+                    measure(name, [program, *arguments], folder)
             print("%d ranks, %.0f events a second each" % (RANKS, (events(traces) - first) / (time.monotonic() - begun) / RANKS))
         finally:
             for process in running:
