@@ -106,7 +106,8 @@ class CPUMemoryProfiler:
     def get_summary(self) -> Dict[str, Any]:
         results, now = self.results, _now()
         return {"mode": "cpu", "peak_memory_usage": max([result.peak_rss for result in results] + [now.rss]),
-                "memory_change_from_baseline": now.rss - self._baseline.rss, "baseline_rss": self._baseline.rss}
+                "memory_change_from_baseline": now.rss - self._baseline.rss, "baseline_rss": self._baseline.rss,
+                "snapshots_collected": len(self.snapshots) if self._monitored else 0}
 
     def clear_results(self) -> None:
         self._done.clear()

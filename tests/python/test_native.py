@@ -307,7 +307,7 @@ profiler.start_monitoring()
 result = profiler.profile_function(grow)
 profiler.stop_monitoring()
 seen = [snapshot.rss - result.snapshot_before.rss > 31 << 20 for snapshot in profiler.snapshots]
-assert any(seen) and len(json.load(open(tracker.export_events_with_timestamp(".", "json")))) == len(tracker.get_events())
+assert any(seen) and profiler.get_summary()["snapshots_collected"] >= len(seen) and len(json.load(open(tracker.export_events_with_timestamp(".", "json")))) == len(tracker.get_events())
 print(json.dumps([[e.memory_allocated for e in tracker.get_events("phase_exit")], result.name, result.duration > 0.4,
                   result.peak_rss - result.snapshot_before.rss, profiler.get_summary()["mode"]]))
 ''', STORMLOG_HOST="1") as run:
