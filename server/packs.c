@@ -16,7 +16,6 @@
 #include "analyzer/upstream/records/hash.h"
 #include "server/folder.h"
 
-#define SUFFIX	  ".stormlog"
 #define PART	  ".part"
 #define DAY_S	  (24 * 60 * 60)
 #define BEGUN_MAX 256 /* uploads that were begun and not ended */
@@ -30,7 +29,7 @@ static void part_path(const char *name, char path[SL_PACKS_NAME + 32])
 
 void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32])
 {
-	snprintf(path, SL_PACKS_NAME + 32, "packs/%.2s/%.64s" SUFFIX, name, name);
+	snprintf(path, SL_PACKS_NAME + 32, "packs/%.2s/%.64s" SL_PACKS_SUFFIX, name, name);
 }
 
 static void carried_path(const char *name, char path[SL_PACKS_NAME + 32])
@@ -409,7 +408,7 @@ static void each_of(const struct sl_packs *packs, const char *ending,
 void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
 		   void *context)
 {
-	each_of(packs, SUFFIX, each, context);
+	each_of(packs, SL_PACKS_SUFFIX, each, context);
 }
 
 static void remove_old(void *context, const char *name, const struct stat *st)

@@ -13,7 +13,8 @@
 
 #include "analyzer/upstream/records/hash.h"
 
-#define SL_PACKS_NAME 64 /* hex digits of a name */
+#define SL_PACKS_NAME	64 /* hex digits of a name */
+#define SL_PACKS_SUFFIX ".stormlog"
 
 struct sl_packs {
 	int folder; /* descriptor of the store's folder */

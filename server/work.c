@@ -131,9 +131,10 @@ static bool has_room(struct sl_work *work)
 	return fits(&work->server->packs, sl_folder_bytes(work->server->packs.folder, "work/now"));
 }
 
-/* The first line that the child printed, or how it ended. */
+/* The first line that the child printed, without the path of the pack, or how it ended. */
 static void put_failed(struct sl_work *work, const char *pack, int status)
 {
+	const char *why;
 	char path[SL_PACKS_NAME + 64], line[256] = "";
 	int in = openat(work->server->packs.folder, "work/now/said", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out;
 	ssize_t size = in < 0 || status < 0 ? 0 : read(in, line, sizeof(line) - 1);
@@ -145,14 +146,16 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 		snprintf(line, sizeof(line), SAID_NO_ROOM(PRIu64), sl_folder_bytes(work->server->packs.folder, "work/now"));
 	if (in >= 0)
 		close(in);
+	why = strstr(line, SL_PACKS_SUFFIX ": ");
+	why = why ? why + strlen(SL_PACKS_SUFFIX ": ") : line;
 	sl_places_of(pack, "failed", path);
 	out = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	file = out < 0 ? NULL : fdopen(out, "w");
 	if (file)
-		sl_door_print(file, "%s\n", *line ? line : "reading this pack took more time or memory than the server gives one");
+		sl_door_print(file, "%s\n", *why ? why : "reading this pack took more time or memory than the server gives one");
 	if (file)
 		fclose(file);
-	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *line ? line : "its child was ended");
+	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *why ? why : "its child was ended");
 }
 
 /* Puts card.json into the catalogue. */

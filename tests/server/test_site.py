@@ -322,6 +322,7 @@ class Site(unittest.TestCase):
         status, _, body = wait_for(lambda: (lambda got: got if got[0] != 202 else None)(self.server.get("/packs/" + name_of(pack))))
         self.assertEqual(status, 422)
         self.assertRegex(body, rb"pack")
+        self.assertNotIn(self.server.store.encode(), body, "where it lies is nobody's business")
 
     @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_what_cannot_be_computed_is_said_and_not_tried_for_ever(self):
