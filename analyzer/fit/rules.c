@@ -4,8 +4,8 @@
  * c10/cuda/CUDACachingAllocator.cpp, each under the name it has there and with the release that changed it.
  * Found by reading, and held against the real libc10_cuda.so of 2.2 to 2.15 (tests/fit).
  *
- * Longer than other files: so that all rules stand in one place.  Not here: throw_on_cudamalloc_oom,
- * release_lock_on_cudamalloc, graph_capture_record_stream_reuse, MemPools with use_on_oom or no_split.
+ * Longer than other files: so that all rules stand in one place.  Not here:
+ * graph_capture_record_stream_reuse, MemPools with use_on_oom or no_split.
  */
 #include "analyzer/fit/engine.h"
 
@@ -85,7 +85,7 @@ struct request {
 	struct sl_fit_block key; /* pool, stream and rounded size */
 	uint64_t segment;	 /* what a segment for it takes */
 	struct sl_fit_block *block;
-	bool asserted; /* PyTorch gave up with an assertion */
+	bool ended; /* PyTorch gives up: an assertion failed, or throw_on_cudamalloc_oom */
 };
 
 /* --- blocks ------------------------------------------------------------------------------------------------ */
@@ -214,6 +214,12 @@ static bool driver_has(struct sl_fit_engine *e, uint64_t bytes)
 	return judge(e, needed <= e->machine.capacity, needed);
 }
 
+/* From 2.10 on a fraction of 1 sets no limit, and so collects no garbage. */
+static bool is_limited(const struct sl_fit_engine *e)
+{
+	return e->settings.fraction > 0 && (e->settings.fraction < 1 || e->machine.release < SL_FIT_RELEASE(2, 10));
+}
+
 static uint64_t allowed(const struct sl_fit_engine *e)
 {
 	return (uint64_t)(e->settings.fraction * (double)e->machine.device_total);
@@ -224,7 +230,7 @@ static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
 {
 	uint64_t needed = e->stats.reserved + bytes;
 
-	if (!e->settings.fraction)
+	if (!is_limited(e))
 		return true;
 	/* as a capacity: of this total the fraction is what is needed */
 	return judge(e, needed <= allowed(e), (uint64_t)((double)needed / e->settings.fraction));
@@ -353,7 +359,7 @@ static bool take_free(struct sl_fit_engine *e, struct request *r)
 	const struct sl_fit_settings *s = &e->settings;
 	struct sl_fit_block *block;
 
-	if (s->fraction && s->gc_threshold > 0)
+	if (is_limited(e) && s->gc_threshold > 0)
 		r->pool->searches++;
 	block = sl_fit_order_from(&r->pool->free, &r->key);
 	if (!block || block->stream != r->key.stream)
@@ -543,13 +549,13 @@ static bool release_available(struct sl_fit_engine *e, struct request *r)
 		key.bytes = max_split;
 	block = sl_fit_order_from(free_blocks, &key);
 	if (block && block->stream == key.stream && (!block->range || cannot_release(e, block))) {
-		if (!(r->asserted = cannot_release(e, block)))
+		if (!(r->ended = cannot_release(e, block)))
 			release(e, block);
-		return !r->asserted;
+		return !r->ended;
 	}
 	block = block ? sl_fit_order_before(free_blocks, block) : sl_fit_order_before(free_blocks, &key);
 	while (block && released < key.bytes && block->bytes >= max_split && block->stream == key.stream) {
-		if ((r->asserted = cannot_release(e, block)))
+		if ((r->ended = cannot_release(e, block)))
 			return false;
 		before = sl_fit_order_before(free_blocks, block);
 		if (!block->range) {
@@ -703,6 +709,10 @@ static bool get_segment(struct sl_fit_engine *e, struct request *r, bool retry)
 	e->stats.retries += retry;
 	if (!fraction_has(e, r->segment))
 		return false;
+	if (e->settings.throws && !driver_has(e, r->segment)) {
+		r->ended = true;
+		return false;
+	}
 	if (is_expandable(e, r->pool) ? !expand(e, r) : !driver_has(e, r->segment))
 		return false;
 	if (r->pool->owner)
@@ -797,11 +807,11 @@ struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsig
 	if (e->stats.broken)
 		return NULL;
 	found = take_free(e, &r);
-	if (!found && e->settings.fraction && e->settings.gc_threshold > 0)
+	if (!found && is_limited(e) && e->settings.gc_threshold > 0)
 		collect_garbage(e);
 	found = found || get_segment(e, &r, false);
-	found = found || (release_available(e, &r) && get_segment(e, &r, false));
-	if (!found && !r.asserted && !is_capturing(e, pool)) {
+	found = found || (!r.ended && release_available(e, &r) && get_segment(e, &r, false));
+	if (!found && !r.ended && !is_capturing(e, pool)) {
 		release_cached(e);
 		found = !e->stats.broken && get_segment(e, &r, true);
 	}

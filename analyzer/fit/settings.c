@@ -127,7 +127,6 @@ static const char *read_value(struct sl_fit_settings *settings, const struct rea
 		"pinned_use_hip_host_register",	  "pinned_num_register_threads",      "pinned_use_background_threads",
 		"pinned_reserve_segment_size_mb", "pinned_max_round_threshold_mb",    "pinned_max_cached_size_mb",
 		"pinned_free_catch_all",	  "graph_capture_record_stream_reuse"};
-	bool ignored;
 
 	if (is(key, "max_split_size_mb"))
 		return read_mib(reader, &settings->max_split);
@@ -152,7 +151,7 @@ static const char *read_value(struct sl_fit_settings *settings, const struct rea
 	if (is(key, "backend"))
 		return read_backend(reader, &settings->backend);
 	if (is(key, "throw_on_cudamalloc_oom"))
-		return read_bool(reader, &ignored);
+		return read_bool(reader, &settings->throws);
 	for (size_t i = 0; i < SL_COUNT(without_effect); i++)
 		if (is(key, without_effect[i]))
 			return NULL;

@@ -24,6 +24,7 @@ struct sl_fit_settings {
 	double gc_threshold; /* garbage_collection_threshold; 0: none */
 	double fraction;     /* per_process_memory_fraction, or the argument of set_per_process_memory_fraction; 0: none */
 	bool expandable;
+	bool throws; /* throw_on_cudamalloc_oom: what the driver refuses once is out of memory */
 };
 
 extern const struct sl_fit_settings sl_fit_defaults;

@@ -39,11 +39,13 @@ def settings(choose, release):
         parts.append(f"max_non_split_rounding_mb:{choose.choice([40, 100])}")
     if new and choose.random() < 0.15:
         parts.append(f"large_segment_size_mb:{choose.choice([20, 21, 32])}")
+    if new and choose.random() < 0.1:
+        parts.append("throw_on_cudamalloc_oom:True")
     if choose.random() < 0.3:
         parts.append("roundup_power2_divisions:" + choose.choice(
             ["1", "2", "4", "8", "16", "[256:1,512:2,1024:4,>:8]", "[1:4,16:8,>:2]", "[64:8]", "[2:2,8:4,>:16]"]))
     if choose.random() < 0.3:
-        fraction = choose.choice([0.5, 0.8, 0.9, 0.95])
+        fraction = choose.choice([0.5, 0.8, 0.9, 0.95, 1])
         if choose.random() < 0.7:
             parts.append(f"garbage_collection_threshold:{choose.choice([0.5, 0.6, 0.8, 0.9])}")
     elif choose.random() < 0.1:

@@ -50,7 +50,7 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 		printf("%s: %s\n", wrong, at);
 		return;
 	}
-	settings.fraction = fraction > 0 ? fraction : 0;
+	settings.fraction = fraction > 0 ? fraction : settings.fraction;
 	engine = sl_fit_new(&machine, &settings);
 	stats = sl_fit_stats(engine);
 	for (unsigned i = 0; i < count && answer.oom < 0; i++) {
