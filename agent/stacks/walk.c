@@ -35,7 +35,7 @@ static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uin
 }
 
 /* Gives the newer of two rules first. */
-static struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
+static inline __attribute__((always_inline)) struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
 {
 	struct sl_walk_rule *entry = &walk->rule[pc * 0x9e3779b97f4a7c15u >> 51 & (SL_WALK_RULES - 2)];
 
@@ -84,7 +84,7 @@ static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 	return sl_cfi_leads_on(rule) && !sl_walk_readable(cfa - 8) && tables_lie();
 }
 
-static bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
+static inline __attribute__((always_inline)) bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
 {
 	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
 
