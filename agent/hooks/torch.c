@@ -104,6 +104,9 @@ static bool add_version_of(struct sl_text *to, const char *path)
 	return add_version(to, found + strlen("__version__ = '"));
 }
 
+/* torch._C._cuda_setMemoryFraction, where it is exported; see set_fraction. */
+#define SET_FRACTION "_Z28THCPModule_setMemoryFractionP7_objectS0_"
+
 /* Once per recording, at its first block. */
 static void tell_version(const void *function, const char *versions)
 {
@@ -123,6 +126,8 @@ static void tell_version(const void *function, const char *versions)
 		sl_text_add(&text, versions);
 	}
 	sl_capability("pytorch", value);
+	if (!sl_resolve_symbol(SET_FRACTION))
+		sl_capability("memory_fraction", "not seen");
 }
 
 /* --- what was asked ----------------------------------------------------------------------------------------
@@ -400,10 +405,10 @@ static void tell_fraction(void *arguments)
 	sl_record_block(SL_API_torch_fraction, bits, 0, (int)device, 0, 0, NULL, 0);
 }
 
-void *set_fraction(void *, void *) EXPORTED_AS("_Z28THCPModule_setMemoryFractionP7_objectS0_");
+void *set_fraction(void *, void *) EXPORTED_AS(SET_FRACTION);
 void *set_fraction(void *self, void *arguments)
 {
-	static struct real real = {.symbol = "_Z28THCPModule_setMemoryFractionP7_objectS0_"};
+	static struct real real = {.symbol = SET_FRACTION};
 	void *(*forward)(void *, void *) = real_of(&real, __builtin_return_address(0)), *result = NULL;
 
 	told_of_fraction = true;

@@ -165,6 +165,9 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 	if (!of_allocator && !r->others_known)
 		say(context, "no verdict for a device: no sample tells what contexts and other processes take; "
 			     "--allocator-capacity asks without them");
+	if (r->blind)
+		say(context, "were a memory fraction set by the program, this PyTorch would not let it be seen: "
+			     "--settings per_process_memory_fraction:0.8 says it");
 	if (r->asks_free)
 		say(context, "it asks how much memory is free: what it does may depend on the card");
 	if (r->ooms && r->goes_on)

@@ -727,6 +727,8 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->text = b->text;
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	out->asks_free = asks_free(b);
+	/* up to 2.9 it asks for the device's size, which is seen */
+	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
 	out->doubt = doubt_of(b, out);
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;

@@ -28,6 +28,8 @@ class Asked(unittest.TestCase):
     def test_size_stream_and_events_of_blocks_are_in_the_trace(self):
         with e2e.Recording(os.path.join(e2e.APPS, "asked")) as recording:
             trace, = stormlog_trace.open_folder(recording.traces)
+            raw = b"".join(unpacked(os.path.join(recording.traces, file)) for file in os.listdir(recording.traces))
+            self.assertEqual(raw.count(b"\xafmemory_fraction"), 1)  # nothing here exports torch._C._cuda_setMemoryFraction
             events, verbs, texts = trace.events(), trace.verbs(), trace.texts()
             names = trace.names()
             zero = [0] * len(events["api"])

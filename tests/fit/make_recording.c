@@ -7,7 +7,7 @@
  * SWAPPED in the environment: handles of streams are in the opposite order.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
- * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
+ * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph; BLIND: a fraction would not be seen.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
@@ -330,6 +330,8 @@ int main(int argc, char **argv)
 		synth_metadata(s, "batch", argv[3] + 6);
 	if (getenv("GRAPH"))
 		synth_call(s, 1, "cuGraphInstantiate_v2", .address = 0x5555000, .object = 0x6666000, .device = -1);
+	if (getenv("BLIND"))
+		synth_capability(s, "memory_fraction", "not seen");
 	if (getenv("ASKS_FREE"))
 		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
 	for (unsigned i = 0; i < 4; i++)

@@ -244,6 +244,15 @@ class Fit(unittest.TestCase):
                 text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
                 self.assertEqual(says in text, told)
 
+    def test_that_a_memory_fraction_is_not_seen_is_said(self):
+        for release, blind, told in (("2.14", "1", True), ("2.14", "", False), ("2.9", "1", False)):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ.update({"BLIND": blind} if blind else {})
+                recording(folder, release, "batch=2")
+                os.environ.pop("BLIND", None)
+                notes = fit(folder, "--allocator-capacity", "8G")["notes"]
+                self.assertEqual(any("per_process_memory_fraction:0.8 says it" in note for note in notes), told, (release, blind))
+
     def test_what_would_have_been_enough_when_memory_ran_out(self):
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, "2.14", "fragmented")
