@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rule "full-in < 10min for 5s" against programs that name their steps, replayed from traces at a look each 5 s: a hundred that
- * fill the device, and an hour of each of a hundred that do not.  Each program is made from its seed; that it fills the device, and
+ * The rule "full-in < 10min for 5s" against programs that name their steps, and the same without names, replayed from traces at a look
+ * each 5 s: a hundred that fill the device, and an hour of each of a hundred that do not.  Each program is made from its seed; that it fills the device, and
  * when, is its own arithmetic.
  */
 #include <math.h>
@@ -81,6 +81,7 @@ struct block {
 struct job {
 	struct replay replay;
 	unsigned place[PLACES], step;
+	bool named; /* its steps */
 	uint64_t at_ns, next, live;
 	struct block activation[3], history[400], losses[500], validation;
 	double owed; /* of the leak: what is not a whole block yet */
@@ -134,8 +135,9 @@ static bool play_step(struct job *job, struct program *p, unsigned step)
 {
 	double scale = 1 + p->odd * (2 * random_of(p) - 1);
 
-	synth_call(job->replay.synth, 1, "range_push", .time_ns = SYNTH_START_NS + (job->at_ns += 1000), .label = job->step,
-		   .extra = step);
+	if (job->named)
+		synth_call(job->replay.synth, 1, "range_push", .time_ns = SYNTH_START_NS + (job->at_ns += 1000), .label = job->step,
+			   .extra = step);
 	for (unsigned i = 0; i < 3; i++)
 		hold(job, &job->activation[i], ACTIVATIONS, p->activations / 3 * scale);
 	if (p->cache > 0 && random_of(p) < exp(-(double)step / p->fills_steps))
@@ -156,7 +158,8 @@ static bool play_step(struct job *job, struct program *p, unsigned step)
 	sample(job);
 	for (unsigned i = 0; i < 3; i++)
 		drop(job, &job->activation[i]);
-	synth_call(job->replay.synth, 1, "range_pop", .time_ns = SYNTH_START_NS + (job->at_ns += 1000));
+	if (job->named)
+		synth_call(job->replay.synth, 1, "range_pop", .time_ns = SYNTH_START_NS + (job->at_ns += 1000));
 	return job->live + p->activations * (1 + p->odd) + CONTEXT < DEVICE;
 }
 
@@ -209,11 +212,11 @@ static double told_at(struct replay *r, double seconds)
 }
 
 /* *ends: when the device was full, or the program's hour was over. */
-static double play(unsigned seed, bool leaks, double *begins, double *ends)
+static double play(unsigned seed, bool leaks, bool named, double *begins, double *ends)
 {
 	struct program program = program_of(seed, leaks);
 	struct sl_damage damage = {0};
-	struct job job = {.next = 1ull << 40};
+	struct job job = {.next = 1ull << 40, .named = named};
 	double told;
 
 	replay_begin(&job.replay);
@@ -228,12 +231,12 @@ static double play(unsigned seed, bool leaks, double *begins, double *ends)
 	return told;
 }
 
-static void growths_are_told_a_minute_or_a_tenth_of_the_way_ahead(void **state)
+static void told_ahead(bool named)
 {
 	unsigned ahead = 0;
 
 	for (unsigned seed = 0; seed < 100; seed++) {
-		double begins, ends, told = play(seed, true, &begins, &ends);
+		double begins, ends, told = play(seed, true, named, &begins, &ends);
 		bool early = told >= begins && told <= ends - fmin(60, 0.1 * (ends - begins));
 
 		if (!early)
@@ -244,12 +247,12 @@ static void growths_are_told_a_minute_or_a_tenth_of_the_way_ahead(void **state)
 	assert_true(ahead >= 90);
 }
 
-static void healthy_hours_are_left_alone(void **state)
+static void left_alone(bool named)
 {
 	unsigned alarms = 0;
 
 	for (unsigned seed = 1000; seed < 1100; seed++) {
-		double begins, ends, told = play(seed, false, &begins, &ends);
+		double begins, ends, told = play(seed, false, named, &begins, &ends);
 
 		assert_true(ends >= 3600); /* it fits */
 		if (isfinite(told))
@@ -260,10 +263,32 @@ static void healthy_hours_are_left_alone(void **state)
 	assert_true(alarms <= 1);
 }
 
+static void growths_are_told_a_minute_or_a_tenth_of_the_way_ahead(void **state)
+{
+	told_ahead(true);
+}
+
+static void growths_without_named_steps_are_told_too(void **state)
+{
+	told_ahead(false);
+}
+
+static void healthy_hours_are_left_alone(void **state)
+{
+	left_alone(true);
+}
+
+static void healthy_hours_without_named_steps_are_left_alone_too(void **state)
+{
+	left_alone(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(growths_are_told_a_minute_or_a_tenth_of_the_way_ahead),
-					   cmocka_unit_test(healthy_hours_are_left_alone)};
+					   cmocka_unit_test(growths_without_named_steps_are_told_too),
+					   cmocka_unit_test(healthy_hours_are_left_alone),
+					   cmocka_unit_test(healthy_hours_without_named_steps_are_left_alone_too)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
