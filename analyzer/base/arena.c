@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 
 /* A small owner costs little: the first chunk is small, and each next one is twice as large. */
-enum { CHUNK_FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
+enum { CHUNK_FIRST_BYTES = 256, CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
 
 struct sl_arena_chunk {
 	struct sl_arena_chunk *next;

@@ -15,7 +15,7 @@
  * Threads rarely wait for each other: texts are divided among stripes, and a text that is in the pool already is found without
  * its stripe's lock.  An entry is filled before a list begins with it, and a table before the stripe points to it.  Where a table
  * grows its entries move to other lists while somebody may walk along them: such a walk ends as any other, and who has not found
- * a text looks again with the lock.  Older tables, together as large as the present one, stay for threads that still read them.
+ * a text looks again with the lock.  Older tables, together a third of the present one, stay for threads that still read them.
  */
 #define STRIPES 64
 #define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
@@ -166,7 +166,7 @@ static void put(struct table *table, struct entry *entry)
 static struct table *grow(struct stripe *stripe)
 {
 	const struct table *old = stripe->table;
-	size_t capacity = old ? old->capacity * 2 : 32;
+	size_t capacity = old ? old->capacity * 4 : 32;
 	struct table *bigger = sl_arena_alloc(&stripe->arena, sizeof(*bigger) + capacity * sizeof(*bigger->first));
 
 	bigger->capacity = capacity;
@@ -201,7 +201,7 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 
 	if (kept)
 		return kept;
-	if (!table || stripe->count >= table->capacity * 2)
+	if (!table || stripe->count >= table->capacity * 4)
 		table = grow(stripe);
 	entry = new_entry(stripe, size);
 	memcpy(entry->bytes, bytes, size);

@@ -161,6 +161,8 @@ static void make_room(struct sl_model *model)
 	SL_ROOM(&model->sites);
 	model->lives = sl_arena_grow(model->lives, &model->lives_capacity, model->sites.count, sizeof(*model->lives));
 	model->lives[model->sites.count] = (struct sl_lives){0};
+	model->site_course =
+		sl_arena_grow(model->site_course, &model->site_course_capacity, model->sites.count, sizeof(*model->site_course));
 }
 
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
@@ -175,7 +177,8 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);
 	site->track = sl_tracks_of(model, event, key->kind, key->device);
-	site->labelled = sl_model_is_on_device(key) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
+	model->site_course[model->sites.count] = (struct sl_site_course){
+		.labelled = sl_model_is_on_device(key) ? labelled_of(model, key->label, key->device) : SL_NO_SITE};
 	return (uint32_t)model->sites.count++;
 }
 
@@ -223,17 +226,16 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 	return at;
 }
 
-/*
- * Called before a site changes.  If its device had a new peak since the site saved its bytes, the present bytes are those at
- * the peak.
- */
-static inline void save_at_peak(struct sl_site *site, const struct sl_device_state *device)
+void sl_ledger_save(struct sl_model *model, struct sl_site *site)
 {
-	if (site->epoch != device->epoch) {
-		site->at_peak_bytes = site->live_bytes;
-		site->at_peak_blocks = site->live_blocks;
-		site->epoch = device->epoch;
-	}
+	const struct sl_device_state *device = model->devices[site->device + 1];
+	struct sl_site_course *course = &model->site_course[site - model->sites.item];
+
+	if (device && course->epoch == device->epoch)
+		return;
+	site->at_peak_bytes = site->live_bytes;
+	site->at_peak_blocks = site->live_blocks;
+	course->epoch = device ? device->epoch : 0;
 }
 
 static void change_labelled(struct sl_model *model, struct sl_labelled *labelled, uint32_t which, uint32_t site, int64_t bytes)
@@ -255,8 +257,10 @@ static uint32_t twin_of(struct sl_model *model, uint32_t index)
 			return i;
 	snprintf(library, sizeof(library), SL_POOL_OF "%s", sl_model_library(model, &twin));
 	twin.holder = holder_of(model, library, twin.device);
-	twin.live_bytes = twin.live_blocks = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = twin.at_peak_blocks = 0;
+	twin.live_blocks = twin.at_peak_blocks = 0;
+	twin.live_bytes = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = 0;
 	make_room(model);
+	model->site_course[model->sites.count] = model->site_course[index];
 	model->sites.item[model->sites.count] = twin;
 	return (uint32_t)model->sites.count++; /* only this function looks for it, so it needs no place in the index */
 }
@@ -277,10 +281,9 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 {
 	uint32_t twin = twin_of(model, index);
 	struct sl_site *from = &model->sites.item[index], *to = &model->sites.item[twin];
-	struct sl_device_state *device = sl_ledger_device(model, from->device);
 
-	save_at_peak(from, device);
-	save_at_peak(to, device);
+	sl_ledger_save(model, from);
+	sl_ledger_save(model, to);
 	from->live_bytes -= bytes, from->live_blocks--;
 	from->total_bytes -= bytes, from->total_blocks--;
 	to->live_bytes += bytes, to->live_blocks++;
@@ -327,6 +330,7 @@ void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
+	uint32_t labelled = model->site_course[index].labelled;
 	uint64_t now = model->now_ns;
 
 	device->used = true;
@@ -343,8 +347,8 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 		sl_ledger_peak(model, device);
 	}
 	change_holder(model, site, index, bytes);
-	if (site->labelled != SL_NO_SITE)
-		change_labelled(model, &model->labelled.item[site->labelled], site->labelled, index, bytes);
+	if (labelled != SL_NO_SITE)
+		change_labelled(model, &model->labelled.item[labelled], labelled, index, bytes);
 	model->in_use += bytes;
 	model->held += bytes;
 	if (model->held > model->held_max)
@@ -381,7 +385,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	struct sl_device_state *device = sl_ledger_device(model, site->device);
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
-	save_at_peak(site, device);
+	sl_ledger_save(model, site);
 	sl_tracks_birth(model, site->track, bytes, site->label);
 	site->live_bytes += bytes;
 	site->live_blocks++;
@@ -412,7 +416,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	struct sl_device_state *device = sl_ledger_device(model, site->device);
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
-	save_at_peak(site, device);
+	sl_ledger_save(model, site);
 	sl_ledger_died(model, site, bytes, born_ns);
 	sl_tracks_death(model, site->track, bytes);
 	site->live_bytes -= bytes;

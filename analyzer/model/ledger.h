@@ -59,4 +59,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, 
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);
 void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns);
 
+/* Called before a site changes.  If its device had a new peak since the site saved what it held, that is what it holds now. */
+void sl_ledger_save(struct sl_model *model, struct sl_site *site);
+
 #endif

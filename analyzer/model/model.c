@@ -24,16 +24,19 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
 	return sl_model_is_on_device(site) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
 }
 
-uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)
+static bool is_saved(const struct sl_model *model, const struct sl_site *site)
 {
 	const struct sl_device_state *device = model->devices[site->device + 1];
 
-	return device && site->epoch == device->epoch ? site->at_peak_bytes : site->live_bytes;
+	return !model->site_course || (device && model->site_course[site - model->sites.item].epoch == device->epoch);
+}
+
+uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)
+{
+	return is_saved(model, site) ? site->at_peak_bytes : site->live_bytes;
 }
 
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site)
 {
-	const struct sl_device_state *device = model->devices[site->device + 1];
-
-	return device && site->epoch == device->epoch ? site->at_peak_blocks : site->live_blocks;
+	return is_saved(model, site) ? site->at_peak_blocks : site->live_blocks;
 }

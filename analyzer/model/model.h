@@ -13,6 +13,7 @@
 
 #include "analyzer/model/lives.h"
 #include "analyzer/model/moment.h"
+#include "analyzer/model/site.h"
 #include "analyzer/model/stay.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
@@ -23,24 +24,6 @@
 #define SL_SITES_MAX	  262144 /* sites of a process that are told apart */
 #define SL_OWNERS_MAX	  32
 #define SL_NEIGHBOURS_MAX 8
-
-/* A site: everything that tells its blocks from other blocks (call, stack, label, device, kind).  Blocks name it by index. */
-struct sl_site {
-	uint64_t caller;
-	uint32_t python, native, label, thread;
-	uint16_t api;
-	int16_t device; /* -1: none or unknown */
-	uint8_t kind;
-	/* A segment of a framework other than PyTorch; the same stack's other blocks have a site with pooled false */
-	bool pooled;
-	uint32_t holder;   /* index for library and device */
-	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */
-	uint32_t track;	   /* of the model's tracks */
-	uint32_t epoch;	   /* epoch that at_peak_* belong to: read them by sl_model_site_at_peak */
-	uint64_t live_bytes, live_blocks;
-	uint64_t total_bytes, total_blocks;
-	uint64_t at_peak_bytes, at_peak_blocks;
-};
 
 /* One memory row of the report. */
 struct sl_row {
@@ -404,7 +387,9 @@ struct sl_model {
 	SL_VECTOR(struct sl_site) sites;
 	struct sl_lives *lives; /* of each site; NULL: nobody asked, or the model came from a summary */
 	size_t lives_capacity;
-	struct sl_stays *stays; /* NULL: nobody asked, or the model came from a summary */
+	struct sl_stays *stays;		    /* NULL: nobody asked, or the model came from a summary */
+	struct sl_site_course *site_course; /* of each site; NULL: the replay is over, and at_peak_* are those at the peak */
+	size_t site_course_capacity;
 	uint64_t
 		/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
 		crowded;

@@ -30,7 +30,8 @@ struct sl_moment {
 	struct sl_held *held; /* largest first */
 	uint32_t count;
 	uint64_t rest_bytes, rest_blocks;
-	uint64_t unused_bytes[SL_MOMENT_DEVICES_MAX]; /* kept unused by PyTorch, by device ordinal */
+	uint64_t *unused_bytes; /* kept unused by PyTorch, by device ordinal; NULL: nowhere */
+	uint32_t unused_count;	/* at most SL_MOMENT_DEVICES_MAX */
 };
 
 /* PyTorch's segments and their blocks at a moment, both sorted by address. */

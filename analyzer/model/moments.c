@@ -16,6 +16,20 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
 }
 
+static void put_unused(struct sl_moment *moment, unsigned slot, uint64_t bytes)
+{
+	moment->unused_bytes = sl_memory_must(realloc(moment->unused_bytes, slot * sizeof(*moment->unused_bytes)));
+	while (moment->unused_count < slot)
+		moment->unused_bytes[moment->unused_count++] = 0;
+	moment->unused_bytes[slot - 1] = bytes;
+}
+
+static void free_moment(struct sl_moment *moment)
+{
+	free(moment->held);
+	free(moment->unused_bytes);
+}
+
 static void fill(const struct sl_model *model, struct sl_moment *moment)
 {
 	size_t count = 0;
@@ -42,7 +56,7 @@ static void fill(const struct sl_model *model, struct sl_moment *moment)
 			continue;
 		moment->known_bytes += device->known;
 		if (d && d <= SL_MOMENT_DEVICES_MAX && device->torch.reserved_bytes > device->torch.allocated_bytes)
-			moment->unused_bytes[d - 1] = device->torch.reserved_bytes - device->torch.allocated_bytes;
+			put_unused(moment, d, device->torch.reserved_bytes - device->torch.allocated_bytes);
 	}
 }
 
@@ -73,7 +87,7 @@ static void halve(struct sl_moments *moments)
 
 	for (size_t i = 0; i < moments->count; i++)
 		if (moments->moment[i].time_ns % (moments->width_ns * 2))
-			free(moments->moment[i].held);
+			free_moment(&moments->moment[i]);
 		else
 			moments->moment[kept++] = moments->moment[i];
 	moments->count = kept;
@@ -130,7 +144,7 @@ void sl_moments_step(struct sl_steps *steps, uint64_t time_ns, uint64_t number)
 void sl_moments_free(struct sl_moments *moments)
 {
 	for (unsigned i = 0; i < moments->count; i++)
-		free(moments->moment[i].held);
+		free_moment(&moments->moment[i]);
 	free(moments->moment);
 	free(moments->marks.item);
 	drop(&moments->largest);

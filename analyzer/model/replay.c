@@ -58,6 +58,10 @@ static void free_replay(struct sl_model *model)
 			model->devices[i]->recent = NULL;
 		}
 	SL_DROP(&model->called_parts);
+	for (size_t i = 0; model->site_course && i < model->sites.count; i++)
+		sl_ledger_save(model, &model->sites.item[i]);
+	free(model->site_course);
+	model->site_course = NULL;
 	free(model->site_slots);
 	model->site_slots = NULL;
 	sl_tracks_rest(&model->tracks);
@@ -331,4 +335,6 @@ void sl_replay_end(struct sl_model *model)
 	sl_timeline_end(&model->timeline, model->now_ns);
 	SL_TRIM(&model->sites);
 	SL_TRIM(&model->tracks);
+	model->moments.moment = sl_arena_trim(model->moments.moment, &model->moments.capacity, model->moments.count,
+					      sizeof(*model->moments.moment));
 }

@@ -114,7 +114,7 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 		if (now) {
 			now->python = true;
 			now->function = frame ? frame->function : NULL;
-			now->file = frame ? frame->file : NULL;
+			now->file = frame ? sl_defs_file(defs, frame) : NULL;
 			now->line = frame ? frame->line : 0;
 			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* importlib's */
 			/* neighbours are often of one file */

@@ -174,6 +174,10 @@ void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns)
 			sl_timeline_set(timeline, line, time_ns, line->value, SL_NO_SITE);
 		if (timeline->until_ns)
 			close_window(timeline, line);
+		if (line->begun && line->bin < line->capacity) {
+			line->capacity = line->bin + 1;
+			line->bins = sl_memory_must(realloc(line->bins, line->capacity * sizeof(*line->bins)));
+		}
 	}
 }
 

@@ -112,11 +112,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 
 	*index = sl_ledger_site(model, event, item->thread, SL_KIND_block, device->device);
 	site = &model->sites.item[*index];
-	if (site->epoch != device->epoch) {
-		site->at_peak_bytes = site->live_bytes;
-		site->at_peak_blocks = site->live_blocks;
-		site->epoch = device->epoch;
-	}
+	sl_ledger_save(model, site);
 	if (!live) {
 		live = sl_table_add(&model->blocks, event->address);
 		device->torch.live_blocks++;
@@ -154,11 +150,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 		return;
 	*index = live->site;
 	site = &model->sites.item[live->site];
-	if (site->epoch != device->epoch) {
-		site->at_peak_bytes = site->live_bytes;
-		site->at_peak_blocks = site->live_blocks;
-		site->epoch = device->epoch;
-	}
+	sl_ledger_save(model, site);
 	sl_ledger_died(model, site, live->bytes, live->time_ns);
 	sl_tracks_death(model, site->track, live->bytes);
 	site->live_bytes -= live->bytes;

@@ -36,16 +36,17 @@ struct sl_track_window {
 
 struct sl_track {
 	uint64_t caller;
-	uint32_t python, native;    /* stack of the first birth */
-	uint32_t label, last_label; /* texts of definitions: label of the first and of the last birth; 0: none */
-	unsigned kind;		    /* enum of kinds, or sl_object */
-	int device;
-	uint64_t live_bytes, live_blocks, born_bytes, births;
+	uint32_t python, native;	   /* stack of the first birth */
+	uint32_t last_label;		   /* text of the definitions: label of the last birth; 0: none */
+	uint32_t live_blocks, most_blocks; /* most_blocks: most that lived at once */
+	int16_t device;
+	uint8_t kind; /* enum of kinds, or sl_object */
+	uint64_t live_bytes, born_bytes, births;
 	uint64_t most_bytes;	    /* size of the largest block */
-	uint64_t most_blocks;	    /* most blocks that lived at once */
 	uint64_t usual_bytes;	    /* the second highest rise of live_bytes (swing.h) */
 	uint64_t first_ns, last_ns; /* of the first and the last birth */
 };
+_Static_assert(sizeof(struct sl_track) == 88, "what each place of each rank costs");
 
 /* Needed only by the replay and by analyses of a single process; freed afterwards (sl_replay_rest). */
 struct sl_track_course {

@@ -92,8 +92,8 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 		.caller = event->caller,
 		.python = (uint32_t)event->python,
 		.native = (uint32_t)event->native,
-		.kind = kind,
-		.device = device,
+		.kind = (uint8_t)kind,
+		.device = (int16_t)(device >= 0 && device < SL_DEVICES_MAX ? device : -1),
 	};
 	return (uint32_t)tracks->count++;
 }
@@ -156,7 +156,6 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	if (!track->births++) {
 		track->first_ns = model->now_ns;
 		course->first_event = model->events;
-		track->label = label;
 	}
 	track->last_label = label;
 	track->last_ns = model->now_ns;

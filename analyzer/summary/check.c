@@ -112,7 +112,7 @@ static bool places_are_sound(const struct sl_model *model)
 {
 	EACH(struct sl_site, site, model->sites)
 	if (site->holder >= model->holders.count || site->track >= model->tracks.count || !is_device(site->device) ||
-	    site->kind >= SL_KIND_COUNT || (site->labelled != SL_NO_SITE && site->labelled >= model->labelled.count))
+	    site->kind >= SL_KIND_COUNT)
 		return false;
 	EACH(struct sl_holder, holder, model->holders)
 	if (holder->library >= model->libraries.count || !is_device(holder->device))

@@ -85,7 +85,7 @@ SHAPE(capability, M(name), M(value));
 SHAPE(said, M(key), M(value));
 #undef STRUCT
 #define STRUCT struct sl_defs
-SHAPE(defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(pythons, python), VECTOR(natives, native), VECTOR(named, named), VECTOR(modules, module),
+SHAPE(defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(files, text), VECTOR(pythons, python), VECTOR(natives, native), VECTOR(named, named), VECTOR(modules, module),
       M(cut_names),
       VECTOR(evals, eval), VECTOR(devices, device), VECTOR(threads, thread), VECTOR(communicators, communicator),
       VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, said));
@@ -103,8 +103,8 @@ PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, s
 
 /* ---- the model */
 #define STRUCT struct sl_site
-SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(labelled), M(track), M(live_bytes),
-      M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks), M(epoch));
+SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(track), M(live_bytes),
+      M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks));
 #undef STRUCT
 #define STRUCT struct sl_swing
 SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns));
@@ -113,7 +113,7 @@ SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_n
 SHAPE(surge, M(bytes), M(most), M(count));
 #undef STRUCT
 #define STRUCT struct sl_track
-SHAPE(track, M(caller), M(python), M(native), M(label), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
+SHAPE(track, M(caller), M(python), M(native), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
       M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns));
 #undef STRUCT
 #define STRUCT struct sl_tracks
@@ -223,7 +223,7 @@ SHAPE(host, M(rss_peak), M(cgroup_limit), M(cgroup_peak), M(oom_kills), M(oom_ki
 SHAPE(held, M(site), M(bytes), M(blocks));
 #undef STRUCT
 #define STRUCT struct sl_moment
-SHAPE(moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), WHOLE(unused_bytes, u64));
+SHAPE(moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64));
 #undef STRUCT
 #define STRUCT struct sl_piece
 SHAPE(piece, M(address), M(bytes), M(site));

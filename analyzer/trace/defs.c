@@ -51,12 +51,24 @@ static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 	*PUSH(defs->texts) = text_of(defs, map, "text");
 }
 
+/* Equal names have one address. */
+static uint32_t file_of(struct sl_defs *defs, const char *file)
+{
+	uint32_t at = file ? sl_idmap_get(&defs->file_ids, (uintptr_t)file, UINT32_MAX) : UINT32_MAX;
+
+	if (!file || at != UINT32_MAX)
+		return at;
+	sl_idmap_set(&defs->file_ids, (uintptr_t)file, (uint32_t)defs->files.count);
+	*PUSH(defs->files) = file;
+	return (uint32_t)defs->files.count - 1;
+}
+
 static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	sl_idmap_set(&defs->frame_ids, id, (uint32_t)defs->frames.count);
 	*PUSH(defs->frames) = (struct sl_python_frame){
 		.function = text_of(defs, map, "function"),
-		.file = text_of(defs, map, "file"),
+		.file = file_of(defs, text_of(defs, map, "file")),
 		.line = (uint32_t)sl_object_u64(map, "line", 0),
 	};
 }
@@ -258,6 +270,8 @@ static void unshare(struct sl_defs *defs)
 	defs->pythons.capacity = defs->pythons.count;
 	frames->slot = own(frames->slot, ((size_t)frames->mask + 1) * sizeof(*frames->slot));
 	pythons->slot = own(pythons->slot, ((size_t)pythons->mask + 1) * sizeof(*pythons->slot));
+	for (uint32_t i = 0; i < defs->files.count; i++)
+		sl_idmap_set(&defs->file_ids, (uintptr_t)defs->files.item[i], i);
 	defs->shared = false;
 }
 
@@ -321,6 +335,7 @@ void sl_defs_share(struct sl_defs *defs)
 	defs->pythons.item = share(defs->pythons.item, defs->pythons.count * sizeof(*defs->pythons.item));
 	frames->slot = share(frames->slot, ((size_t)frames->mask + 1) * sizeof(*frames->slot));
 	pythons->slot = share(pythons->slot, ((size_t)pythons->mask + 1) * sizeof(*pythons->slot));
+	sl_idmap_free(&defs->file_ids);
 	defs->shared = true;
 }
 
@@ -331,6 +346,8 @@ void sl_defs_free(struct sl_defs *defs)
 	sl_idmap_free(&defs->named_ids);
 	sl_idmap_free(&defs->thread_ids);
 	sl_idmap_free(&defs->communicator_ids);
+	sl_idmap_free(&defs->file_ids);
+	free(defs->files.item);
 	free(defs->spans.item);
 	free(defs->texts.item);
 	if (!defs->shared) {
@@ -366,6 +383,11 @@ const char *sl_defs_text(const struct sl_defs *defs, uint64_t id)
 const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id)
 {
 	LOOKUP(frame_ids, frames, id);
+}
+
+const char *sl_defs_file(const struct sl_defs *defs, const struct sl_python_frame *frame)
+{
+	return frame->file < defs->files.count ? defs->files.item[frame->file] : NULL;
 }
 
 const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_t id)

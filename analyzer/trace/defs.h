@@ -14,8 +14,8 @@
 #include "analyzer/trace/object.h"
 
 struct sl_python_frame {
-	const char *function, *file;
-	uint32_t line;
+	const char *function;
+	uint32_t file, line; /* file: index, read by sl_defs_file */
 };
 
 struct sl_python_stack {
@@ -94,6 +94,8 @@ struct sl_defs {
 	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids, communicator_ids, named_ids;
 	SL_VECTOR(const char *) texts;
 	SL_VECTOR(struct sl_python_frame) frames;
+	SL_VECTOR(const char *) files; /* of frames, each once */
+	struct sl_idmap file_ids;      /* by address in the pool; empty while `shared` */
 	SL_VECTOR(struct sl_python_stack) pythons;
 	SL_VECTOR(struct sl_native_stack) natives;
 	SL_VECTOR(struct sl_named) named;
@@ -122,6 +124,7 @@ const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
 void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
 
 const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id);
+const char *sl_defs_file(const struct sl_defs *defs, const struct sl_python_frame *frame); /* NULL: unknown */
 const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_t id);
 const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_t id);
 const struct sl_thread *sl_defs_thread(const struct sl_defs *defs, uint64_t id);

@@ -12,7 +12,7 @@
 
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
-#define SL_SUMMARY_VERSION 2
+#define SL_SUMMARY_VERSION 3
 
 bool sl_summaries_named(const char *path);
 

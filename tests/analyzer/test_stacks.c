@@ -119,7 +119,8 @@ static void code_of_another_build_has_no_names(void **state)
 #define LOOP   0x500000ull /* the evaluation loop */
 #define LIB(n) (0x700000ull + 0x100 * (n))
 
-static struct sl_python_frame names[] = {{"inner", "a.py", 1}, {"helper", "a.py", 2}, {"outer", "b.py", 3}, {"main", "b.py", 4}};
+static struct sl_python_frame names[] = {{"inner", 0, 1}, {"helper", 0, 2}, {"outer", 1, 3}, {"main", 1, 4}};
+static const char *files[] = {"a.py", "b.py"};
 
 struct world {
 	struct sl_defs defs;
@@ -137,6 +138,8 @@ static void begin(struct world *w, const uint64_t *pcs, uint32_t pc_count, const
 	w->native = (struct sl_native_stack){pc_count, pcs, false};
 	w->defs.frames.item = names;
 	w->defs.frames.count = 4;
+	w->defs.files.item = files;
+	w->defs.files.count = 2;
 	w->defs.pythons.item = &w->python;
 	w->defs.pythons.count = 1;
 	w->defs.natives.item = &w->native;

@@ -126,11 +126,12 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
-		bool saved = value == AT_PEAK && site->epoch == state->epoch;
 		uint64_t bytes = value == AT_PEAK  ? sl_model_site_at_peak(model, site)
 				 : value == AT_END ? site->live_bytes
 						   : site->total_bytes;
-		uint64_t blocks = value == EVER ? site->total_blocks : saved ? site->at_peak_blocks : site->live_blocks;
+		uint64_t blocks = value == AT_PEAK  ? sl_model_blocks_at_peak(model, site)
+				  : value == AT_END ? site->live_blocks
+						    : site->total_blocks;
 
 		if (bytes && sl_page_is_shown(model, site, device))
 			add(samples, sl_page_site(page, process, i), (double)bytes, (double)blocks);
@@ -187,7 +188,7 @@ static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 				if (sl_page_is_shown(model, &model->sites.item[moment->held[i].site], (int)d - 1))
 					add(&samples, sl_page_site(page, process, moment->held[i].site),
 					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
-			if (put && d && d <= SL_MOMENT_DEVICES_MAX && moment->unused_bytes[d - 1])
+			if (put && d && d <= moment->unused_count && moment->unused_bytes[d - 1])
 				add_rest(page, &samples, sl_model_rest_name(&model->devices[d]->torch),
 					 moment->unused_bytes[d - 1]);
 			if (put)

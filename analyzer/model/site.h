@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A place that asks for memory, and what its blocks hold: each rank keeps these, so their size is the memory of a report. */
+#ifndef ANALYZER_MODEL_SITE_H
+#define ANALYZER_MODEL_SITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A site: everything that tells its blocks from other blocks (call, stack, label, device, kind).  Blocks name it by index. */
+struct sl_site {
+	uint64_t caller;
+	uint32_t python, native, label, thread;
+	uint16_t api;
+	int16_t device; /* -1: none or unknown */
+	uint8_t kind;
+	/* A segment of a framework other than PyTorch; the same stack's other blocks have a site with pooled false */
+	bool pooled;
+	uint32_t holder; /* index for library and device */
+	uint32_t track;	 /* of the model's tracks */
+	uint32_t live_blocks, at_peak_blocks;
+	uint64_t live_bytes, total_bytes, total_blocks;
+	uint64_t at_peak_bytes; /* read these two by sl_model_site_at_peak and sl_model_blocks_at_peak */
+};
+_Static_assert(sizeof(struct sl_site) == 80, "what each place of each rank costs");
+
+/* What only the replay needs of a site. */
+struct sl_site_course {
+	uint32_t epoch;	   /* epoch that at_peak_* belong to */
+	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */
+};
+
+#endif
