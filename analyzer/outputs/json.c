@@ -246,8 +246,8 @@ void sl_outputs_limit(const struct sl_report *report)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < report->images.image_count; i++)
-		bytes += report->images.images[i].bytes;
+	for (unsigned i = 0; i < report->process_count; i++)
+		bytes += report->processes[i].trace->disk_bytes;
 	sl_json_limit(sl_budget_written(bytes));
 }
 

@@ -279,6 +279,7 @@ bool sl_summary_open(struct sl_process *process, const struct sl_image *image, s
 		return false;
 	if (sl_object_get(&part.map, "trace")) {
 		process->trace = sl_trace_blank();
+		process->trace->disk_bytes = image->bytes;
 		sl_pool_allow(image->bytes);
 		sl_pool_refused();
 		read_part(&part.map, "trace", &sl_shape_trace, process->trace, NULL);

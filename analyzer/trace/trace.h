@@ -56,9 +56,9 @@ struct sl_trace {
 	struct sl_recovered_ring ring; /* ring.path NULL: none */
 	struct sl_defs defs;
 	struct sl_damage damage;
-	uint64_t map_bytes; /* bytes of all maps, decompressed */
-	bool full;	    /* said: the run's texts have used up their budget */
-	uint64_t disk_bytes;
+	uint64_t map_bytes;	 /* bytes of all maps, decompressed */
+	bool full;		 /* said: the run's texts have used up their budget */
+	uint64_t disk_bytes;	 /* of its files, without the ring; from a summary: of its frame there */
 	struct sl_budget budget; /* for opening, and for what one order reads */
 	enum sl_status status;
 	const char *how;    /* from the footer: exit, _exit, ...; NULL: no footer */

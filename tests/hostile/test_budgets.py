@@ -125,6 +125,9 @@ class Budgets(unittest.TestCase):
                     t.defs(maps), calls, t.footer())
         said = self.run_it("-q", "-o", "o", "t", megabytes=400, STORMLOG_WRITE_MEGABYTES="2")[1]
         self.assertRegex(said, r"would take more than 2 MB .*: [1-9][0-9]* texts are cut to 256 bytes, and [1-9][0-9]* entries of lists left out")
+        files = [os.stat(os.path.join(self.folder, "t", name)) for name in os.listdir(os.path.join(self.folder, "t"))]
+        size = sum(min(file.st_size, file.st_blocks * 512) for file in files)
+        self.assertIn("would take more than %d MB" % (16 + size * 128 // 1000000), self.run_it("--json", "t", megabytes=400)[1])
         for name in os.listdir(os.path.join(self.folder, "o", "telemetry")):
             with open(os.path.join(self.folder, "o", "telemetry", name, "segment-000001.jsonl")) as file:
                 self.assertGreater(len([json.loads(line) for line in file]), 120)
