@@ -268,7 +268,7 @@ static void put_text(const struct history *h)
 	if (!h->change_count && h->points.count > SL_CHANGE_BEFORE)
 		puts("no change");
 	else if (!h->change_count)
-		sl_door_print(stdout, "too few runs to tell a change: %d and the two of it\n", SL_CHANGE_BEFORE);
+		sl_door_print(stdout, "too few runs to tell a change: it takes %d before it and two since\n", SL_CHANGE_BEFORE);
 }
 
 /* ---- JSON */

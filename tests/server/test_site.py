@@ -255,6 +255,7 @@ class Site(unittest.TestCase):
         worse = page.text.split("Projects")[0]
         self.assertIn("100 MiB", worse)
         self.assertIn("102 MiB", worse)
+        self.assertRegex(worse, "growing *train.py:7 grower", "its place, too")
         self.assertNotIn("steady", worse)
         self.assertIn(f"/compare?before={numbers[13]}&after={numbers[14]}", page.links())
         trend = self.page("/trends", q="project=growing", field="peak")
