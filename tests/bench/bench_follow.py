@@ -49,7 +49,11 @@ def measure(name, argv, folder):
     termios.tcsetwinsize(end, (50, 200))
     reader = subprocess.Popen(argv, stdin=end, stdout=end, stderr=subprocess.DEVNULL, env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
     threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(terminal, 65536), b"")], daemon=True).start()
-    time.sleep(3)  # what was there before it came is replayed
+    used = 1
+    while used > 0.2:  # of a core: what was there before it came is replayed
+        before = spent(reader.pid)[0]
+        time.sleep(1)
+        used = spent(reader.pid)[0] - before
     before, begun = spent(reader.pid), time.monotonic()
     time.sleep(SECONDS)
     after, lasted = spent(reader.pid), time.monotonic() - begun
