@@ -177,6 +177,7 @@ def pools():
 def captures():
     """Two graphs captured at once, by turns, one in a MemPool's pool."""
     pool, kept = torch.cuda.MemPool(), []
+    captures.pool = pool  # which must be the last that goes, also when memory runs out
     for i in range(4):
         graphs, sides = [torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()], [torch.cuda.Stream(), torch.cuda.Stream()]
         inside = []
@@ -192,7 +193,7 @@ def captures():
                 graphs[k].capture_end()
         kept = kept[-8:] + [(graphs, inside)] * (i % 2)
         del graphs, inside
-    return pool, kept  # the pool must be the last that goes
+    return kept
 
 
 def lay(out):
