@@ -269,6 +269,7 @@ class Watch(unittest.TestCase):
         with job("wait=go", "alloc=100", "sleep=100") as run:
             acted, rules, told, left = os.path.join(run.run.folder, "acted"), 300, 0, 0
             watcher = Watcher(run.traces, *("live > %dB => file %s" % (number, acted) for number in range(rules))).process
+            self.addCleanup(watcher.kill)
             children = pathlib.Path("/proc/%d/task/%d/children" % (watcher.pid, watcher.pid))
             wait_until(children.read_text)
             doer = int(children.read_text().split()[0])  # it is begun first
