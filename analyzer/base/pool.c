@@ -40,7 +40,7 @@ struct stripe {
 };
 
 struct room {
-	atomic_uint_fast64_t held, files; /* bytes; files: on the disk */
+	atomic_uint_fast64_t held, most, files; /* bytes; most: 0, not worked out yet; files: on the disk */
 };
 
 /* One of its own has one stripe: its owner is one thread at a time. */
@@ -72,7 +72,7 @@ void sl_pool_leave(void)
 		stripes[i].count = stripes[i].room = 0;
 	}
 	if (inside == 1)
-		shared.held = shared.files = 0;
+		shared.held = shared.most = shared.files = 0;
 	inside--;
 	pthread_mutex_unlock(&door);
 }
@@ -106,18 +106,30 @@ static struct room *room_of(void)
 
 void sl_pool_allow(uint64_t bytes_on_disk)
 {
-	room_of()->files += bytes_on_disk;
+	struct room *room = room_of();
+
+	room->files += bytes_on_disk;
+	room->most = 0;
+}
+
+static uint64_t most_of(struct room *room)
+{
+	uint64_t most = room->most;
+
+	if (!most)
+		room->most = most = sl_budget_kept(room->files);
+	return most;
 }
 
 uint64_t sl_pool_megabytes(void)
 {
-	return sl_budget_kept(room_of()->files) / 1000000;
+	return most_of(room_of()) / 1000000;
 }
 
 bool sl_pool_take(size_t size)
 {
 	struct room *room = room_of();
-	bool fits = room->held + size <= sl_budget_kept(room->files);
+	bool fits = room->held + size <= most_of(room);
 
 	if (fits)
 		room->held += size;
