@@ -38,7 +38,7 @@ struct object {
 
 /* An address that was looked up before. */
 struct answer {
-	struct sl_symbol found[SL_SYMBOL_DEPTH];
+	const struct sl_symbol *found; /* in the arena */
 	unsigned count;
 };
 
@@ -349,8 +349,9 @@ static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 {
 	Dwarf_Die *cu = dwfl_module_addrdie(module, pc, bias);
 
-	if (cu)
+	if (cu && dwarf_haspc(cu, pc - *bias)) /* libdwfl ignores the gaps between a unit's ranges */
 		return cu;
+	cu = NULL;
 	while ((cu = dwfl_module_nextcu(module, cu, bias)) && dwarf_haspc(cu, pc - *bias) <= 0)
 		;
 	return cu;
@@ -423,12 +424,13 @@ static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_
 /* An object that ran out of memory is neither asked again nor closed, since libdw stopped in the middle of its work. */
 static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, struct answer *answer)
 {
+	struct sl_symbol found[SL_SYMBOL_DEPTH] = {0};
 	jmp_buf here;
 
 	on_no_memory = &here;
 	sl_budget_resume();
 	if (!setjmp(here)) {
-		answer->count = look_up(symbols, object->module, pc, answer->found);
+		answer->count = look_up(symbols, object->module, pc, found);
 		if (sl_budget_spent(&object->budget)) {
 			object->module = NULL; /* the answers given point into the file, so it stays open */
 			object->why = "they take more of the processor's time than they may";
@@ -439,6 +441,9 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 		miss(symbols, object);
 	}
 	on_no_memory = NULL;
+	if (answer->count)
+		answer->found = memcpy(sl_arena_alloc(&symbols->arena, answer->count * sizeof(*found)), found,
+				       answer->count * sizeof(*found));
 }
 
 unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
@@ -466,7 +471,8 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 	}
 	answer = symbols->answers.item[at];
 	max = answer.count < max ? answer.count : max;
-	memcpy(found, answer.found, max * sizeof(*found));
+	if (max)
+		memcpy(found, answer.found, max * sizeof(*found));
 	return max;
 }
 

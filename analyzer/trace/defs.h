@@ -47,7 +47,7 @@ struct sl_symbol {
 	const char *function, *file; /* NULL: unknown */
 	uint32_t line;
 };
-#define SL_SYMBOL_DEPTH 8 /* functions at one address: the outer ones of more are left out */
+#define SL_SYMBOL_DEPTH 64 /* functions at one address; std::make_shared alone takes 7, and the outer ones are the program's */
 
 /* What a pack says of an address: its names, looked up where the libraries were. */
 struct sl_named {
