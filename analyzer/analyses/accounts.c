@@ -287,7 +287,27 @@ static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_memory_print("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
 
-static void say(const struct sl_oom *oom, struct sl_account *account)
+/* True: the pool that was asked was full by its own maximum. */
+static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_track *made = &process->model->tracks.item[oom->pool_made];
+	uint64_t held = 0;
+	char where[300];
+	struct names n = {0};
+
+	for (unsigned i = 0; i < oom->owner_count; i++)
+		if (process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
+			held += oom->owners[i].bytes;
+	if (held + oom->asked_bytes <= oom->pool_most_bytes)
+		return false;
+	sl_owners_line(process, made->python, made->native, made->caller, 2, where, sizeof(where));
+	account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
+					      size(&n, oom->pool_most_bytes), size(&n, held));
+	account->advice = sl_memory_print("raise the pool's maxSize, or ask less of it at once");
+	return true;
+}
+
+static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
 	struct names n = {0};
@@ -313,6 +333,8 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
+		if (oom->pool_most_bytes && say_pool(process, oom, account))
+			break;
 		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
 						      size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
 		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
@@ -366,12 +388,12 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
 		account->advice = strdup(story.advice);
 		free(cause);
-	} else if (account->cause == SL_CAUSE_FULL && (then = sl_story_leaked(what, sizeof(what), process, oom)) &&
-		   then >= sl_oom_missing(oom)) {
+	} else if (account->cause == SL_CAUSE_FULL && kept && kept->verdict == SL_KEPT_GROWING &&
+		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_missing(oom)) {
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		free(account->advice);
-		account->advice = sl_memory_print("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)),
-						  where, what);
+		account->advice = sl_memory_print("%s less had let this request pass: the leak at %s has %s",
+						  size(&n, sl_oom_missing(oom)), where, what);
 	}
 }
 
@@ -391,7 +413,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		take_others(report, process, oom, account);
 	take_hidden(oom, account);
 	account->cause = cause_of(p, oom, account);
-	say(oom, account);
+	say(p, oom, account);
 	explain(p, oom, account);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;

@@ -97,13 +97,13 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 						      .library = part->library},
 					      *name;
 
-			if (sl_process_unix(p, part->first.time_ns) > peak_ns ||
-			    (ended && named_of(hidden) + part->bytes > device->hidden_peak_bytes))
+			if (!part->peak_bytes || sl_process_unix(p, part->first.time_ns) > peak_ns ||
+			    (ended && named_of(hidden) + part->peak_bytes > device->hidden_peak_bytes))
 				continue;
 			name = find(hidden, &like);
 			if (!name->bytes)
 				set_first(name, p, &part->first);
-			name->bytes += part->bytes;
+			name->bytes += part->peak_bytes;
 		}
 	}
 }
@@ -198,7 +198,7 @@ static const struct sl_track *most_of(const struct sl_process *process, const st
 }
 
 static void find_place(struct sl_report *report, const struct sl_shared_device *device, unsigned index,
-		       const struct sl_track *track, char *what)
+		       const struct sl_track *track, uint64_t bytes, char *what)
 {
 	char where[300];
 
@@ -207,12 +207,22 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 						    .severity = "info",
 						    .process = (int)index,
 						    .device = device->device,
-						    .bytes = track->born_bytes ? track->born_bytes : SL_UNKNOWN,
+						    .bytes = bytes ? bytes : SL_UNKNOWN,
 						    .text = sl_memory_print("hidden memory: %s at %s", what, where),
 						    .python = track->python,
 						    .native = track->native,
 						    .caller = track->caller});
 	free(what);
+}
+
+/* Of what a place loaded, as much as there was of code at the peak: the rest had been unloaded. */
+static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loaded)
+{
+	uint64_t held = 0;
+
+	for (size_t i = 0; i < state->parts.count; i++)
+		held += state->parts.item[i].what == SL_HIDDEN_CODE ? state->parts.item[i].peak_bytes : 0;
+	return loaded < held ? loaded : held;
 }
 
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
@@ -224,13 +234,14 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		const struct sl_process *process = &report->processes[device->processes[i]];
 		const struct sl_track *code = state ? most_of(process, state, SL_OBJECT_MODULE) : NULL;
+		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
 		const struct sl_track *contexts = state ? most_of(process, state, SL_OBJECT_CONTEXT) : NULL;
 
-		if (code && (double)code->born_bytes >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], code,
-				   sl_memory_print("%s of code loaded", sl_format_size(size, code->born_bytes)));
+		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+			find_place(report, device, device->processes[i], code, loaded,
+				   sl_memory_print("%s of code loaded", sl_format_size(size, loaded)));
 		if (contexts && contexts->most_blocks > 1)
-			find_place(report, device, device->processes[i], contexts,
+			find_place(report, device, device->processes[i], contexts, contexts->born_bytes,
 				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
 	}
 }

@@ -83,6 +83,54 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
+/* The module whose code a call loaded; a context is its own. */
+static uint64_t costly(const struct sl_item *item)
+{
+	switch (item->hook->verb) {
+	case SL_VERB_CONTEXT_CREATE:
+		return item->event->context;
+	case SL_VERB_CODE_LOAD:
+		return item->event->object;
+	default:
+		return item->event->address;
+	}
+}
+
+static uint64_t *bytes_of(struct sl_device_state *device, enum sl_hidden_what what)
+{
+	return what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes;
+}
+
+/* The module or context ends, and what is in the context. */
+static void end_costs(struct sl_model *model, uint64_t handle)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->costs.count; i++) {
+		struct sl_cost one = model->costs.item[i];
+		struct sl_device_state *device;
+
+		if (!handle || (one.handle != handle && one.owner != handle)) {
+			model->costs.item[kept++] = one;
+			continue;
+		}
+		device = sl_ledger_device(model, one.device);
+		device->parts.item[one.part].bytes -= one.bytes;
+		*bytes_of(device, device->parts.item[one.part].what) -= one.bytes;
+	}
+	model->costs.count = kept;
+}
+
+static void drop_costs(struct sl_model *model, int device)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->costs.count; i++)
+		if (model->costs.item[i].device != device)
+			model->costs.item[kept++] = model->costs.item[i];
+	model->costs.count = kept;
+}
+
 static void add_part(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
 	const struct sl_event *event = item->event;
@@ -94,7 +142,7 @@ static void add_part(struct sl_model *model, struct sl_device_state *device, con
 
 	if (!bytes)
 		return;
-	*(what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes) += bytes;
+	*bytes_of(device, what) += bytes;
 	while (at < device->parts.count &&
 	       (device->parts.item[at].what != what || (library && strcmp(device->parts.item[at].library, library))))
 		at++;
@@ -108,10 +156,17 @@ static void add_part(struct sl_model *model, struct sl_device_state *device, con
 	}
 	device->parts.item[at].bytes += bytes;
 	device->parts.item[at].count++;
+	*SL_PUSH(&model->costs) =
+		(struct sl_cost){.handle = costly(item),
+				 .owner = event->context ? event->context : sl_ledger_thread(model, item->thread)->context,
+				 .bytes = bytes,
+				 .device = device->device,
+				 .part = (uint32_t)at};
 }
 
-static void drop_parts(struct sl_device_state *device)
+static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 {
+	drop_costs(model, device->device);
 	device->context_bytes = device->module_bytes = 0;
 	device->parts.count = device->context_sampled = 0;
 	device->context_made.time_ns = 0;
@@ -146,18 +201,22 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_CODE_LOAD:
 		add_part(model, device, item, SL_HIDDEN_CODE);
 		break;
+	case SL_VERB_MODULE_UNLOAD:
+		end_costs(model, event->address);
+		break;
 	case SL_VERB_CONTEXT_DESTROY:
 		drop_all(model, event->context ? event->context : thread->context, -1);
+		end_costs(model, event->context ? event->context : thread->context);
 		break;
 	case SL_VERB_PRIMARY_RELEASE:
 		if (event->extra != 1)
 			break;
 		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
-		drop_parts(device);
+		drop_parts(model, device);
 		break;
 	case SL_VERB_DEVICE_RESET:
 		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
-		drop_parts(device);
+		drop_parts(model, device);
 		break;
 	default:
 		break;

@@ -86,8 +86,23 @@ enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
 	const char *library; /* whose code it is, in the arena; NULL: the context itself */
-	uint64_t bytes, count;
+	uint64_t bytes, count; /* bytes: now; count: ever */
+	uint64_t peak_bytes;   /* at the device's hidden peak, or when it was found after that */
 	struct sl_instant first;
+};
+
+/* A memory pool that was made with a maximum. */
+struct sl_pool_limit {
+	uint64_t pool, most_bytes;
+	uint32_t track; /* of the call that made it */
+};
+
+/* Something that costs hidden memory until it is destroyed: a context, or code. */
+struct sl_cost {
+	uint64_t handle, owner; /* of the context, or the module and its context; 0: unknown */
+	uint64_t bytes;
+	int device;
+	uint32_t part; /* index in the device's parts */
 };
 
 struct sl_neighbour {
@@ -201,6 +216,8 @@ struct sl_oom {
 	uint32_t surge;
 	/* The next call of the same name on the thread got this smaller size; 0: it did not */
 	uint64_t less_bytes;
+	uint64_t pool_most_bytes; /* what the pool that was asked may hold; 0: no such limit is known */
+	uint32_t pool_made;	  /* track of the call that made it */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
 	unsigned pair_count;
@@ -423,6 +440,8 @@ struct sl_model {
 
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
+	SL_VECTOR(struct sl_cost) costs; /* of what lives */
+	SL_VECTOR(struct sl_pool_limit) pool_limits;
 	struct sl_timeline timeline;
 	struct sl_moments moments;
 	struct sl_host host;

@@ -74,6 +74,25 @@ static void count_code(struct sl_model *model, const struct sl_event *event)
 	sl_tracks_death(model, site, bytes);
 }
 
+struct sl_pool_limit *sl_objects_pool_limit(const struct sl_model *model, uint64_t pool)
+{
+	for (size_t i = 0; i < model->pool_limits.count; i++)
+		if (model->pool_limits.item[i].pool == pool)
+			return &model->pool_limits.item[i];
+	return NULL;
+}
+
+/* A handle may be used again, for a pool without a maximum. */
+static void set_limit(struct sl_model *model, const struct sl_event *event, uint32_t track)
+{
+	struct sl_pool_limit *limit = sl_objects_pool_limit(model, event->address);
+
+	if (!limit && event->bytes)
+		limit = SL_PUSH(&model->pool_limits);
+	if (limit)
+		*limit = (struct sl_pool_limit){.pool = event->address, .most_bytes = event->bytes, .track = track};
+}
+
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -107,4 +126,6 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
+	if (made.object == SL_OBJECT_POOL)
+		set_limit(model, event, live->site);
 }

@@ -197,6 +197,16 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 	oom->change_count = (unsigned)count;
 }
 
+static void take_pool(const struct sl_model *model, struct sl_oom *oom, const struct sl_event *event)
+{
+	const struct sl_pool_limit *limit = event->object ? sl_objects_pool_limit(model, event->object) : NULL;
+
+	if (!limit)
+		return;
+	oom->pool_most_bytes = limit->most_bytes;
+	oom->pool_made = limit->track;
+}
+
 /*
  * A call that an inner call makes fail, for want of a context or code, returns the inner error.  Both are one error: that of
  * the call which the program made, with what the inner call ran out of, and on which device.
@@ -260,6 +270,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		oom->group = model->ooms.item[model->ooms.count - 1].group;
 	take_owners(model, oom);
 	take_place(model, oom, item);
+	take_pool(model, oom, event);
 	if (oom->device >= 0) {
 		oom->torch = sl_ledger_device(model, oom->device)->torch;
 		if (oom->torch.used && !model->moments.at_oom.time_ns)

@@ -18,12 +18,23 @@ static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 	return before < high ? before : high;
 }
 
+/* A context that no call was seen to make is there when the process gets its first memory. */
+static struct sl_instant context_made(const struct sl_model *model, const struct sl_device_state *device)
+{
+	const struct sl_timeline *timeline = &model->timeline;
+
+	if (device->context_made.time_ns || !device->line || !device->line->begun)
+		return device->context_made.time_ns ? device->context_made : device->sampled.at;
+	return (struct sl_instant){.time_ns = timeline->begin_ns + ((uint64_t)device->line->first << timeline->shift),
+				   .step = SL_UNKNOWN};
+}
+
 /*
  * What the first such sample shows of this process beyond its calls and its code is its context.  If calls were under way
  * meanwhile it shows too little: the first sample while nothing changed corrects that, later ones only correct it downwards.
  * After blocks were freed to a pool, which may keep them, samples no longer tell.
  */
-static void own(struct sl_device_state *device, uint64_t known)
+static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
 {
 	uint64_t taken = known + device->module_bytes, bytes;
 	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
@@ -33,18 +44,15 @@ static void own(struct sl_device_state *device, uint64_t known)
 		return;
 	bytes = device->sampled.process - taken;
 	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
-		part->bytes = device->context_bytes = bytes;
+		part->bytes = part->peak_bytes = device->context_bytes = bytes;
 		device->context_steady = true;
 	}
 	if (device->context_bytes || !tells)
 		return;
 	device->context_bytes = bytes;
 	device->context_steady = steady;
-	*SL_PUSH(&device->parts) =
-		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT,
-					.bytes = bytes,
-					.count = 1,
-					.first = device->context_made.time_ns ? device->context_made : device->sampled.at};
+	*SL_PUSH(&device->parts) = (struct sl_hidden_part){
+		.what = SL_HIDDEN_CONTEXT, .bytes = bytes, .count = 1, .peak_bytes = bytes, .first = context_made(model, device)};
 	device->context_sampled = device->parts.count;
 }
 
@@ -55,7 +63,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (known == SL_UNKNOWN)
 		return;
 	device->sampled.known = SL_UNKNOWN;
-	own(device, known);
+	own(model, device, known);
 	bytes = hidden(device, known);
 	if (bytes == SL_UNKNOWN)
 		return;
@@ -69,6 +77,8 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
 		device->hidden_peak_bytes = bytes;
 		device->hidden_peak_ns = device->sampled.time_ns;
+		for (size_t i = 0; i < device->parts.count; i++)
+			device->parts.item[i].peak_bytes = device->parts.item[i].bytes;
 	}
 }
 

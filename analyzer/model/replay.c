@@ -62,6 +62,8 @@ static void free_replay(struct sl_model *model)
 		sl_ledger_save(model, &model->sites.item[i]);
 	free(model->site_course);
 	model->site_course = NULL;
+	SL_DROP(&model->costs);
+	SL_DROP(&model->pool_limits);
 	free(model->site_slots);
 	model->site_slots = NULL;
 	sl_tracks_rest(&model->tracks);
@@ -245,12 +247,12 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_DEVICE_RESET:
 	case SL_VERB_MODULE_LOAD:
 	case SL_VERB_CODE_LOAD:
+	case SL_VERB_MODULE_UNLOAD:
 		if (failed)
 			break;
 		sl_owners_apply(model, item);
 		sl_objects_apply(model, item);
 		break;
-	case SL_VERB_MODULE_UNLOAD:
 	case SL_VERB_POOL_CREATE:
 	case SL_VERB_POOL_DESTROY:
 		if (!failed)

@@ -142,7 +142,7 @@ SHAPE(torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reser
 SHAPE(instant, M(time_ns), M(step), M(label));
 #undef STRUCT
 #define STRUCT struct sl_hidden_part
-SHAPE(part, M(what), M(library), M(bytes), M(count), IN(first, instant));
+SHAPE(part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 #undef STRUCT
 #define STRUCT struct sl_neighbour
 SHAPE(neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
@@ -173,7 +173,7 @@ SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free
       M(thread), M(python), M(native), M(label), M(caller), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(largest_cached), M(place_births),
-      M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
+      M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
 #undef STRUCT
 #define STRUCT struct sl_called
 SHAPE(called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));

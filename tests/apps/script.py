@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all),
-calls=PAIRS (an allocation and its free, each of another size), module, function (of the last module), kernel (of a library), launch=TIMES (may fail),
+calls=PAIRS (an allocation and its free, each of another size), module, unload and function (of the last module), kernel (of a library), launch=TIMES (may fail),
 sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
 ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
@@ -131,6 +131,9 @@ for step in sys.argv[1:]:
         call(int(value))
     elif name == 'module':
         load_module()
+    elif name == 'unload':
+        if cuda.cuModuleUnload(module):
+            sys.exit('cuModuleUnload')
     elif name == 'function':
         get_function()
     elif name == 'kernel':
