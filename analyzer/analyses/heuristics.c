@@ -19,21 +19,36 @@
 #define POINTS_MIN 20  /* with fewer rising intervals it may be chance */
 #define GROWN_MIN  1.2 /* the last five values must average this many times the first five */
 
+#define ENDING_PART 0.1	 /* of the run: so long the program may take to end */
+#define FELL_PART   0.25 /* of what was added: less than that is left */
+
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
-static size_t take_series(const struct sl_line *line, double *megabytes)
+static size_t take_series(const struct sl_line *line, double *megabytes, bool *freed)
 {
-	size_t bins = line->bin - line->first + 1, count;
+	size_t all = line->bin - line->first + 1, bins = all, count;
 
 	/* A program that has freed everything is about to end. */
 	while (bins > 1 && !line->bins[line->first + bins - 1].last)
 		bins--;
+	*freed = (double)(all - bins) > ENDING_PART * (double)all;
 	count = bins < POINTS_MAX ? bins : POINTS_MAX;
 	for (size_t i = 0; i < count; i++)
 		megabytes[i] = (double)line->bins[line->first + (count > 1 ? (bins - 1) * i / (count - 1) : 0)].last / (1 << 20);
 	return count;
+}
+
+/* True: little of what was added is held some time in the last third of the run, the end of the program left out. */
+static bool has_fallen(const double *megabytes, size_t count, const struct sl_leak_series *series)
+{
+	double low = series->first_average + FELL_PART * (series->last_average - series->first_average);
+
+	for (size_t i = 2 * count / 3; i < count - (size_t)(ENDING_PART * (double)count); i++)
+		if (megabytes[i] < low)
+			return true;
+	return false;
 }
 
 /* The mean request of each quarter of a place's windows, of which the last is not full. */
@@ -86,8 +101,9 @@ static void process(struct sl_process *process)
 			continue;
 		found = SL_PUSH(&process->heuristics);
 		*found = (struct sl_heuristics){.device = state->device};
-		found->samples = take_series(line, megabytes);
+		found->samples = take_series(line, megabytes, &found->fell);
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);
+		found->fell |= has_fallen(megabytes, found->samples, &found->series);
 		if (!process->model->folded_ns)
 			find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
 	}
@@ -97,7 +113,7 @@ static void process(struct sl_process *process)
 static bool is_named(const struct sl_report *report, unsigned process)
 {
 	static const char *const ids[] = {"leak.kept",	       "leak.growing",	     "label.growing", "memory.filling",
-					  "memory.only_taken", "memory.partly_kept", "memory.stairs"};
+					  "memory.only_taken", "memory.partly_kept", "memory.stairs", "memory.collected"};
 
 	for (size_t i = 0; i < report->findings.count; i++)
 		for (size_t k = 0; k < SL_COUNT(ids); k++)
@@ -114,7 +130,8 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	static const struct sl_track nowhere;
 	const struct sl_track *place = found->larger ? found->larger : &nowhere;
 
-	if (found->samples < POINTS_MIN || !series->monotonic || series->last_average < GROWN_MIN * series->first_average)
+	if (found->fell || found->samples < POINTS_MIN || !series->monotonic ||
+	    series->last_average < GROWN_MIN * series->first_average)
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */

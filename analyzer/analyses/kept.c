@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/collected.h"
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/tracks.h"
@@ -140,15 +141,15 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 
 /*
  * True: the process only allocated, as fast as calls can be made or no longer than a program takes to end.  A loop that loads
- * something looks like a loop that leaks.  For contexts, mappings and registered ranges, and before an error that ended the
- * program, it counts as a leak.
+ * something looks like a loop that leaks; so does a model that is too large, before an error that ended the program.  For
+ * contexts, mappings and registered ranges it counts as a leak.
  */
 static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *series)
 {
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
-	return !by_count(track) && track->device >= 0 && !is_ended_by_error(model) && only_takes(model, track) &&
-	       (sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+	return !by_count(track) && track->device >= 0 && only_takes(model, track) &&
+	       (is_ended_by_error(model) || sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
 		(double)(track->last_ns - track->first_ns) < ending_of(model));
 }
 
@@ -253,6 +254,16 @@ static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struc
 	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
+/* The verdict that is left when it is known who freed the blocks.  After an error that ended the program its end did. */
+static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, enum sl_kept_verdict verdict)
+{
+	if (is_ended_by_error(model) || verdict == SL_KEPT_PARTLY || verdict == SL_KEPT_MEANT)
+		return verdict;
+	if (sl_collected_is_freed(model, track))
+		return verdict == SL_KEPT_FILLING ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
+	return verdict == SL_KEPT_GROWING && sl_collected_is_last_phase(model, track) ? SL_KEPT_UNCLEAR : verdict;
+}
+
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	struct sl_keeping counted, series;
@@ -269,7 +280,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 		return false;
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	measure(kept, process->model, &series);
-	kept->verdict = verdict_of(process->model, kept, &counted, &series);
+	kept->verdict = after_its_end(process->model, track, verdict_of(process->model, kept, &counted, &series));
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
@@ -432,9 +443,13 @@ static void join(struct sl_process *process)
 
 #define LEFT (SL_KEPT_MEANT + 1) /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {
-	[SL_KEPT_GROWING] = "leak.kept",	 [SL_KEPT_FILLING] = "memory.filling", [SL_KEPT_UNCLEAR] = "memory.only_taken",
-	[SL_KEPT_PARTLY] = "memory.partly_kept", [SL_KEPT_STAIRS] = "memory.stairs",   [LEFT] = "leak.growing"};
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
+				  [SL_KEPT_FILLING] = "memory.filling",
+				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
+				  [SL_KEPT_PARTLY] = "memory.partly_kept",
+				  [SL_KEPT_COLLECTED] = "memory.collected",
+				  [SL_KEPT_STAIRS] = "memory.stairs",
+				  [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
 static const struct {
@@ -445,6 +460,7 @@ static const struct {
 	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
 	[SL_KEPT_PARTLY] = {"info", "unclear",
 			    "a queue that fills faster than it is emptied, a result that was forgotten, or what was selected"},
+	[SL_KEPT_COLLECTED] = {"info", "unclear", "if more is to be collected than in this run, do it in parts"},
 	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells"},
 	[LEFT] = {"critical", "leak", keepers},
 };

@@ -17,6 +17,8 @@
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
+/* Of what grows, or what was not all there yet */
+#define ENOUGH_ONCE   " had let this request pass, not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
 
 struct names {
@@ -43,13 +45,24 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	return true;
 }
 
+/* The place that leaks most, else the one of which it is not clear; NULL: none, or its bytes are not known. */
+static const struct sl_kept *largest_of(const struct sl_process *process)
+{
+	const struct sl_kept *found = NULL;
+
+	for (size_t i = process->kept.count; i--;)
+		if (process->kept.item[i].verdict == SL_KEPT_GROWING || process->kept.item[i].verdict == SL_KEPT_UNCLEAR)
+			found = &process->kept.item[i];
+	return found && found->bytes != SL_UNKNOWN ? found : NULL;
+}
+
 uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	const struct sl_kept *kept = largest_of(process);
 	char place[300], other[300], bytes[SL_FORMAT_BYTES], all[200];
 	uint64_t then = 0;
 
-	if (!kept || kept->verdict != SL_KEPT_GROWING || kept->bytes == SL_UNKNOWN)
+	if (!kept)
 		return 0;
 	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, place, sizeof(place));
 	for (unsigned i = 0; i < oom->owner_count; i++) {
@@ -67,10 +80,10 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
 }
 
-/* A place that grew until no memory was left. */
+/* A place that grew until no memory was left, or that only took memory, as one does that loads a model. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	const struct sl_kept *kept = largest_of(process);
 	char where[300], what[300];
 	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom);
 	struct names n = {0};
@@ -78,8 +91,15 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	if (!then || (double)then < GREW_PART * (double)oom->live_bytes)
 		return false;
 	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
+	if (kept->verdict == SL_KEPT_UNCLEAR) {
+		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: a leak, or what it loads", where,
+			 what);
+		snprintf(story->advice, sizeof(story->advice),
+			 "load less, in fewer bits, or on several devices: how much was still to come is not in the trace");
+		return true;
+	}
 	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
-	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less had been enough",
+	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less" ENOUGH_ONCE,
 		 size(&n, sl_oom_missing(oom)));
 	return true;
 }
@@ -110,8 +130,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 			continue;
 		sl_larger_say(story->text, sizeof(story->text), process, found);
 		snprintf(story->advice, sizeof(story->advice),
-			 "bound what is asked for there, a batch or a length: %s less had been enough",
-			 size(&n, sl_oom_missing(oom)));
+			 "bound what is asked for there, a batch or a length: %s less" ENOUGH_ONCE, size(&n, sl_oom_missing(oom)));
 		return true;
 	}
 	return false;
@@ -185,14 +204,14 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 		snprintf(story->text, sizeof(story->text),
 			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
 			 (unsigned long long)most->blocks, where, size(&n, most->bytes));
-		snprintf(story->advice, sizeof(story->advice),
-			 "ask for less at once there, a smaller batch: %s less had been enough", size(&n, sl_oom_missing(oom)));
+		snprintf(story->advice, sizeof(story->advice), "ask for less at once there, a smaller batch: %s less" ENOUGH_ONCE,
+			 size(&n, sl_oom_missing(oom)));
 		return true;
 	}
 	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
 		 where, (unsigned long long)most->blocks, size(&n, most->bytes));
-	snprintf(story->advice, sizeof(story->advice),
-		 "free there what is not needed any more, or bound it: %s less had been enough", size(&n, sl_oom_missing(oom)));
+	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more, or bound it: %s less" ENOUGH_ONCE,
+		 size(&n, sl_oom_missing(oom)));
 	return true;
 }
 

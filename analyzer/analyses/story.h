@@ -20,7 +20,7 @@ static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 }
 
 /*
- * How much the fastest growing place held when memory ran out, and the same in words (at most 300 bytes).  At a later failed
+ * How much the fastest growing place, or else the one that only took memory, held when memory ran out, and the same in words (at most 300 bytes).  At a later failed
  * request it holds more.  0: nothing grows, or it was not among the largest then.
  */
 uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom);

@@ -54,6 +54,7 @@ struct sl_track_course {
 	struct sl_swing swing; /* of live_bytes */
 	/* The last birth's number among all births, and the first and last birth's event numbers in the process. */
 	uint64_t last_tick, first_event, last_event;
+	uint64_t last_death_ns;
 	struct sl_track_window *windows;
 	uint32_t count, capacity;
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */

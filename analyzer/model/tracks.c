@@ -176,6 +176,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 
 	track->live_bytes -= bytes;
 	track->live_blocks--;
+	course->last_death_ns = model->now_ns;
 	swing(track, course, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;

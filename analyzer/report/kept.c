@@ -131,6 +131,16 @@ double sl_kept_weight(const struct sl_kept *kept)
 	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
 }
 
+const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->python);
+	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, kept->track->native);
+
+	return (lines ? lines->truncated : stack && stack->truncated)
+		       ? "; its stacks are cut, and --stack-depth 256 may show who called"
+		       : "";
+}
+
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
@@ -146,10 +156,14 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 		return sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
 				       what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
+	if (kept->verdict == SL_KEPT_COLLECTED)
+		return sl_memory_print("%s collected %s, up to %llu blocks, and the program freed them", where, rate,
+				       (unsigned long long)track->most_blocks);
 	if (kept->verdict == SL_KEPT_STAIRS)
 		return sl_memory_print("%s: %s in even stairs to the end, %s, %s: too few to tell a leak from what is loaded",
 				       where, rate, what, left);
 	if (kept->verdict == SL_KEPT_PARTLY)
 		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
-	return sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what, left);
+	return sl_memory_print("%s leaks %s%s%s: %s, %s%s", where, rate, label ? " in " : "", label ? label : "", what, left,
+			       sl_kept_cut(process, kept));
 }

@@ -17,6 +17,9 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
  */
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places);
 
+/* "; the stacks are cut ...", where callers of the place may be missing; else "". */
+const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);
+
 /* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
 

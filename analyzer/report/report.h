@@ -63,7 +63,8 @@ enum sl_kept_verdict {
 	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended: a leak, or what it loads */
 	SL_KEPT_PARTLY,	 /* evenly while it allocated, which ended; the rest was freed: an unbounded queue, or what was selected */
 	SL_KEPT_STAIRS,	 /* a few large blocks at even distances to the end */
-	SL_KEPT_MEANT,	 /* a suppression names it */
+	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
+	SL_KEPT_MEANT,	   /* a suppression names it */
 };
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
@@ -90,6 +91,7 @@ struct sl_heuristics {
 	int device;
 	size_t samples;
 	struct sl_leak_series series;
+	bool fell; /* what had been added was given back, long before the program ended */
 	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
 	const struct sl_track *larger;
 	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */

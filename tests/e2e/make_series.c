@@ -3,7 +3,7 @@
  * make_series FOLDER HOW, of which the tests are in test_answers.py: a program that works evenly, which no program does on a busy machine.  60 times
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
  * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
- * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
+ * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or does nothing else (only-fails); frees all and makes one more (collects); or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
  * or frees the block of the turn before it; takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
  * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
@@ -100,12 +100,13 @@ int main(int argc, char **argv)
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
 	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
-	     fails = few || many || !strcmp(how, "fails"), slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"),
-	     stairs = !strcmp(how, "stairs"), starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps");
+	     only = !strcmp(how, "only-fails"), fails = few || many || only || !strcmp(how, "fails"),
+	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
+	     starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -125,6 +126,10 @@ int main(int argc, char **argv)
 		if (scatters)
 			stack = synth_python(s, 2, functions, "/home/me/work.py", 100 + i);
 		make(i, 3, i * (loads ? TURN_NS / 600 : slowly ? TURN_NS / 10 : TURN_NS));
+		if (fails && !only) {
+			make_other(60, 3 * TURNS, 1, i * TURN_NS + 200);
+			give_back(3 * TURNS, i * TURN_NS + 400);
+		}
 		if (fails && i % (TURNS / 2) == 0)
 			fail((20 + 3 * i) * MIB, others, i * TURN_NS + 1000);
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
@@ -148,6 +153,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !starts && !slowly && !fails && !queues && !stairs; i++)
 		if (i == 0 || i == TURNS || !turns)
 			give_back(i, (TURNS + 2) * TURN_NS + i * 1000);
+	if (collects)
+		make_other(40, 2 * TURNS, 1, (TURNS + 3) * TURN_NS);
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;
 }

@@ -646,6 +646,22 @@ for step in range(2000):
         self.assertRegex(last["cause"], r"leak at work\.py:\d+ [^,]*, 61 of 61 blocks kept, 200 MiB$")
         self.assertEqual([oom["live_bytes"] for oom in (first, last)], [110 * MIB, 200 * MIB])
 
+    def test_what_only_takes_memory_until_there_is_none_is_a_leak_or_a_model_that_is_too_large(self):
+        report = self.series("only-fails")
+        self.assertRegex(report["ooms"][-1]["cause"], r"it only took memory, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a leak, or what it loads$")
+        self.assertNotIn("enough", report["findings"][0]["suggestion"] or "")
+        self.assertEqual({one["severity"] for one in self.found("memory.only_taken", report)}, {"info"})
+        self.absent("leak.growing", report)
+        self.absent("leak.kept", report)
+
+    def test_what_the_program_freed_before_its_last_work_was_collected(self):
+        report = self.series("collects")
+        (finding,) = self.found("memory.collected", report)
+        self.assertEqual(finding["severity"], "info")
+        self.assertRegex(finding["description"], r"^work\.py:10 .* collected .*, up to 6\d blocks, and the program freed them")
+        self.absent("leak.kept", report)
+        self.absent("memory.collected", self.series("rises"))
+
     def test_who_leaks_is_not_told_to_send_a_small_neighbour_away(self):
         """Without it there had been room for this request, and for no more than one."""
         report = self.series("beside-few")

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells what a program collects and frees itself from what it keeps: both fill evenly.  Evidence is how the blocks end, and what
+ * else the program does.  For the analysis of a single process, since it reads the courses of tracks.
+ */
+#ifndef ANALYZER_ANALYSES_COLLECTED_H
+#define ANALYZER_ANALYSES_COLLECTED_H
+
+#include <stdbool.h>
+
+#include "analyzer/model/model.h"
+#include "analyzer/model/tracks.h"
+
+/*
+ * True: the program freed the track's blocks itself, not by ending.  How long it runs on afterwards is no evidence: on a busy
+ * machine an interpreter takes seconds to end.
+ *  - Most were freed before its last allocation.
+ *  - Before, it had made one block as large as all of them together: it joined them.
+ *  - From another line of one caller the same stack was filled and freed as a whole before: another pass of the same work.
+ */
+bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *track);
+
+/* True: it began in the second half of the program's work, and whatever the program did before had ended by then. */
+bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_track *track);
+
+#endif
