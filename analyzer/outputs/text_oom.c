@@ -23,7 +23,7 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 
 		if (oom->scope != SL_SCOPE_HOST && !sl_owners_shows(process, site))
 			continue;
-		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+		sl_text_place(process, site, where, sizeof(where));
 		snprintf(line, sizeof(line), "%s", where[0] ? where : "no stack");
 		if (strstr(names[0], "nccl") && communicators > 1)
 			snprintf(line, sizeof(line), "%lld communicators  %s", communicators, where);
@@ -112,6 +112,19 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	sl_text_line(page, 0, text, "");
 }
 
+/* Who called may be whom to change: beside the request, or on a line of its own. */
+static void put_asked(struct sl_text_page *page, const char *asked, const char *where)
+{
+	char below[600];
+	bool fits = strlen(asked) + 2 + strlen(where) <= page->style->columns;
+
+	sl_text_line(page, RIGHT, asked, fits ? where : "");
+	if (fits)
+		return;
+	snprintf(below, sizeof(below), "      %s", where);
+	sl_text_line(page, 0, below, "");
+}
+
 void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
@@ -130,7 +143,7 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	else
 		snprintf(text + at, sizeof(text) - at, " while it held %s", sl_format_size(b, oom->live_bytes));
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
-	sl_text_line(page, RIGHT, text, where);
+	put_asked(page, text, where);
 	put_owners(page, process, oom);
 	put_rest(page, account, sl_model_rest_name(&oom->torch),
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);

@@ -159,6 +159,16 @@ void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, 
 	sl_text_line(page, OWNER_RIGHT, left, right);
 }
 
+void sl_text_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size)
+{
+	char *via;
+
+	sl_owners_line(process, site->python, site->native, site->caller, 2, out, size);
+	via = strstr(out, " via ");
+	if (via)
+		*via = 0;
+}
+
 void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
 {
 	const struct sl_share *share = sorted->share.item;

@@ -36,6 +36,9 @@ SL_PRINTF(2, 3) void sl_text_say(struct sl_text_page *page, const char *format, 
 /* A holder of memory: size, name, and what is known of it. */
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right);
 
+/* The line of a site and its caller, without the helpers it was allocated through: a row is one place. */
+void sl_text_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size);
+
 /* Libraries, and below each of them its lines with their bytes; a library's only line is printed beside it. */
 void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted);
 

@@ -113,7 +113,7 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 
 		if (!bytes || site->device != device->device || !sl_owners_shows(process, site))
 			continue;
-		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+		sl_text_place(process, site, where, sizeof(where));
 		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
 		names[1] = where[0] ? where : called ? called : "no stack";
 		sl_owners_add(&owners, names, 2, bytes, 0);
