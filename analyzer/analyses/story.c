@@ -17,7 +17,7 @@
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
-/* Of what grows, or what was not all there yet */
+/* True of what grows, or was not all there yet */
 #define ENOUGH_ONCE   " had let this request pass, not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
 

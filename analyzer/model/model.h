@@ -85,7 +85,7 @@ struct sl_instant {
 enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
-	const char *library; /* whose code it is, in the arena; NULL: the context itself */
+	const char *library;   /* whose code it is, in the arena; NULL: the context itself */
 	uint64_t bytes, count; /* bytes: now; count: ever */
 	uint64_t peak_bytes;   /* at the device's hidden peak, or when it was found after that */
 	struct sl_instant first;
@@ -216,8 +216,8 @@ struct sl_oom {
 	uint32_t surge;
 	/* The next call of the same name on the thread got this smaller size; 0: it did not */
 	uint64_t less_bytes;
-	uint64_t pool_most_bytes; /* what the pool that was asked may hold; 0: no such limit is known */
-	uint32_t pool_made;	  /* track of the call that made it */
+	uint64_t pool_most_bytes;     /* what the pool that was asked may hold; 0: no such limit is known */
+	uint32_t pool_made;	      /* track of the call that made it */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
 	unsigned pair_count;

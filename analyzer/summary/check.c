@@ -139,8 +139,8 @@ static bool ooms_are_sound(const struct sl_model *model)
 {
 	EACH(struct sl_oom, oom, model->ooms)
 	{
-		if (oom->surge > model->tracks.count || (oom->pool_most_bytes && oom->pool_made >= model->tracks.count) || !is_used(model, oom->device) || oom->scope > SL_SCOPE_CODE || !oom->api ||
-		    oom->api > model->header->hook_count)
+		if (oom->surge > model->tracks.count || (oom->pool_most_bytes && oom->pool_made >= model->tracks.count) ||
+		    !is_used(model, oom->device) || oom->scope > SL_SCOPE_CODE || !oom->api || oom->api > model->header->hook_count)
 			return false;
 		for (unsigned i = 0; i < oom->owner_count; i++)
 			if (oom->owners[i].site >= model->sites.count)
