@@ -95,7 +95,8 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: a leak, or what it loads", where,
 			 what);
 		snprintf(story->advice, sizeof(story->advice),
-			 "load less, in fewer bits, or on several devices: how much was still to come is not in the trace");
+			 "find what keeps them; if the program loads them: fewer bits, or several devices (how much was still to "
+			 "come is not known)");
 		return true;
 	}
 	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);

@@ -115,6 +115,7 @@ static void end_costs(struct sl_model *model, uint64_t handle)
 			continue;
 		}
 		device = sl_ledger_device(model, one.device);
+		sl_pending_code(model, device);
 		device->parts.item[one.part].bytes -= one.bytes;
 		*bytes_of(device, device->parts.item[one.part].what) -= one.bytes;
 	}
@@ -180,7 +181,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 
-	sl_pending_change(model, device, 0);
+	sl_pending_code(model, device);
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
 	    !device->context_made.time_ns) {

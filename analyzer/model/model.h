@@ -139,6 +139,7 @@ struct sl_device_state {
 	uint64_t context_caller;
 	/* 1 + index in parts, where the context is known only from samples; 0: known from its call */
 	size_t context_sampled;
+	uint64_t code_ns;			   /* when a context or code last came or went */
 	bool context_steady;			   /* nothing changed while the sample was taken that tells of the context */
 	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same memory by name, in order of appearance */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */

@@ -97,3 +97,11 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 	else
 		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
 }
+
+/* A sample that was taken meanwhile may have been with it or without. */
+void sl_pending_code(struct sl_model *model, struct sl_device_state *device)
+{
+	sl_pending_change(model, device, 0);
+	device->sampled.steady = false;
+	device->code_ns = model->call_end_ns;
+}

@@ -5,8 +5,10 @@
 
 #include "analyzer/model/model.h"
 
-/* The known memory of the device is about to change by `bytes`, in the call being applied; 0: its contexts or code, or it ran out. */
+/* The known memory of the device is about to change by `bytes`, in the call being applied; 0: it ran out. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
+/* A context or code of the device is about to come or go, in the call being applied. */
+void sl_pending_code(struct sl_model *model, struct sl_device_state *device);
 /* If a sample is waiting, it is used now: its figure minus what was held while it was taken. */
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device);
 

@@ -57,9 +57,11 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 	return most;
 }
 
-/* True: what the process held did not change since begin_ns. */
+/* True: what the process held, contexts and code included, did not change since begin_ns. */
 static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 {
+	if (device->code_ns >= begin_ns)
+		return false;
 	return !device->changes || device->recent[(device->changes - 1) & device->recent_mask].end_ns < begin_ns;
 }
 
