@@ -20,7 +20,9 @@ struct drawing {
 
 static double percent(const struct sl_owners *owners, uint64_t bytes)
 {
-	return 100.0 * (double)bytes / (double)owners->share.item[0].bytes;
+	uint64_t all = owners->share.item[0].bytes;
+
+	return all ? 100.0 * (double)bytes / (double)all : 0;
 }
 
 static bool is_shown(const struct drawing *d, uint32_t at)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -243,12 +244,23 @@ static void put_processes(struct base *base)
 	sqlite3_finalize(frames);
 }
 
+/* SQLite sorts in files of /var/tmp where nothing else is said, and confined there may be none (base/confine.h). */
+static void sort_beside(const char *path)
+{
+	char folder[4096];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	setenv("SQLITE_TMPDIR", folder, false);
+}
+
 static bool run(struct sl_export_job *job)
 {
 	struct base base = {.job = job};
 	struct entering *entering = sl_memory_must(calloc(job->stream->count + 1, sizeof(*entering)));
 
 	unlink(job->path);
+	sort_beside(job->path);
 	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
 		fail(&base);
 	execute(&base, schema);

@@ -475,7 +475,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	trace->status = status_of(trace);
 	take_exit(trace);
 	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
-	if (trace->folded.through)
+	if (trace->folded.until_ns > trace->header.monotonic_ns) /* 0: no block events were among what was folded */
 		sl_damage_note(&trace->damage, trace->name,
 			       "block events of its first %.1f s are folded (--keep): what lives on, what lived at PyTorch's peak "
 			       "and totals are exact",
