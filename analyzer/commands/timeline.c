@@ -105,6 +105,16 @@ static const char *since(char *text, const struct sl_process *process, uint64_t 
 	return sl_format_duration(text, unix_ns > run_unix_ns ? unix_ns - run_unix_ns : 0);
 }
 
+/* True: the most of several devices' lines is added, each of its own moment within a column. */
+static bool is_sum(const struct sl_process *process)
+{
+	unsigned devices = 0;
+
+	for (unsigned d = 0; d < SL_COUNT(process->model->devices); d++)
+		devices += process->model->devices[d] && process->model->devices[d]->known_peak;
+	return devices > 1 && drawn(process) != SL_LINE_RSS;
+}
+
 static void draw(const struct sl_process *process, uint64_t run_unix_ns, const struct options *o)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -119,7 +129,7 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	fputs(o->style.colour ? "\033[1m" : "", stdout);
 	sl_door_put(stdout, SL_DOOR_LINE, who);
 	fputs(o->style.colour ? "\033[0m" : "", stdout);
-	sl_door_print(stdout, "  peak %s%s", sl_format_size(size, (uint64_t)top),
+	sl_door_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, (uint64_t)top),
 		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
 	sl_door_print(stdout, "  %s\n", sl_ended_names[sl_trace_ended(process->trace)]);
 	for (unsigned line = (unsigned)o->height; line--;) {
@@ -162,7 +172,7 @@ static void put_process(struct sl_json *j, const struct sl_process *process, uin
 	sl_json_string(j, "of", drawn(process) == SL_LINE_RSS ? "resident" : "devices");
 	sl_json_known(j, "from_ns", known ? (int64_t)(begin > run_unix_ns ? begin - run_unix_ns : 0) : -1);
 	sl_json_known(j, "to_ns", known ? (int64_t)(end > run_unix_ns ? end - run_unix_ns : 0) : -1);
-	sl_json_known(j, "peak_bytes", known ? (int64_t)top : -1);
+	sl_json_known(j, "peak_bytes", known && !is_sum(process) ? (int64_t)top : -1);
 	put_row(j, "most_bytes", most, known);
 	put_row(j, "mean_bytes", mean, known);
 	sl_json_end(j);
