@@ -14,6 +14,7 @@
  *  - less than half of it is given back in between;
  *  - its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
+ * (Longer than other files: one verdict, from the counts of a place to its finding.)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -186,6 +187,14 @@ static bool *segments_of(const struct sl_model *model)
 	return segments;
 }
 
+/* True: nothing is cleaned up, and what died last was in flight, the last round's: as much lives on as was kept before it. */
+static bool lives_on(const struct sl_track *track, const struct sl_keeping *series, uint64_t held_blocks)
+{
+	double live = by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
+
+	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
+}
+
 static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
 {
 	const struct sl_track *track = kept->track;
@@ -193,13 +202,13 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	double error;
 
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (track->live_blocks > blocks / 2) { /* nothing is cleaned up: what died last was in flight */
+	kept->count_only = by_count(track);
+	kept->per_birth = (series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * births);
+	if (lives_on(track, series, blocks)) {
 		bytes = track->live_bytes;
 		blocks = track->live_blocks;
 	}
-	kept->count_only = by_count(track);
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
-	kept->per_birth = (series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * births);
 	kept->births = track->births;
 	kept->blocks = blocks;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;

@@ -646,6 +646,23 @@ for step in range(2000):
         self.assertRegex(last["cause"], r"leak at work\.py:\d+ [^,]*, 61 of 61 blocks kept, 200 MiB$")
         self.assertEqual([oom["live_bytes"] for oom in (first, last)], [110 * MIB, 200 * MIB])
 
+    def test_a_last_round_that_the_program_freed_itself_is_not_kept(self):
+        program = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.12")
+def take():
+    p = ctypes.c_void_p()
+    assert not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 16))
+    return p
+for round in range(20):
+    blocks = [take() for _ in range(50)]
+    for p in blocks[1:]: cuda.cudaFree(p)
+"""
+        with e2e.Recording(sys.executable, "-c", program) as run:
+            report = run.report()
+        kept = re.findall(r"(\d+) of 1 000 blocks kept", " ".join(one["description"] for one in report["findings"]))
+        self.assertEqual(set(kept), {"20"}, report["findings"])
+
     def test_what_only_takes_memory_until_there_is_none_is_a_leak_or_a_model_that_is_too_large(self):
         report = self.series("only-fails")
         self.assertRegex(report["ooms"][-1]["cause"], r"it only took memory, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a leak, or what it loads$")
