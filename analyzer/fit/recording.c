@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/fit/engine.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/replay.h"
@@ -683,13 +684,6 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 	return NULL;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* PyTorch orders free blocks by stream handle, so the numbers are given in that order. */
 static void number_streams(struct lane *lane)
 {
@@ -700,9 +694,10 @@ static void number_streams(struct lane *lane)
 	by_handle = sl_memory_must(calloc(lane->handles.count, sizeof(*by_handle)));
 	sorted = sl_memory_must(malloc(lane->handles.count * sizeof(*sorted)));
 	memcpy(sorted, lane->handles.item, lane->handles.count * sizeof(*sorted));
-	qsort(sorted, lane->handles.count, sizeof(*sorted), by_number);
+	qsort(sorted, lane->handles.count, sizeof(*sorted), sl_stats_by_number);
 	for (size_t i = 0; i < lane->handles.count; i++) {
-		const uint64_t *at = bsearch(&lane->handles.item[i], sorted, lane->handles.count, sizeof(*sorted), by_number);
+		const uint64_t *at =
+			bsearch(&lane->handles.item[i], sorted, lane->handles.count, sizeof(*sorted), sl_stats_by_number);
 
 		by_handle[i] = (uint16_t)(at - sorted);
 	}

@@ -2,6 +2,7 @@
 #include "analyzer/model/tied.h"
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
 #include "analyzer/trace/idmap.h"
 
@@ -14,13 +15,6 @@ struct sl_tied {
 	SL_VECTOR(struct sl_tied_list) lists;
 };
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Leaves out what is no longer in the table, or belongs to another by now, and what is there twice. */
 static void clean(struct sl_tied_list *list, const struct sl_table *table, const struct sl_model *model, sl_tied_key *key_of,
 		  uint64_t key)
@@ -28,7 +22,7 @@ static void clean(struct sl_tied_list *list, const struct sl_table *table, const
 	size_t kept = 0;
 
 	if (list->addresses.count)
-		qsort(list->addresses.item, list->addresses.count, sizeof(uint64_t), by_number);
+		qsort(list->addresses.item, list->addresses.count, sizeof(uint64_t), sl_stats_by_number);
 	for (size_t i = 0; i < list->addresses.count; i++) {
 		uint64_t address = list->addresses.item[i];
 		const struct sl_live *live = sl_table_find(table, address);
