@@ -54,12 +54,12 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		sl_fit_set(engine, settings);
 		break;
 	case SL_FIT_BEGIN:
+		sl_fit_pool_begin(engine, op->pool);
+		sl_fit_capture(engine, op->pool, true);
+		break;
 	case SL_FIT_END:
-		if (op->verb == SL_FIT_BEGIN)
-			sl_fit_pool_begin(engine, op->pool);
-		else
-			sl_fit_pool_end(engine);
-		sl_fit_capture(engine, op->pool, op->verb == SL_FIT_BEGIN);
+		sl_fit_pool_end(engine);
+		sl_fit_capture(engine, op->pool, false);
 		break;
 	case SL_FIT_HOLD:
 		sl_fit_pool_hold(engine, op->pool);
