@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define BIRTHS_MIN 8   /* fewer do not tell what a place does */
+#include "analyzer/analyses/keeping.h"
+
 #define JOINED_MIN 0.9 /* of the bytes held, in one block */
 #define JOINED_MAX 1.25
 
@@ -52,7 +53,7 @@ static bool was_filled_and_freed_before(const struct sl_model *model, const stru
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *other = &model->tracks.item[i];
 
-		if (other->births >= BIRTHS_MIN && !other->live_blocks && 2 * other->most_blocks >= other->births &&
+		if (other->births >= SL_KEEPING_BIRTHS && !other->live_blocks && 2 * other->most_blocks >= other->births &&
 		    sl_tracks_course(&model->tracks, other)->last_death_ns < track->first_ns && is_pass(model->defs, other, track))
 			return true;
 	}
@@ -65,7 +66,7 @@ static bool is_joined(const struct sl_model *model, const struct sl_track *track
 		const struct sl_track *other = &model->tracks.item[i];
 		double most = (double)other->most_bytes;
 
-		if (other->births < BIRTHS_MIN && other->device == track->device && other->kind == track->kind &&
+		if (other->births < SL_KEEPING_BIRTHS && other->device == track->device && other->kind == track->kind &&
 		    other->last_ns > track->last_ns && most >= JOINED_MIN * bytes && most <= JOINED_MAX * bytes)
 			return true;
 	}
@@ -76,7 +77,7 @@ bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *
 {
 	uint64_t bytes, blocks;
 
-	if (track->births < BIRTHS_MIN || track->live_blocks)
+	if (track->live_blocks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	return 2 * blocks < track->most_blocks || is_joined(model, track, (double)bytes) ||
@@ -103,7 +104,7 @@ bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_tr
 		const struct sl_track *other = &model->tracks.item[i];
 		const struct sl_track_course *course = sl_tracks_course(&model->tracks, other);
 
-		if (other->births < BIRTHS_MIN || births_before(course, begin) < BIRTHS_MIN)
+		if (other->births < SL_KEEPING_BIRTHS || births_before(course, begin) < SL_KEEPING_BIRTHS)
 			continue;
 		if (course->last_tick > begin + (ticks - begin) / 10)
 			return false;

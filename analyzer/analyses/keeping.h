@@ -12,7 +12,8 @@
 
 #include "analyzer/model/tracks.h"
 
-#define SL_KEEPING_LEVEL 0.05 /* a probability below this is more than chance */
+#define SL_KEEPING_BIRTHS 8    /* fewer do not tell what a place does */
+#define SL_KEEPING_LEVEL  0.05 /* a probability below this is more than chance */
 
 struct sl_keeping {
 	/* at the windows' beginnings and at the end: nanoseconds, and births of the process */

@@ -6,7 +6,7 @@
  * keep evenly until the end.
  *
  * A place grows (doc/analyzer.md, Leaks) if
- *  - it has BIRTHS_MIN births;
+ *  - it has SL_KEEPING_BIRTHS births;
  *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
  *    places that are tested;
  *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by no less than QUARTER_MIN of
@@ -31,7 +31,6 @@
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppressed.h"
 
-#define BIRTHS_MIN     8
 #define STAIRS_MIN     4
 #define STAIRS_PART    0.1 /* of the most that was held: fewer blocks have to be large */
 #define KEPT_MIN_BYTES (64 << 10)
@@ -172,7 +171,7 @@ static bool is_judged(const struct sl_process *process, const struct sl_track *t
 	double most = device ? (double)device->known_peak : 0;
 
 	if (by_count(track))
-		return kept >= BIRTHS_MIN;
+		return kept >= SL_KEEPING_BIRTHS;
 	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * most;
 }
 
@@ -232,18 +231,19 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 /* True: it kept a part evenly for as long as it allocated and gave back the rest, as a queue that fills faster than it is emptied. */
 static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *counted, const struct sl_keeping *series)
 {
-	return !kept->count_only && kept->blocks >= BIRTHS_MIN && kept->births - kept->blocks >= BIRTHS_MIN &&
+	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && kept->births - kept->blocks >= SL_KEEPING_BIRTHS &&
 	       10 * (kept->births - kept->blocks) >= kept->births && sl_keeping_evenness_of_births(counted) >= QUARTER_MIN &&
 	       sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
 }
 
-/* What is kept in the last three quarters has to be as much as that of BIRTHS_MIN even births: less is a cache that meets rare keys. */
+/* What is kept in the last three quarters has to be as much as that of SL_KEEPING_BIRTHS even births: less is a cache that meets rare keys. */
 static bool has_births_enough(const struct sl_keeping *counted)
 {
 	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
 	       first = sl_keeping_kept_at(counted, counted->tick, begin + span / 4);
 
-	return counted->kept[counted->count - 1] - first >= (BIRTHS_MIN - 1) * 3 / 4; /* the first is there at the beginning */
+	return counted->kept[counted->count - 1] - first >=
+	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
 }
 
 /* SL_KEPT_MEANT: it is told nowhere. */
@@ -310,7 +310,7 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 		least = fmin(least, series.tick[i + 1] - series.tick[i]);
 		most = fmax(most, series.tick[i + 1] - series.tick[i]);
 	}
-	if (least < BIRTHS_MIN || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
+	if (least < SL_KEEPING_BIRTHS || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
 		return false;
 	sl_keeping_take(model, track, false, end_of(model), &series);
 	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS};
@@ -334,7 +334,7 @@ static void find_iterations(struct sl_process *process)
 	const struct sl_label *steps = sl_model_steps(process->model);
 	unsigned most = 1;
 
-	if (steps && steps->entries >= BIRTHS_MIN) {
+	if (steps && steps->entries >= SL_KEEPING_BIRTHS) {
 		process->iterations = (struct sl_iterations){steps->entries, sl_defs_text(process->model->defs, steps->text), true};
 		return;
 	}
@@ -342,7 +342,7 @@ static void find_iterations(struct sl_process *process)
 		uint64_t births = tracks->item[i].births;
 		unsigned same = 0;
 
-		for (size_t k = 0; births >= BIRTHS_MIN && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
+		for (size_t k = 0; births >= SL_KEEPING_BIRTHS && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
 			same += tracks->item[k].births == births;
 		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
 			most = same;
@@ -359,7 +359,7 @@ static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 		uint64_t bytes, blocks;
 
 		if (track == kept->track || track->python != kept->track->python || track->native != kept->track->native ||
-		    track->kind != kept->track->kind || track->device != kept->track->device || track->births >= BIRTHS_MIN)
+		    track->kind != kept->track->kind || track->device != kept->track->device || track->births >= SL_KEEPING_BIRTHS)
 			continue;
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 		kept->births += track->births;
@@ -380,12 +380,12 @@ static void process(struct sl_process *process)
 
 	find_iterations(process);
 	for (size_t i = 0; i < tracks->count; i++)
-		tested += tracks->item[i].births >= BIRTHS_MIN;
+		tested += tracks->item[i].births >= SL_KEEPING_BIRTHS;
 	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
 		const struct sl_track *track = &tracks->item[i];
 
-		if (!segments[i] &&
-		    (track->births < BIRTHS_MIN ? judge_stairs(process, track, &kept) : judge(process, track, tested, &kept)))
+		if (!segments[i] && (track->births < SL_KEEPING_BIRTHS ? judge_stairs(process, track, &kept)
+								       : judge(process, track, tested, &kept)))
 			*SL_PUSH(&process->kept) = kept;
 	}
 	for (size_t i = 0; i < process->kept.count; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/keeping.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/suppress.h"
@@ -17,7 +18,6 @@
 #include "analyzer/base/format.h"
 
 #define GROWING_BLOCKS_MIN 5
-#define KEPT_BIRTHS_MIN	   8	/* births from which on analyses/kept.c judges */
 #define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
 #define IN_STEPS_MIN	   0.8	/* share of the births */
 #define R_SQUARED_MIN	   0.8
@@ -182,7 +182,7 @@ static double line(const struct birth *births, size_t count, const struct clock 
 /* The verdict of analyses/kept.c, which has seen freed blocks too.  It judges no place with fewer births, and no folded trace. */
 static bool is_kept(const struct sl_process *process, const struct sl_track *track)
 {
-	if (process->model->folded_ns || track->births < KEPT_BIRTHS_MIN)
+	if (process->model->folded_ns || track->births < SL_KEEPING_BIRTHS)
 		return true;
 	for (size_t i = 0; i < process->kept.count; i++)
 		if (process->kept.item[i].track == track)
