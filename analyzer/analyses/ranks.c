@@ -141,11 +141,6 @@ struct places {
 	unsigned count;
 };
 
-static uint64_t mix(uint64_t hash, const char *text)
-{
-	return sl_text_mix(hash, text ? text : "", text ? strlen(text) : 0);
-}
-
 /* The frame that a person looks for and its nearest callers; frames further out may differ between ranks without meaning. */
 static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 {
@@ -158,7 +153,8 @@ static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 			continue;
 		uint64_t at = frame->file ? frame->line : frame->offset;
 
-		hash = sl_fnv_bytes(mix(mix(mix(hash, frame->function), frame->file), frame->module), &at, sizeof(at));
+		hash = sl_text_mix_text(sl_text_mix_text(sl_text_mix_text(hash, frame->function), frame->file), frame->module);
+		hash = sl_fnv_bytes(hash, &at, sizeof(at));
 		taken++;
 	}
 	return hash;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/text.h"
 
-#include "common/fnv.h"
-
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wctype.h>
+
+#include "common/fnv.h"
 
 unsigned sl_text_sequence(const char *text, size_t size)
 {
@@ -52,6 +52,11 @@ uint32_t sl_text_next(const char **at)
 uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size)
 {
 	return (sl_fnv_bytes(hash, text, size) ^ 0xff) * SL_FNV_PRIME;
+}
+
+uint64_t sl_text_mix_text(uint64_t hash, const char *text)
+{
+	return sl_text_mix(hash, text, text ? strlen(text) : 0);
 }
 
 bool sl_text_is_space(uint32_t code)

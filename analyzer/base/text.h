@@ -21,6 +21,7 @@ unsigned sl_text_sequence(const char *at, size_t size);
 
 /* The hash (FNV-1a) goes on over `size` bytes and an end mark that no text contains. */
 uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size);
+uint64_t sl_text_mix_text(uint64_t hash, const char *text); /* NULL is as "" */
 
 /* str.isspace() of one code point. */
 bool sl_text_is_space(uint32_t code);

@@ -43,10 +43,10 @@ static uint64_t mix_frame(uint64_t hash, const struct sl_stack_frame *frame)
 	const char *file = sl_stacks_basename(frame->file);
 
 	if (frame->python) {
-		hash = sl_text_mix(hash, file ? file : "", file ? strlen(file) : 0);
+		hash = sl_text_mix_text(hash, file);
 	} else {
 		sl_fingerprint_library(module, sizeof(module), frame->module);
-		hash = sl_text_mix(hash, module, strlen(module));
+		hash = sl_text_mix_text(hash, module);
 	}
 	return sl_text_mix(hash, frame->function ? frame->function : "", frame->function ? plain_length(frame->function) : 0);
 }
@@ -68,8 +68,8 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 	bool any = false;
 
 	sl_fingerprint_library(name, sizeof(name), library);
-	hash = sl_text_mix(hash, sl_event_kinds[kind].name, strlen(sl_event_kinds[kind].name));
-	hash = sl_text_mix(hash, name, strlen(name));
+	hash = sl_text_mix_text(hash, sl_event_kinds[kind].name);
+	hash = sl_text_mix_text(hash, name);
 	for (enum part part = PART_OWN; part <= PART_NATIVE && !any; part++)
 		for (unsigned i = 0; i < count; i++) {
 			uint64_t one;

@@ -56,7 +56,7 @@ size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 
 uint64_t sl_place_hash(const char *text)
 {
-	return sl_text_mix(SL_FNV_START, text, strlen(text));
+	return sl_text_mix_text(SL_FNV_START, text);
 }
 
 static uint64_t function_of(const struct sl_stack_frame *frame)
@@ -68,9 +68,8 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
 	if (!size && frame->bare) /* where functions end is not known: each call is its own */
-		return sl_text_mix(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home ? home : "",
-				   home ? strlen(home) : 0);
-	return sl_text_mix(sl_text_mix(SL_FNV_START, name, size), home ? home : "", home ? strlen(home) : 0);
+		return sl_text_mix_text(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home);
+	return sl_text_mix_text(sl_text_mix(SL_FNV_START, name, size), home);
 }
 
 static uint64_t line_of(const struct sl_stack_frame *frame)
