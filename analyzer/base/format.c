@@ -2,8 +2,11 @@
 #include "analyzer/base/format.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "analyzer/base/stats.h"
 
 const char *sl_format_size(char *out, uint64_t bytes)
 {
@@ -63,4 +66,15 @@ const char *sl_format_time(char *out, uint64_t unix_ns)
 	gmtime_r(&s, &tm);
 	strftime(out, SL_FORMAT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
 	return out;
+}
+
+uint64_t sl_format_moment(const char *text, uint64_t begin_ns)
+{
+	const double unix_min = 1e15;
+	double seconds = strtod(text, NULL);
+	uint64_t whole = strtoull(text, NULL, 10), since_ns = sl_stats_bytes(seconds * 1e9);
+
+	if (seconds < unix_min)
+		return since_ns < UINT64_MAX - begin_ns ? begin_ns + since_ns : UINT64_MAX;
+	return (double)whole >= unix_min ? whole : sl_stats_bytes(seconds); /* 1.8e18 */
 }

@@ -11,8 +11,6 @@
 #include "analyzer/model/between.h"
 #include "analyzer/outputs/text_page.h"
 
-#define UNIX_NS_MIN 1000000000000000ull /* a number above is nanoseconds since 1970, not seconds since the start */
-
 bool sl_when_parse(struct sl_when *when, const char *text)
 {
 	static const char *const words[] = {
@@ -33,11 +31,7 @@ bool sl_when_parse(struct sl_when *when, const char *text)
 		return when->label_size && isdigit((unsigned char)mark[1]) && !*end;
 	}
 	when->kind = SL_WHEN_TIME;
-	when->number = strtoull(text, &end, 10);
-	if (when->number < UNIX_NS_MIN || *end) {
-		when->number = 0;
-		when->seconds = strtod(text, &end);
-	}
+	strtod(text, &end);
 	return isdigit((unsigned char)text[0]) && (!*end || !strcmp(end, "s"));
 }
 
@@ -47,7 +41,7 @@ bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, ui
 	const struct sl_oom *oom;
 
 	if (when->kind == SL_WHEN_TIME) {
-		*unix_ns = when->number ? when->number : report->started_unix_ns + (uint64_t)(when->seconds * 1e9);
+		*unix_ns = sl_format_moment(when->text, report->started_unix_ns);
 	} else if (when->kind == SL_WHEN_OOM) {
 		oom = sl_report_first_oom(report, &process);
 		if (!oom) {

@@ -9,8 +9,7 @@ enum sl_when_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHE
 
 struct sl_when {
 	enum sl_when_kind kind;
-	const char *text; /* as written; NULL: not given */
-	double seconds;
+	const char *text;  /* as written; NULL: not given */
 	size_t label_size; /* of text, before the last '#' */
 	uint64_t number;
 };

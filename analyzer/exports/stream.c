@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/paths.h"
@@ -93,16 +94,16 @@ struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
 static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 {
 	char *end;
-	double seconds = text ? strtod(text, &end) : 0;
 
 	if (!text)
 		return true;
+	strtod(text, &end);
 	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || (*end && strcmp(end, "s"))) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n",
 			      text);
 		return false;
 	}
-	*unix_ns = seconds >= 1e15 ? strtoull(text, NULL, 10) : begin_ns + (uint64_t)(seconds * 1e9);
+	*unix_ns = sl_format_moment(text, begin_ns);
 	return true;
 }
 
