@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #define FEW_SHARE 0.1	 /* then only a change of this size counts */
 #define MAD_UNIT  1.4826 /* MAD of a normal distribution to its standard deviation */
 #define MEAN_UNIT 1.4	 /* the same for the mean distance without the largest tenth */
+#define CHANCE	  0.001	 /* that a stable history has so many runs in a row that are like earlier ones */
 
 /* How many deviations count as far: more when there are fewer runs. */
 static double deviations(size_t count)
@@ -63,23 +65,48 @@ static struct level level_of(const double *values, size_t count, double least)
 	return level;
 }
 
-/* True: an earlier run had about this value, or one further away.  In a full window one such run may be chance, so two are needed. */
-static bool was_so(const struct level *level, double value)
+/* Runs of the history that were about as far away on that side as value; not those directly before, which may be the way there. */
+static size_t alike(const struct level *level, const double *values, size_t count, double value)
 {
 	double side = value > level->median ? 1 : -1;
-	unsigned like = 0;
+	size_t alike = 0, streak = 0;
 
-	for (size_t i = 0; i < level->count; i++)
-		like += side * (level->values[i] - value) >= -level->far / 2;
-	return like > (level->count == SL_CHANGE_WINDOW);
+	for (size_t i = 0; i < count; i++) {
+		bool is_so = side * (values[i] - value) >= -level->far / 2;
+
+		streak = is_so && i >= SL_CHANGE_WINDOW ? streak + 1 : 0;
+		alike += is_so;
+	}
+	return alike - streak;
 }
 
-static bool changed(const struct level *level, double value, double next)
+/* How many runs in a row chance hardly brings: two where no run was so before, more where some were. */
+static size_t in_a_row(size_t alike, size_t count)
 {
-	double difference = value - level->median, then = next - level->median;
+	double often = ((double)alike + 1) / ((double)count + 1), chance = (double)count * often * often;
+	size_t runs = 2;
 
-	return fabs(difference) > level->far && fabs(then) > level->far && difference * then > 0 &&
-	       fabs(next - value) <= level->far && !was_so(level, value) && !was_so(level, next);
+	if (alike && count < SL_CHANGE_WINDOW)
+		return SIZE_MAX; /* how often it is so is not known yet */
+	for (; alike && chance > CHANCE; chance *= often)
+		runs++;
+	return runs;
+}
+
+/* True: the first of `left` values made a change; `before` values of the same level stand in front of them. */
+static bool changed(const struct level *level, const double *values, size_t left, size_t before)
+{
+	double side = *values > level->median ? 1 : -1, first = side * (values[0] - level->median),
+	       next = side * (values[1] - level->median);
+	size_t runs;
+
+	if (first <= level->far || next <= level->far || fabs(next - first) > level->far)
+		return false;
+	runs = in_a_row(alike(level, values - before, before, level->median + side * fmin(first, next)), before);
+	for (size_t i = 2; i < runs && i < left; i++)
+		if (side * (values[i] - level->median) <= level->far)
+			return false;
+	return runs <= left;
 }
 
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room)
@@ -92,7 +119,7 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 			continue;
 		if (i - begin <= SL_CHANGE_WINDOW) /* only the first runs of the window count */
 			level = level_of(values + begin, i - begin, least);
-		if (!changed(&level, values[i], values[i + 1]))
+		if (!changed(&level, values + i, count - i, i - begin))
 			continue;
 		if (found == room)
 			break;

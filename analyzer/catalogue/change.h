@@ -3,8 +3,9 @@
  * Finds the runs at which a quantity changed.  The old value is the median of the first runs since the last change, and its
  * spread is their MAD or a floor.  A run is a change if all of this holds:
  *  - it is farther from the median than the spread allows, and farther than 1 % (10 % while there are fewer than 12 runs);
- *  - none of the earlier runs had a value like it;
- *  - the next run confirms it: as far away, on the same side, and near the first.
+ *  - the next run confirms it: as far away, on the same side, and near the first;
+ *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
+ *    do not tell how often it does, and then there is no change.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */

@@ -36,6 +36,10 @@ struct kind {
 	double noise, outliers; /* of the level; a share of the runs that is 3 to 30 % above */
 	double jump;		/* every other run or so is higher by so much */
 	double quantum;		/* bytes that it is rounded to */
+	double lasting;		/* of a run's noise, what the next has too */
+	double seldom;		/* a share of the runs is 8 % above: another batch size, another machine */
+	double failed;		/* a share of the runs ended early, anywhere */
+	double missing;		/* a share of the runs is not known, and so left out */
 };
 static const struct kind stable[] = {
 	{"always the same", 0, 0, 0, 0},
@@ -47,12 +51,30 @@ static const struct kind stable[] = {
 	{"the same, 1 of 100 far off", 0, 0.01, 0, 0},
 	{"two values, 3 % apart", 0, 0, 0.03, 0},
 	{"0.2 % in steps of 0.5 %", 0.002, 0, 0, 5e7},
+	{"0.2 %, half of it lasting, in steps of 2 MiB of 1 GiB", 0.002, .quantum = 2e7, .lasting = 0.5},
+};
+/* Two in a row that were never so before look like a change, and are named as one.  Where one was, more have to come. */
+static const struct kind odd[] = {
+	{"0.2 %, 2 of 100 are 8 % above", 0.002, .seldom = 0.02},
+	{"0.2 %, 10 of 100 are 8 % above", 0.002, .seldom = 0.1},
+	{"0.2 %, 5 of 100 far off", 0.002, .outliers = 0.05},
+	{"0.2 %, 5 of 100 ended early", 0.002, .failed = 0.05},
+	{"0.2 %, 1 of 100 far off, 1 of 100 ended early, 10 not known", 0.002, .outliers = 0.01, .failed = 0.01, .missing = 0.1},
 };
 
 static void make(double *values, size_t count, const struct kind *kind)
 {
+	double noise = 0;
+
 	for (size_t i = 0; i < count; i++) {
-		values[i] = LEVEL * (1 + kind->noise * normal());
+		do
+			noise = kind->lasting * noise + sqrt(1 - kind->lasting * kind->lasting) * normal();
+		while (kind->missing > 0 && uniform() < kind->missing);
+		values[i] = LEVEL * (1 + kind->noise * noise);
+		if (kind->seldom > 0 && uniform() < kind->seldom)
+			values[i] += LEVEL * 0.08;
+		if (kind->failed > 0 && uniform() < kind->failed)
+			values[i] *= uniform();
 		if (uniform() < kind->outliers)
 			values[i] += LEVEL * (0.03 + 0.27 * uniform());
 		if (uniform() < 0.5)
@@ -104,6 +126,35 @@ static void a_stable_history_has_at_most_one_false_alarm_in_1000(void **state)
 	}
 }
 
+static void runs_of_another_kind_now_and_then_are_seldom_a_change(void **state)
+{
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		unsigned alarms = false_alarms(&odd[i]);
+
+		print_message("%s: %u false alarms in %d histories of %d runs\n", odd[i].name, alarms, HISTORIES, RUNS);
+		assert_in_range(alarms, 0, HISTORIES / 25);
+	}
+}
+
+/* After runs of which some were as far away, a change is named when more have come than chance brings. */
+static void a_change_is_named_although_single_runs_were_so_before(void **state)
+{
+	double values[60 + 12];
+	struct sl_series_change change;
+	unsigned found = 0;
+
+	seed = 88172645463325252ull;
+	for (unsigned i = 0; i < HISTORIES; i++) {
+		make(values, 60, &odd[0]);
+		make(values + 60, 12, &stable[2]);
+		for (unsigned k = 60; k < 72; k++)
+			values[k] += 0.08 * LEVEL;
+		found += sl_series_changes(values, 72, 1024, &change, 1) == 1 && change.at == 60;
+	}
+	print_message("%s, after 60 runs all are: named in %u of %d\n", odd[0].name, found, HISTORIES);
+	assert_in_range(found, HISTORIES * 0.9, HISTORIES);
+}
+
 static void two_percent_are_named_within_two_runs(void **state)
 {
 	static const unsigned before[] = {12, 20, 60};
@@ -152,6 +203,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stable_history_has_at_most_one_false_alarm_in_1000),
+		cmocka_unit_test(runs_of_another_kind_now_and_then_are_seldom_a_change),
+		cmocka_unit_test(a_change_is_named_although_single_runs_were_so_before),
 		cmocka_unit_test(two_percent_are_named_within_two_runs),
 		cmocka_unit_test(each_change_is_named_with_what_was_and_what_came),
 		cmocka_unit_test(a_slow_growth_is_named_too),
