@@ -9,6 +9,7 @@ import socket
 import sys
 import tempfile
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
@@ -18,7 +19,10 @@ PROGRAM, SECONDS = os.path.abspath(sys.argv[1]), float(sys.argv[2])
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 25
 PATHS = ["/", "/search?q=project:x peak>1G", "/api/v1/runs?q=(a or b) -c&order=-peak&limit=5&skip=1", "/api/v1/runs/1", "/api/v1/runs/1/report", "/api/v1/runs/1/page", "/api/v1/runs/1/page?from=1&to=1000000", "/api/v1/compare?before=1&after=2", "/runs/1", "/runs/1/report",
          "/trends?field=peak", "/trends?metric=1&q=", "/compare?before=1&after=2", "/packs/{sha}", "/api/v1/packs/{sha}", "/api/v1/names?begins=tr", "/api/v1/metrics?of=stack&text=a",
-         "/api/v1/history?metric=1", "/static/style.css", "/runs/1/note", "/runs/1/pin"]
+         "/api/v1/history?metric=1", "/api/v1/history?field=leak&q={q}", "/search?q={q}&order=peak&limit=500", "/api/v1/metrics?q={q}", "/trends?field=peak&axis=commit&q={q}",
+         "/static/style.css", "/runs/1/note", "/runs/1/pin", "/runs/1/unpin"]
+TERMS = ["project:x", "peak>1G", "not", "or", "and", "(", ")", "-", "when>-7d", "when:2026-11", "function:a*", '"train py"', "leak<=0", "branch=?", "commit:3f", "session:1", "rank:0", "bundle=1",
+         "oom>=18446744073709551616", "file=train.py", "*", '"', "place:", "when<9999-99", "peak>1e999", "\u00fc\u4e2d"]
 WORDS = [b"%00", b"%", b"%zz", b"../", b"//", b"\0", b"\r\n", b"\r\n\r\n", b"'", b'"', b"<script>", b"9" * 30, b"-1", b"?", b"&&&", b"=", b"q=" + b"(" * 300, b"\xff\xfe", b"A" * 9000,
          b"Content-Length: 0\r\n", b"Content-Length: 99999999999\r\n", b"Transfer-Encoding: chunked\r\n", b"Content-Range: bytes 0-0/1\r\n", b"Expect: 100-continue\r\n",
          b"Authorization: Basic " + b"=" * 50 + b"\r\n", b"Host: a\r\nHost: b\r\n", b"Range: bytes=0-1,5-\r\n", b"Origin: null\r\n"]
@@ -26,7 +30,8 @@ WORDS = [b"%00", b"%", b"%zz", b"../", b"//", b"\0", b"\r\n", b"\r\n\r\n", b"'",
 
 def request(dice, server, pack):
     method = dice.choice(["GET", "GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"])
-    path = dice.choice(PATHS).format(sha=name_of(pack)).replace(" ", "%20")
+    query = " ".join(dice.choices(TERMS, k=dice.randrange(12)))
+    path = dice.choice(PATHS).format(sha=name_of(pack), q=urllib.parse.quote(query)).replace(" ", "%20")
     body = pack[:dice.randrange(len(pack))] if method == "PUT" else b"text=hello&at=5" if method == "POST" else b""
     token = dice.choice([server.reads, server.writes, server.both, "wrong"])
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
