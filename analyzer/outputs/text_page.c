@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/text_page.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +58,7 @@ static void spaces(struct sl_text_page *page, unsigned count)
 		fputc(' ', page->out);
 }
 
-/* Bytes of the text that fit into `room` columns and end before a space; for a longer word, as many as fit. */
+/* Bytes of the text that fit into `room` columns and end before a space, not that of "12 MiB"; for a longer word, as many as fit. */
 static size_t fitting(const char *text, unsigned room)
 {
 	size_t at = 0, space = 0;
@@ -66,7 +67,7 @@ static size_t fitting(const char *text, unsigned room)
 	for (; text[at]; at++) {
 		if (begins((unsigned char)text[at]) && ++columns > room)
 			return space ? space : at;
-		if (text[at] == ' ' && at)
+		if (text[at] == ' ' && at && !(isdigit((unsigned char)text[at - 1]) && isalpha((unsigned char)text[at + 1])))
 			space = at;
 	}
 	return at;
