@@ -149,12 +149,13 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 {
 	uint64_t hash = size, word;
 
-	for (; size; bytes += size < 8 ? size : 8, size -= size < 8 ? size : 8) {
-		word = 0;
-		memcpy(&word, bytes, size < 8 ? size : 8);
+	for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
 		hash = sl_map_mix(hash ^ word);
 	}
-	return hash;
+	word = 0;
+	memcpy(&word, bytes, size);
+	return size ? sl_map_mix(hash ^ word) : hash;
 }
 
 /* Where these bytes are; NULL: not in the pool, or, without the lock, moving. */

@@ -27,12 +27,75 @@ static void put_text(struct writer *w, const char *text)
 	msgpack_pack_str_body(&w->pk, text, strlen(text));
 }
 
-static uint64_t number_at(const void *at, unsigned size)
+static inline uint64_t number_at(const void *at, unsigned size)
 {
 	uint64_t number = 0;
 
 	memcpy(&number, at, size); /* little-endian, as on every machine that stormlog supports */
 	return number;
+}
+
+/* ---- columns: a loop for each pair of sizes, in which they are constants */
+
+struct numbers {
+	char *at;
+	size_t stride;
+	unsigned size;
+};
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void copy_each(struct numbers to, struct numbers from, size_t count, unsigned to_size, unsigned from_size)
+{
+	for (; count; count--, to.at += to.stride, from.at += from.stride) {
+		uint64_t number = number_at(from.at, from_size);
+
+		memcpy(to.at, &number, to_size);
+	}
+}
+
+INLINE void copy_from(struct numbers to, struct numbers from, size_t count, unsigned from_size)
+{
+	switch (to.size) {
+	case 1:
+		copy_each(to, from, count, 1, from_size);
+		break;
+	case 2:
+		copy_each(to, from, count, 2, from_size);
+		break;
+	case 4:
+		copy_each(to, from, count, 4, from_size);
+		break;
+	default:
+		copy_each(to, from, count, 8, from_size);
+	}
+}
+
+/* Sizes are 1, 2, 4 or 8. */
+static void copy_numbers(struct numbers to, struct numbers from, size_t count)
+{
+	switch (from.size) {
+	case 1:
+		copy_from(to, from, count, 1);
+		break;
+	case 2:
+		copy_from(to, from, count, 2);
+		break;
+	case 4:
+		copy_from(to, from, count, 4);
+		break;
+	default:
+		copy_from(to, from, count, 8);
+	}
+}
+
+INLINE uint64_t bits_of(struct numbers from, size_t count, unsigned size)
+{
+	uint64_t all = 0;
+
+	for (; count; count--, from.at += from.stride)
+		all |= number_at(from.at, size);
+	return all;
 }
 
 static int64_t signed_at(const void *at, unsigned size)
@@ -71,27 +134,36 @@ static bool is_number(const struct sl_member_of *m)
 /* The smallest width of 1, 2, 4 and 8 bytes that holds every number of a column; signed numbers keep their width. */
 static unsigned width_of(const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
-	uint64_t all = 0;
+	struct numbers from = {(char *)items + m->at, stride, m->size};
+	uint64_t all;
 
-	if (m->kind == SL_SHAPE_SIGNED)
+	if (m->kind == SL_SHAPE_SIGNED || m->size == 1)
 		return m->size;
-	for (size_t i = 0; i < count; i++)
-		all |= number_at(items + i * stride + m->at, m->size);
+	all = m->size == 2 ? bits_of(from, count, 2) : m->size == 4 ? bits_of(from, count, 4) : bits_of(from, count, 8);
 	return all >> 32 ? 8 : all >> 16 ? 4 : all >> 8 ? 2 : 1;
+}
+
+/* The next bytes of the buffer, for the caller to fill. */
+static char *room_for(msgpack_sbuffer *out, size_t size)
+{
+	while (out->alloc - out->size < size) {
+		out->alloc = out->alloc ? out->alloc * 2 : MSGPACK_SBUFFER_INIT_SIZE;
+		out->data = sl_memory_must(realloc(out->data, out->alloc));
+	}
+	out->size += size;
+	return out->data + out->size - size;
 }
 
 /* One byte with the width, then the numbers, without a msgpack head for each. */
 static void put_numbers(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	unsigned width = width_of(m, items, stride, count);
+	char *to;
 
 	msgpack_pack_bin(&w->pk, 1 + count * width);
-	msgpack_pack_bin_body(&w->pk, &(uint8_t){(uint8_t)width}, 1);
-	for (size_t i = 0; i < count; i++) {
-		uint64_t number = number_at(items + i * stride + m->at, m->size);
-
-		msgpack_pack_bin_body(&w->pk, &number, width);
-	}
+	to = room_for(w->pk.data, 1 + count * width);
+	*to = (char)width;
+	copy_numbers((struct numbers){to + 1, width, width}, (struct numbers){(char *)items + m->at, stride, m->size}, count);
 }
 
 /* One value of each item; or the items themselves where they are plain values. */
@@ -202,7 +274,9 @@ static size_t values_in(const msgpack_object *column, const struct sl_member_of 
 	if (column->type != MSGPACK_OBJECT_BIN || !column->via.bin.size)
 		return SIZE_MAX;
 	width = (uint8_t)column->via.bin.ptr[0];
-	return width && width <= 8 && (column->via.bin.size - 1) % width == 0 ? (column->via.bin.size - 1) / width : SIZE_MAX;
+	if ((width != 1 && width != 2 && width != 4 && width != 8) || (column->via.bin.size - 1) % width)
+		return SIZE_MAX;
+	return (column->via.bin.size - 1) / width;
 }
 
 /* Number of items of a value, on which its columns agree.  It is limited by the file's size: no count without values. */
@@ -231,20 +305,30 @@ static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
 	memcpy(at, &number, m->size);
 }
 
+static void take_numbers(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count)
+{
+	unsigned width = (uint8_t)column->via.bin.ptr[0];
+	char *from = (char *)column->via.bin.ptr + 1;
+	bool widens = m->kind == SL_SHAPE_SIGNED && width != m->size;
+
+	if (!widens && m->most != 1)
+		copy_numbers((struct numbers){items + m->at, stride, m->size}, (struct numbers){from, width, width}, count);
+	for (size_t i = 0; i < count && (widens || m->most == 1); i++)
+		put_number(m, items + i * stride + m->at,
+			   widens ? (uint64_t)signed_at(from + i * width, width) : number_at(from + i * width, width));
+}
+
 static void take_column(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
 			const struct sl_model *model)
 {
 	if (!column || values_in(column, m) == SIZE_MAX)
 		return;
-	for (size_t i = 0; i < count && !is_number(m); i++)
-		take_member(&column->via.array.ptr[i], m, items + i * stride, model);
-	for (size_t i = 0; i < count && is_number(m); i++) {
-		unsigned width = (uint8_t)column->via.bin.ptr[0];
-		const char *from = column->via.bin.ptr + 1 + i * width;
-
-		put_number(m, items + i * stride + m->at,
-			   m->kind == SL_SHAPE_SIGNED ? (uint64_t)signed_at(from, width) : number_at(from, width));
+	if (is_number(m)) {
+		take_numbers(column, m, items, stride, count);
+		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		take_member(&column->via.array.ptr[i], m, items + i * stride, model);
 }
 
 static void take_items(const msgpack_object *value, const struct sl_shape *shape, char *items, size_t count,
@@ -261,18 +345,19 @@ static void take_items(const msgpack_object *value, const struct sl_shape *shape
 static void take_list(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model)
 {
 	size_t count = count_of(value, m->shape);
-	char *items = object + m->at;
+	char *items = object + m->at, few[512] __attribute__((aligned(16))), *own = NULL;
 
 	if (m->kind == SL_SHAPE_FIXED) {
 		count = count < m->most ? count : m->most;
+	} else if (m->kind == SL_SHAPE_KEPT &&
+		   count * m->shape->size <= sizeof(few)) { /* the frames of a stack: of 10 000 stacks */
+		items = count ? memset(few, 0, count * m->shape->size) : NULL;
 	} else {
-		items = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
+		items = own = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
 	}
 	take_items(value, m->shape, items, count, model);
 	if (m->kind == SL_SHAPE_KEPT && items) {
-		char *own = items;
-
-		items = (char *)sl_pool_keep(own, count * m->shape->size);
+		items = (char *)sl_pool_keep(items, count * m->shape->size);
 		free(own);
 	}
 	if (m->kind != SL_SHAPE_FIXED)

@@ -13,7 +13,7 @@
 #include "analyzer/summary/shape.h"
 #include "analyzer/trace/summaries.h"
 
-#define LEVEL 3
+#define LEVEL 1
 
 /* ---- to bytes */
 
@@ -151,7 +151,7 @@ void *sl_summary_pack(const struct sl_process *process, const struct sl_image *i
 	packed = sl_memory_must(malloc(ZSTD_compressBound(out.size)));
 	*size = ZSTD_compress(packed, ZSTD_compressBound(out.size), out.data, out.size, LEVEL);
 	msgpack_sbuffer_destroy(&out);
-	return packed;
+	return sl_memory_must(realloc(packed, *size)); /* kept until all ranks are there */
 }
 
 /* ---- and back */
