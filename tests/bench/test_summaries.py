@@ -63,9 +63,9 @@ class Summaries(unittest.TestCase):
         self.assertIn(done.returncode, codes, (arguments, done.stderr))
         return done
 
-    def analysis(self, path, name):
+    def analysis(self, path, name, threads):
         """Every file of an analysis."""
-        self.run_it("-q", "-o", name, path)
+        self.run_it("-q", "-j", str(threads), "-o", name, path)
         found = {}
         for root, _, files in os.walk(os.path.join(self.folder, name)):
             for file in files:
@@ -96,7 +96,8 @@ class Summaries(unittest.TestCase):
         self.assertEqual(self.run_it("--json", "t").stdout, self.run_it("--json", "merged.summary").stdout)
         os.mkdir(os.path.join(self.folder, "told"))
         shutil.move(os.path.join(self.folder, "merged.summary"), os.path.join(self.folder, "told"))
-        of_traces, of_summaries = self.analysis("t", "a"), self.analysis("told", "b")
+        of_traces, of_summaries = self.analysis("t", "a", 1), self.analysis("told", "b", 5)
+        self.assertEqual(self.analysis("t", "c", 5), of_traces, "threads change the report")
         self.assertEqual(of_traces.keys(), of_summaries.keys())
         for name, data in of_traces.items():
             told = of_summaries[name]

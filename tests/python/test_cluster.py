@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_cluster.py ANALYZE MAKE_LARGE: Dask's workers, of which one dies, make the report that one process makes; Parquet says what the analyzer says.
 
-Needs distributed, pyarrow and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names (a virtual environment's); skips without."""
+Needs distributed, pyarrow, numpy and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names (a virtual environment's); skips without."""
 import json
 import os
 import re
@@ -21,9 +21,10 @@ if extras and extras != sys.executable:
 try:
     import dask.distributed
     import duckdb
+    import numpy  # noqa: F401
     import pyarrow.parquet
 except ImportError as error:
-    print("skipped: pip install distributed pyarrow duckdb msgpack zstandard in a virtual environment, and STORMLOG_EXTRAS=its python:", error)
+    print("skipped: pip install distributed pyarrow duckdb msgpack numpy zstandard in a virtual environment, and STORMLOG_EXTRAS=its python:", error)
     sys.exit(77)
 
 ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
