@@ -110,6 +110,7 @@ static bool put_json(const struct sl_report *report, const struct sl_owned *owne
 		.depth = options->table ? 1 : options->depth,
 		.min = options->min,
 		.lives = options->how.lives ? owned->lives.item : NULL,
+		.until = options->pipeline.until_unix_ns,
 	};
 
 	return sl_tree_json_put(&owned->owners, &what);
@@ -121,6 +122,7 @@ static void put(const struct sl_owned *owned, const struct options *options)
 					 .min = options->min,
 					 .lives = options->how.lives ? owned->lives.item : NULL,
 					 .by = by_names[options->how.by],
+					 .until = options->pipeline.until_unix_ns,
 					 .ascii = sl_terminal_style().ascii};
 
 	(options->table ? sl_tree_print_table : sl_tree_print)(&owned->owners, &how);

@@ -78,6 +78,7 @@ static void put(struct sl_json *j, struct choice *choice)
 	sl_json_string(j, "at", what->at);
 	sl_json_string(j, "from", what->from);
 	sl_json_string(j, "to", what->to);
+	sl_json_string(j, "counted", what->lives ? what->until ? "moment" : "run" : NULL);
 	sl_json_uint(j, "processes", what->processes);
 	sl_json_uint(j, "bytes", choice->owners->share.item[0].bytes);
 	put_children(j, choice, 0, 0);

@@ -11,6 +11,7 @@ struct sl_tree_json {
 	unsigned processes, depth;			      /* levels below the root */
 	uint64_t min;					      /* smallest size of an owner, in bytes */
 	const struct sl_tree_lives *lives;		      /* one for each share; NULL: not asked for */
+	bool until;					      /* lives are those up to the moment */
 };
 
 /* Writes schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES.  False: it could not be written. */

@@ -19,6 +19,7 @@ struct sl_tree_text {
 	uint64_t min;			   /* smallest owner of a tree in bytes; 0: 1/200 of the total */
 	const struct sl_tree_lives *lives; /* one for each share; NULL: not asked for */
 	const char *by;			   /* for a table: what its owners are */
+	bool until;			   /* lives are those up to the moment; otherwise of the whole run */
 	bool ascii;
 };
 

@@ -117,6 +117,22 @@ class Table(unittest.TestCase):
                          "stormlog-analyze: --sort is of table at one moment, and not of names\n")
         self.assertIn("--sort is of table", analyze("tree", "--sort", "made", self.run_.traces, code=2))
 
+    def test_what_counts_up_to_a_moment_says_so(self):
+        """The peak is the run's own replay; another moment is one of its own, and so is that of a kind."""
+        process, = self.run_.truth()
+        first = next(effect for effect in process.effects if effect.kind == "device" and effect.bytes == 600)
+        header = stormlog_trace.open_folder(self.run_.traces)[0].header
+        at = "%d" % (first.time_ns - header["monotonic_ns"] + header["started_ns"])
+        births = sum(effect.what == "alloc" and effect.kind == "device" and effect.time_ns < first.time_ns for effect in process.effects)
+        for words, of in ((), "run"), (("--at", "end"), "run"), (("--at", at), "moment"), (("--kind", "device"), "moment"):
+            text, told = (analyze("table", "--by", "function", *more, *words, self.run_.traces) for more in ((), ("--json",)))
+            told = json.loads(told)
+            self.assertEqual(told["counted"], of, words)
+            self.assertIn("made: blocks ever; kept: not freed by the end;" if of == "run" else "made: blocks up to that moment; kept: not freed by then;", text)
+            if at in words:
+                self.assertEqual(sum(owner["made"] for owner in told["owners"]), births)
+        self.assertIsNone(json.loads(analyze("tree", "--json", self.run_.traces))["counted"])
+
     def test_a_stack_of_table_is_the_whole_stack(self):
         owners = json.loads(analyze("table", "--by", "stack", "--json", self.run_.traces))["owners"]
         self.assertEqual(len(owners), 4 + 1, "in_turn asks in two lines")
