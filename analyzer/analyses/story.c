@@ -154,12 +154,12 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
 		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
-			 "one step held, or asked for, %s at %s: %.1f times the most that any of %llu before it did",
+			 "a rise held, or asked for, %s at %s: %.1f times the most of the %llu rises before it",
 			 size(&n, here->bytes), where, (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
-			 "one step wanted %s, the last of it at %s: %.1f times the most that any of %llu before it held",
+			 "a rise wanted %s, the last of it at %s: %.1f times the most of the %llu rises before it",
 			 size(&n, all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
 	} else {
 		return false;

@@ -34,8 +34,8 @@ struct options {
 /* A process on one of its devices. */
 struct row {
 	const struct sl_process *process;
-	int device; /* -1: it held nothing on any */
-	uint64_t peak, end;
+	int device;	    /* -1: it held nothing on any */
+	uint64_t peak, end; /* SL_UNKNOWN: it used no device */
 	unsigned ooms, leaks;
 };
 
@@ -55,16 +55,19 @@ static struct row *row_of(struct rows *rows, size_t first, int device)
 static void add_process(struct rows *rows, struct sl_process *process)
 {
 	size_t first = rows->list.count;
+	uint64_t none = SL_UNKNOWN;
 
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
 		const struct sl_device_state *state = process->model->devices[d];
 
+		if (state)
+			none = 0;
 		if (state && state->known_peak)
 			*SL_PUSH(&rows->list) = (struct row){
 				.process = process, .device = state->device, .peak = state->known_peak, .end = state->known};
 	}
 	if (rows->list.count == first)
-		*SL_PUSH(&rows->list) = (struct row){.process = process, .device = -1};
+		*SL_PUSH(&rows->list) = (struct row){.process = process, .device = -1, .peak = none, .end = none};
 	for (size_t i = 0; i < process->model->ooms.count; i++)
 		row_of(rows, first, process->model->ooms.item[i].device)->ooms++;
 	for (int device = -1; device + 1 < (int)SL_COUNT(process->model->devices); device++)
@@ -86,7 +89,7 @@ static int by_size(const void *a, const void *b, void *sort)
 {
 	const struct row *x = a, *y = b;
 	bool end = *(enum sort *)sort == BY_END;
-	uint64_t one = end ? x->end : x->peak, other = end ? y->end : y->peak;
+	uint64_t one = (end ? x->end : x->peak) + 1, other = (end ? y->end : y->peak) + 1; /* SL_UNKNOWN: last */
 
 	return one != other ? (one < other ? 1 : -1) : by_rank(a, b);
 }
@@ -101,17 +104,20 @@ static void take_rows(struct rows *rows, const struct sl_report *report, enum so
 		qsort_r(rows->list.item, rows->list.count, sizeof(*rows->list.item), by_size, &sort);
 }
 
+/* Of the rows that have a device; SL_UNKNOWN: none has. */
 static uint64_t median_of(const struct row *rows, unsigned count)
 {
 	double *peaks = calloc(count + 1, sizeof(*peaks)), median;
+	unsigned known = 0;
 
 	if (!peaks)
 		abort();
 	for (unsigned i = 0; i < count; i++)
-		peaks[i] = (double)rows[i].peak;
-	median = count ? sl_stats_median(peaks, count) : 0;
+		if (rows[i].peak != SL_UNKNOWN)
+			peaks[known++] = (double)rows[i].peak;
+	median = known ? sl_stats_median(peaks, known) : 0;
 	free(peaks);
-	return (uint64_t)median;
+	return known ? (uint64_t)median : SL_UNKNOWN;
 }
 
 static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *trace)
@@ -128,11 +134,16 @@ static const char *beyond(char out[SL_FORMAT_BYTES], uint64_t bytes, uint64_t me
 {
 	char size[SL_FORMAT_BYTES];
 
-	if (bytes == median)
+	if (bytes == median || bytes == SL_UNKNOWN)
 		return "";
 	snprintf(out, SL_FORMAT_BYTES, "%c%s", bytes > median ? '+' : '-',
 		 sl_format_size(size, bytes > median ? bytes - median : median - bytes));
 	return out;
+}
+
+static const char *size_of(char out[SL_FORMAT_BYTES], uint64_t bytes)
+{
+	return bytes == SL_UNKNOWN ? "-" : sl_format_size(out, bytes);
 }
 
 static void put_row(const struct row *row, uint64_t median)
@@ -146,8 +157,8 @@ static void put_row(const struct row *row, uint64_t median)
 	if (row->device >= 0)
 		snprintf(device, sizeof(device), "%d", row->device);
 	sl_door_print(stdout, "%5s %8lld %6s %10s %10s %10s %6u %6u  %-15s %s\n", rank, (long long)header->pid, device,
-		      sl_format_size(peak, row->peak), beyond(more, row->peak, median), sl_format_size(end, row->end), row->ooms,
-		      row->leaks, status_of(status, row->process->trace), header->host ? header->host : "?");
+		      size_of(peak, row->peak), beyond(more, row->peak, median), size_of(end, row->end), row->ooms, row->leaks,
+		      status_of(status, row->process->trace), header->host ? header->host : "?");
 }
 
 static void put_text(const struct row *rows, unsigned count)
@@ -170,8 +181,8 @@ static void put_object(struct sl_json *j, const struct row *row)
 	sl_json_string(j, "host", trace->header.host);
 	sl_json_int(j, "pid", trace->header.pid);
 	sl_json_known(j, "device", row->device);
-	sl_json_uint(j, "peak_bytes", row->peak);
-	sl_json_uint(j, "end_bytes", row->end);
+	sl_json_known_uint(j, "peak_bytes", row->peak);
+	sl_json_known_uint(j, "end_bytes", row->end);
 	sl_json_uint(j, "ooms", row->ooms);
 	sl_json_uint(j, "leaking_places", row->leaks);
 	sl_json_string(j, "status", sl_status_name(trace->status));
@@ -183,7 +194,7 @@ static void put_document(struct sl_json *j, const struct row *rows, unsigned sho
 {
 	sl_json_document(j, "stormlog.ranks", 1);
 	sl_json_string(j, "path", path);
-	sl_json_uint(j, "median_peak_bytes", median_of(rows, count));
+	sl_json_known_uint(j, "median_peak_bytes", median_of(rows, count));
 	sl_json_array(j, "ranks");
 	for (unsigned i = 0; i < shown; i++)
 		put_object(j, &rows[i]);

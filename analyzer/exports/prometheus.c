@@ -8,15 +8,20 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/report/devices.h"
 
+/* A process that became another by exec has two sessions and one pid. */
 static void put_labels(FILE *out, const char *family, const struct sl_stream_process *p, int device, const char *key,
 		       const char *value)
 {
 	const struct sl_header *header = &p->process.trace->header;
+	char *session = sl_report_session(p->process.trace);
 
 	sl_door_print(out, "%s{host=\"", family);
 	sl_door_put(out, SL_DOOR_METRIC, header->host ? header->host : "");
 	sl_door_print(out, "\",run=\"");
 	sl_door_put(out, SL_DOOR_METRIC, header->run_id ? header->run_id : "");
+	fputs("\",session=\"", out);
+	sl_door_put(out, SL_DOOR_METRIC, session);
+	free(session);
 	sl_door_print(out, "\",pid=\"%lld\"", (long long)header->pid);
 	if (header->rank >= 0)
 		sl_door_print(out, ",rank=\"%lld\"", (long long)header->rank);

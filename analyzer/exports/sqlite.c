@@ -44,8 +44,10 @@ static const char finish[] =
 	" WHERE s.live_bytes > 0 GROUP BY s.process, s.device, pl.library, pl.line, s.kind ORDER BY bytes DESC;"
 	"CREATE VIEW failures AS SELECT e.t0_ns, p.rank, p.pid, e.api, e.bytes, e.result, pl.library, pl.line FROM events e"
 	" JOIN processes p USING(process) LEFT JOIN places pl USING(process, place) WHERE e.result != 0 ORDER BY e.t0_ns;"
-	"CREATE VIEW calls AS SELECT process, api, count(*) AS calls, sum(result != 0) AS failures, sum(bytes) AS bytes,"
-	" sum(t1_ns - t0_ns) AS time_ns FROM events GROUP BY process, api ORDER BY calls DESC;";
+	"CREATE VIEW calls AS SELECT process, api, count(*) AS calls, sum(result != 0) AS failures,"
+	" sum(CASE result WHEN 0 THEN ifnull(bytes, 0) ELSE 0 END) AS bytes, sum(t1_ns - t0_ns) AS time_ns FROM events"
+	" WHERE t1_ns NOT NULL AND verb NOT GLOB 'BLOCK_*' AND verb NOT GLOB 'RANGE_*'"
+	" AND verb NOT IN ('MARK', 'PAIR', 'NAME', 'PROCESS', 'UNMAP_MORE') GROUP BY process, api ORDER BY calls DESC;";
 
 struct base {
 	struct sl_export_job *job;

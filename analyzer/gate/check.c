@@ -85,7 +85,9 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	if (limit == SL_NO_LIMIT)
 		return;
 	sl_format_size(may, limit);
-	if (total->bytes == SL_UNKNOWN)
+	if (measures->no_device && !strcmp(key, "peak"))
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
+	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
 		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)

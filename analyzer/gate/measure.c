@@ -315,7 +315,7 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	struct taking taking = {.measures = measures};
 	const struct sl_shared_device *worst = report->devices;
 
-	*measures = (struct sl_measures){0};
+	*measures = (struct sl_measures){.no_device = !report->device_count};
 	take_totals(&taking, report);
 	for (unsigned i = 1; i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes > worst->known_peak_bytes)

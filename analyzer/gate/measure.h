@@ -33,6 +33,7 @@ struct sl_measures {
 	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
 	/* The line that holds most, in one process, of places and of leaks; no place: none.  Not of baselines. */
 	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
+	bool no_device; /* the run used none */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */

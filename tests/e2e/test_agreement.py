@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -59,6 +60,10 @@ class Agreement(unittest.TestCase):
         database = os.path.join(run.folder, "run.db")
         subprocess.run([e2e.ANALYZE, "export", "sqlite", "-q", "-o", database, run.traces], check=True)
         with contextlib.closing(sqlite3.connect(database)) as file:
+            self.calls = {}  # variants of a driver's call are one in the report
+            for pid, api, *numbers in file.execute("SELECT pid, api, calls, failures, bytes, time_ns FROM calls JOIN processes USING(process)"):
+                api = re.sub(r"_v\d+$|_ptsz$", "", api) if api.startswith("cu") and api[2].isupper() else api
+                self.calls[pid, api] = [sum(pair) for pair in zip(numbers, self.calls.get((pid, api), [0] * 4))]
             return {row[:3]: row[3:] for row in file.execute("SELECT pid, kind, device, allocations, frees, failed_allocations, implicit_frees, "
                                                              "allocated_bytes, live_blocks, live_bytes, peak_bytes FROM memory JOIN processes USING(process)")}
 
@@ -73,6 +78,8 @@ class Agreement(unittest.TestCase):
         printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
         page, events, gauges, rows, gate = run.page(), run.sinks(), self.gauges(run), self.rows(run), self.totals(run)
         devices, processes = report["run"]["devices"], report["processes"]
+        self.assertEqual(self.calls, {(process["pid"], one["api"]): [one[name] for name in ("calls", "failures", "bytes", "time_ns")]
+                                      for process in processes for one in process["apis"]})
         for process in processes:
             pid = process["pid"]
             self.assertEqual(gauges["events_total"][pid,], process["events"])
@@ -237,16 +244,22 @@ class Agreement(unittest.TestCase):
                              (theirs["events"], theirs["lost_events"], ended))
         for row in page["memory"]:
             theirs, = [one for one in by_pid[pids[row["process"]]]["memory"] if (one["kind"], one["device"]) == (row["kind"], row["device"])]
-            self.assertEqual([row["peak"], row["live"], row["blocks"], row["allocations"], row["failed"], row["allocated"], row["frees"]],
+            self.assertEqual([row["peak"], row["live"], row["blocks"], row["allocations"], row["failed"], row["allocated"], row["frees"], row["implicit_frees"]],
                              [theirs["peak_bytes"], theirs["live_bytes"], theirs["live_blocks"], theirs["allocations"], theirs["failed_allocations"],
-                              theirs["allocated_bytes"], theirs["frees"] + theirs["implicit_frees"]])
+                              theirs["allocated_bytes"], theirs["frees"], theirs["implicit_frees"]])
         self.assertEqual(sorted((pids[one["process"]], one["library"], one["device"], one["peak"], one["live"]) for one in page["libraries"]),
                          sorted((pid, one["library"], one["device"], one["peak_bytes"], one["live_bytes"])
                                 for pid, process in by_pid.items() for one in process["libraries"]))
         for label in page["labels"]:
             theirs, = [one for one in by_pid[pids[label["process"]]]["labels"] if one["label"] == label["label"]]
-            self.assertEqual((label["entries"], label["peak"], label["slope"], label["r_squared"], label["verdict"]),
-                             (theirs["entries"], theirs["peak_bytes"], theirs["growth_bytes_per_entry"], theirs["r_squared"], theirs["verdict"]))
+            self.assertEqual((label["entries"], label["open"], label["duration"], label["peak"], label["slope"], label["r_squared"], label["verdict"]),
+                             (theirs["entries"], theirs["open"], theirs["duration_ns"], theirs["peak_bytes"], theirs["growth_bytes_per_entry"], theirs["r_squared"], theirs["verdict"]))
+        for process in report["processes"]:
+            calls = {}
+            for row in page["apis"]:
+                if pids[row["process"]] == process["pid"]:
+                    calls[row["api"]] = [row[name] + more for name, more in zip(("calls", "failures", "bytes", "time"), calls.get(row["api"], [0] * 4))]
+            self.assertEqual(calls, {one["api"]: [one[name] for name in ("calls", "failures", "bytes", "time_ns")] for one in process["apis"]})
         for line in page["lines"]:
             self.assertEqual(line["peak"], line["max"].max())
             of = by_pid[pids[line["process"]]]
@@ -264,6 +277,38 @@ class Agreement(unittest.TestCase):
         for seed in range(8):
             with e2e.Recording(sys.executable, "-c", VARIED, SEED=seed, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=5) as run:
                 self.agrees(run)
+
+    def test_a_process_that_execs_itself_has_a_series_for_each_image(self):
+        program = """
+import ctypes, os, sys
+cudart, left = ctypes.CDLL("libcudart.so.13"), int(sys.argv[1])
+for _ in range(3 + left):
+    assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(left + 1 << 20)) == 0
+if left:
+    os.execv(sys.executable, [sys.executable, "-c", os.environ["AGAIN"], str(left - 1)])
+"""
+        with e2e.Recording(sys.executable, "-c", program, 2, AGAIN=program) as run:
+            text = subprocess.run([e2e.ANALYZE, "export", "prometheus", "-q", run.traces], check=True, capture_output=True, text=True).stdout
+            series = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+            self.assertEqual(len(series), len({name for name, _ in series}), text)
+            for name, truth in ("allocations_total", 3 + 4 + 5), ("live_bytes", 3 + 4 * 2 + 5 * 3 << 20), ("peak_bytes", 3 + 4 * 2 + 5 * 3 << 20):
+                self.assertEqual(sum(int(value) for key, value in series if key.startswith("stormlog_memory_%s{" % name)), truth, name)
+            self.assertEqual({process["session_id"] for process in run.report()["processes"]}, set(re.findall('session="([^"]*)"', text)))
+            if shutil.which("promtool"):
+                done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_program_without_a_device_has_no_bytes_of_one(self):
+        with e2e.Recording(sys.executable, "-c", "x = bytearray(30 << 20)", launcher=("--host",)) as run:
+            def ask(*words):
+                return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
+            ranks = json.loads(ask("ranks", "--json"))
+            self.assertEqual([ranks["median_peak_bytes"]] + [row[name] for row in ranks["ranks"] for name in ("device", "peak_bytes", "end_bytes")], [None] * 4)
+            self.assertNotIn(" B ", ask("ranks"))
+            self.assertIn("ok       max-peak         peak: no device was used, limit 1.00 GiB\n", ask("check", "--max-peak", "1G"))
+        with e2e.Recording(sys.executable, "-c", 'import ctypes; assert ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 44))') as run:
+            row, = json.loads(subprocess.run([e2e.ANALYZE, "ranks", "--json", run.traces], check=True, capture_output=True).stdout)["ranks"]
+            self.assertEqual((row["peak_bytes"], row["end_bytes"]), (0, 0))  # it has a device, and held nothing on it
 
     def test_what_nobody_looked_at_is_unknown_in_every_output(self):
         with e2e.Recording(sys.executable, "-c", VARIED, SEED=3, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=0) as run:

@@ -170,14 +170,15 @@ static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
 			count++;
 			if (!put)
 				continue;
-			sl_page_row(page, 10, process);
+			sl_page_row(page, 11, process);
 			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
 			sl_page_put_device(page, "device", (int)d - 1);
 			sl_page_put_known(page, "peak", row->peak_bytes);
 			sl_page_put_known(page, "live", row->live_bytes);
 			sl_page_put_known(page, "blocks", row->live_blocks);
 			sl_page_put_known(page, "allocations", row->allocations);
-			sl_page_put_known(page, "frees", row->frees + row->implicit_frees);
+			sl_page_put_known(page, "frees", row->frees);
+			sl_page_put_known(page, "implicit_frees", row->implicit_frees);
 			sl_page_put_known(page, "failed", row->failed_allocations);
 			sl_page_put_known(page, "allocated", row->allocated_bytes);
 		}
@@ -215,11 +216,12 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_page_row(page, 15, process);
+		sl_page_row(page, 16, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
+		sl_page_put_known(page, "open", label->open);
 		sl_page_put_known(page, "points", label->points);
-		sl_page_put_known(page, "duration", label->duration_ns);
+		sl_page_put_known(page, "duration", label->entries ? label->duration_ns : SL_UNKNOWN);
 		sl_page_put_known(page, "peak", label->entries ? label->peak_bytes : SL_UNKNOWN);
 		sl_page_put_time(page, "first", process, label->first_ns);
 		sl_page_put_time(page, "last", process, label->last_ns);

@@ -51,12 +51,12 @@ export class Tables {
 		const who = (row) => (page.processes[row.process].rank ?? page.processes[row.process].pid);
 		const rank = [page.processes.some((p) => p.rank === null) ? "Rank or pid" : "Rank", word];
 		const tables = [
-			table("Memory by kind", [rank, ["Kind", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count], ["Allocations", count], ["Frees", count], ["Failed", count], ["Allocated in all", bytes]],
-				of(page.memory).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.kind, r.device, r.peak, r.live, r.blocks, r.allocations, r.frees, r.failed, r.allocated]), q),
+			table("Memory by kind", [rank, ["Kind", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count], ["Allocations", count], ["Frees", count], ["Freed with their owner", count], ["Failed", count], ["Allocated in all", bytes]],
+				of(page.memory).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.kind, r.device, r.peak, r.live, r.blocks, r.allocations, r.frees, r.implicit_frees, r.failed, r.allocated]), q),
 			table("Libraries", [rank, ["Library", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes]],
 				of(page.libraries).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.library, r.device, r.peak, r.live]), q),
-			table("Labels", [rank, ["Label", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Growth per entry", bytes], ["Verdict", word]],
-				of(page.labels).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.entries, r.duration / Math.max(1, r.entries), r.peak, r.slope, r.verdict]), q),
+			table("Labels", [rank, ["Label", word], ["Entries", count], ["Still open", count], ["Mean time", duration], ["Peak", bytes], ["Growth per entry", bytes], ["Verdict", word]],
+				of(page.labels).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.entries, r.open, r.entries ? r.duration / r.entries : null, r.peak, r.slope, r.verdict]), q),
 			table("Given out by the framework's pool, when that was most", [rank, ["Device", word], ["In use", bytes], ["Named", bytes], ["Rounding", bytes], ["Unnamed", bytes]],
 				of(page.given_out ?? []).sort((a, b) => b.in_use - a.in_use).map((r) => [who(r), r.device, r.in_use, r.named, r.rounding, r.unnamed]), q),
 			table("What the program said of its ranges", [rank, ["Label", word], ["Said", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Allocated in all", bytes]],
