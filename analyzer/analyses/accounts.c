@@ -179,7 +179,7 @@ static uint64_t beside(const struct sl_oom *oom)
  * This process's context and code are known.  Some of the others were sampled a moment before, and held together no more than
  * the rest.
  */
-static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
+static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, struct sl_account *account)
 {
 	uint64_t rest = beside(oom);
 
@@ -187,6 +187,7 @@ static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
 		return;
 	if (oom->context_bytes) {
 		account->context = oom->context_bytes < rest ? oom->context_bytes : rest;
+		account->context_at_most = model->devices[oom->device + 1] && model->devices[oom->device + 1]->context_sampled;
 		rest -= account->context;
 	}
 	if (oom->module_bytes) {
@@ -411,7 +412,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		take_room(report, process, oom);
 	if (oom->device >= 0)
 		take_others(report, process, oom, account);
-	take_hidden(oom, account);
+	take_hidden(p->model, oom, account);
 	account->cause = cause_of(p, oom, account);
 	say(p, oom, account);
 	explain(p, oom, account);

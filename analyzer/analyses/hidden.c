@@ -104,6 +104,7 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 			if (!name->bytes)
 				set_first(name, p, &part->first);
 			name->bytes += part->peak_bytes;
+			name->at_most |= state->context_sampled == k + 1;
 		}
 	}
 }

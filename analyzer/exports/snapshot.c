@@ -430,10 +430,36 @@ static void number_devices(struct snapshot *s)
 	}
 }
 
+/* What is held at the end and lies at no address has no place in a snapshot. */
+static void say_left_out(const struct sl_stream *stream)
+{
+	uint64_t unmapped = 0, arrays = 0;
+	char some[SL_FORMAT_BYTES], others[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < stream->count; i++) {
+		const struct sl_model *model = stream->processes[i].process.model;
+		size_t count;
+		const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
+
+		for (size_t k = 0; k < count; k++)
+			if (physical[k].site != SL_NO_SITE && !physical[k].mappings &&
+			    model->sites.item[physical[k].site].device >= 0)
+				unmapped += physical[k].bytes;
+		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
+			arrays += sl_model_row(model, SL_KIND_array, d)->live_bytes;
+	}
+	if (unmapped || arrays)
+		sl_door_print(stderr,
+			      "stormlog-analyze: without an address, so not in the snapshot: %s of physical memory that is mapped "
+			      "nowhere, %s of arrays\n",
+			      sl_format_size(some, unmapped), sl_format_size(others, arrays));
+}
+
 static void write_snapshot(struct snapshot *s)
 {
 	const struct sl_stream *stream = s->job->stream;
 
+	say_left_out(stream);
 	sl_pickle_begin(&s->pickle, s->job->out);
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_text(&s->pickle, "segments");

@@ -35,6 +35,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	const struct sl_hidden_name *name = &hidden->item[first];
 	uint64_t bytes = 0, most = 0;
 	unsigned count = 0;
+	bool at_most = false;
 	char text[SL_FORMAT_BYTES];
 	size_t at;
 
@@ -43,11 +44,12 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 			continue;
 		bytes += hidden->item[i].bytes;
 		most = hidden->item[i].bytes > most ? hidden->item[i].bytes : most;
+		at_most |= hidden->item[i].at_most;
 		count++;
 	}
 	if (count > 1 && !strcmp(name->what, "context"))
-		return (size_t)snprintf(out, size, "%u contexts%s %s", count, bytes == most * count ? " of" : ", together",
-					sl_format_size(text, bytes == most * count ? most : bytes));
+		return (size_t)snprintf(out, size, "%u contexts%s%s %s", count, bytes == most * count ? " of" : ", together",
+					at_most ? " at most" : "", sl_format_size(text, bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", sl_format_size(text, bytes));
 	at = (size_t)snprintf(out, size, "%s",
@@ -57,7 +59,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	else if (!strcmp(name->what, "process"))
 		at += (size_t)snprintf(out + at, size - at, " %lld", (long long)name->pid);
 	if (at < size)
-		at += (size_t)snprintf(out + at, size - at, " %s", sl_format_size(text, bytes));
+		at += (size_t)snprintf(out + at, size - at, "%s %s", at_most ? " at most" : "", sl_format_size(text, bytes));
 	if (at < size && name->step != SL_UNKNOWN)
 		at += (size_t)snprintf(out + at, size - at, " (step %llu)", (unsigned long long)name->step);
 	return at;

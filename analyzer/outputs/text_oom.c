@@ -62,7 +62,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
 		right[0] = 0;
-		at = add_part(right, sizeof(right), at, "context", account->context);
+		at = add_part(right, sizeof(right), at, account->context_at_most ? "context at most" : "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		if (at)
 			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",

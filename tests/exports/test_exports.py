@@ -237,6 +237,22 @@ class Exports(unittest.TestCase):
             found = {op.name for op, _, _ in pickletools.genops(self.export("pytorch-snapshot", of=name))}
             self.assertEqual(found - VIEWER, set())
 
+    def test_what_has_no_address_is_said_to_be_missing(self):
+        program = """
+import ctypes
+cudart, cuda = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcuda.so.1")
+assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4 << 20)) == 0
+prop = (ctypes.c_int * 16)(1, 1, 1, 0)
+assert cuda.cuMemCreate(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(64 << 20), prop, ctypes.c_uint64(0)) == 0
+assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5)(32, 0, 0, 0, 2), ctypes.c_size_t(1024), ctypes.c_size_t(1024), 0) == 0
+"""
+        run = Recording(sys.executable, "-c", program)
+        self.addCleanup(shutil.rmtree, run.folder)
+        done = subprocess.run([ANALYZE, "export", "pytorch-snapshot", "-q", run.traces], check=True, capture_output=True)
+        self.assertEqual([segment["total_size"] for segment in pickle.loads(done.stdout)["segments"]], [4 << 20])
+        self.assertIn(b"not in the snapshot: 64.0 MiB of physical memory that is mapped nowhere, 4.00 MiB of arrays\n", done.stderr)
+        self.assertNotIn("not in the snapshot", (self.snapshot(), self.stderr)[1])
+
     def test_the_snapshots_lists_are_spread_in_small_batches(self):
         depth, worst, items = [], 0, 0
         for op, _, _ in pickletools.genops(self.export("pytorch-snapshot", "--rank", 0)):
