@@ -104,7 +104,7 @@ static void take_rows(struct rows *rows, const struct sl_report *report, enum so
 		qsort_r(rows->list.item, rows->list.count, sizeof(*rows->list.item), by_size, &sort);
 }
 
-/* Of the rows that have a device; SL_UNKNOWN: none has. */
+/* Rows without a device do not count; SL_UNKNOWN: none has one. */
 static uint64_t median_of(const struct row *rows, unsigned count)
 {
 	double *peaks = calloc(count + 1, sizeof(*peaks)), median;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/map.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/roles.h"
@@ -58,22 +56,11 @@ static void put_memory(struct sl_json *j, const struct sl_process *process)
 	sl_json_end(j);
 }
 
-/* Rows of one name (variants, two meanings) are one entry. */
 static void put_apis(struct sl_json *j, const struct sl_model *model)
 {
 	const struct sl_header *header = model->header;
-	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
-	struct sl_map rows = {0}; /* 1 + the first of the name */
+	struct sl_api_stats *sums = sl_model_apis(model);
 
-	for (unsigned i = 0; i < header->hook_count; i++) {
-		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
-
-		*row = *row ? *row : i + 1;
-		sums[*row - 1].calls += model->apis[i + 1].calls;
-		sums[*row - 1].failures += model->apis[i + 1].failures;
-		sums[*row - 1].bytes += model->apis[i + 1].bytes;
-		sums[*row - 1].time_ns += model->apis[i + 1].time_ns;
-	}
 	sl_json_array(j, "apis");
 	for (unsigned i = 0; i < header->hook_count; i++) {
 		if (!header->hooks[i].is_call || !sums[i].calls)
@@ -87,7 +74,6 @@ static void put_apis(struct sl_json *j, const struct sl_model *model)
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_map_free(&rows);
 	free(sums);
 }
 

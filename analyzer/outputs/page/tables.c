@@ -307,10 +307,11 @@ static uint32_t said_rows(struct sl_page *page, unsigned process, bool put)
 static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
+	struct sl_api_stats *apis = sl_model_apis(model);
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < model->header->hook_count; i++) {
-		const struct sl_api_stats *api = &model->apis[i + 1];
+		const struct sl_api_stats *api = &apis[i];
 
 		if (!model->header->hooks[i].is_call || !api->calls)
 			continue;
@@ -318,12 +319,13 @@ static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 		if (!put)
 			continue;
 		sl_page_row(page, 6, process);
-		sl_page_put_text(page, "api", model->header->hooks[i].name);
+		sl_page_put_text(page, "api", model->header->hooks[i].plain);
 		sl_page_put_known(page, "calls", api->calls);
 		sl_page_put_known(page, "failures", api->failures);
 		sl_page_put_known(page, "bytes", api->bytes);
 		sl_page_put_known(page, "time", api->time_ns);
 	}
+	free(apis);
 	return count;
 }
 

@@ -40,7 +40,8 @@ function leaksTile(page) {
 export function answer(page) {
 	const {processes, ooms} = page, lines = [];
 	const failed = ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at);
-	const top = processes.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
+	const held = processes.filter((p) => !p.devices || p.devices.length); /* what used no device has no peak on one */
+	const top = held.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
 	const asked = failed.length ? failed[0].requested : null;
 	const killed = processes.filter((p) => p.status === "interrupted").length;
 	if (failed.length) {
@@ -54,7 +55,7 @@ export function answer(page) {
 	if (unlike) /* of many ranks the first thing to know is which one is not like the others */
 		lines.splice(failed.length ? 1 : 0, 0, `${sentence(unlike.text)}.`);
 	if (top) {
-		const others = processes.filter((p) => p !== top).map((p) => p.peak);
+		const others = held.filter((p) => p !== top).map((p) => p.peak);
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
 		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}

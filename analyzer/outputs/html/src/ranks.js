@@ -31,6 +31,9 @@ export function orderOf(page, order) {
 	return rows.sort((a, b) => weight(b) - weight(a) || number(a) - number(b));
 }
 
+/* Unknown for a process that used no device. */
+const onDevice = (p, value) => (p.devices && !p.devices.length ? null : value);
+
 export class Ranks {
 	constructor({page, state, palette, onOpen}) {
 		Object.assign(this, {page, state, palette, onOpen});
@@ -144,7 +147,7 @@ export class Ranks {
 		const i = this.rows[row], {heat} = this.page, p = this.page.processes[i];
 		this.current = row;
 		const here = bin === null ? "" : `, up to ${bytes((heat.values[heat.row[i] * heat.bins + bin] / 255) * heat.scale)} at ${instant(heat.start + bin * heat.width, heat.width)}`;
-		replace(this.line, h("strong", {}, this.name(i)), ` on ${visible(p.host)}, pid ${p.pid}: peak ${bytes(p.peak)}${here}${p.ooms ? `, ${p.ooms} out of memory` : ""}`);
+		replace(this.line, h("strong", {}, this.name(i)), ` on ${visible(p.host)}, pid ${p.pid}: peak ${bytes(onDevice(p, p.peak))}${here}${p.ooms ? `, ${p.ooms} out of memory` : ""}`);
 		this.paint();
 	}
 
@@ -181,8 +184,8 @@ export class Ranks {
 				const p = this.page.processes[i];
 				const row = h("tr", {class: p.ooms ? "bad" : null},
 					h("td", {}, h("button", {class: "link", onclick: () => this.onOpen(i)}, this.name(i))), h("td", {}, visible(p.host, 40)), h("td", {}, String(p.pid)),
-					h("td", {}, p.status), h("td", {class: "num"}, bytes(p.peak)), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
-					h("td", {class: "num"}, bytes(p.hidden)), h("td", {class: "num"}, bytes(p.end)), h("td", {class: "num"}, p.leaks === null ? "–" : bytes(p.leaks)),
+					h("td", {}, p.status), h("td", {class: "num"}, bytes(onDevice(p, p.peak))), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
+					h("td", {class: "num"}, bytes(p.hidden)), h("td", {class: "num"}, bytes(onDevice(p, p.end))), h("td", {class: "num"}, p.leaks === null ? "–" : bytes(p.leaks)),
 					h("td", {class: "num"}, p.ooms ? h("strong", {class: "oom"}, String(p.ooms)) : "0"), h("td", {class: "num"}, count(p.events)), h("td", {class: "num"}, count(p.lost_events)));
 				return p.devices && p.devices.length > 1 ? [row, ...p.devices.map((d) => this.deviceRow(d))] : [row];
 			}))),
