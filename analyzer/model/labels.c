@@ -66,10 +66,14 @@ static void forget_oldest(struct sl_thread_state *state)
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
 }
 
-static void begin(struct sl_model *model, struct sl_thread_state *state, const struct sl_event *event, uint64_t id)
+static void begin(struct sl_model *model, uint32_t thread, const struct sl_event *event, uint64_t id)
 {
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
+
 	fold_peak(model);
 	forget_oldest(state);
+	if (thread && !state->ranges.count)
+		sl_ledger_ranged(model, state, 1);
 	sl_between_entry(model, event);
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),
@@ -80,10 +84,7 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 		.peak = model->in_use,
 		.held_before = model->held,
 		.held_peak = model->held,
-		.made_bytes = model->made_bytes,
-		.made_blocks = model->made_blocks,
-		.gone_bytes = model->gone_bytes,
-		.gone_blocks = model->gone_blocks,
+		.turnover = state->turnover,
 		.by_torch = model->torch_seen,
 		.communicator = event->address,
 		.message_bytes = event->bytes,
@@ -170,9 +171,11 @@ static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 	return false;
 }
 
-static struct sl_entry entry_of(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+static struct sl_entry entry_of(const struct sl_model *model, const struct sl_thread_state *state,
+				const struct sl_open_range *range, uint32_t thread)
 {
 	bool same = range->by_torch == model->torch_seen; /* otherwise the counters began anew inside the range */
+	const struct sl_turnover *now = &state->turnover, *then = same ? &range->turnover : &(struct sl_turnover){0};
 	struct sl_entry entry = {
 		.label = range->label,
 		.thread = thread,
@@ -185,10 +188,10 @@ static struct sl_entry entry_of(const struct sl_model *model, const struct sl_op
 		.held_before = not_negative(range->held_before),
 		.held_after = not_negative(model->held),
 		.held_peak = not_negative(range->held_peak),
-		.made_bytes = model->made_bytes - (same ? range->made_bytes : 0),
-		.made_blocks = model->made_blocks - (same ? range->made_blocks : 0),
-		.gone_bytes = model->gone_bytes - (same ? range->gone_bytes : 0),
-		.gone_blocks = model->gone_blocks - (same ? range->gone_blocks : 0),
+		.made_bytes = now->made_bytes - then->made_bytes,
+		.made_blocks = now->made_blocks - then->made_blocks,
+		.gone_bytes = now->gone_bytes - then->gone_bytes,
+		.gone_blocks = now->gone_blocks - then->gone_blocks,
 		.pair_count = range->pair_count,
 	};
 
@@ -241,7 +244,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->net_bytes += (int64_t)label->after_bytes - (int64_t)range.before;
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
-	entry = entry_of(model, &range, thread);
+	entry = entry_of(model, state, &range, thread);
 	if (!inside) {
 		count_said(model, &entry);
 		label->duration_ns += model->now_ns - range.begin_ns;
@@ -260,6 +263,8 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	for (size_t i = at + 1; i < state->ranges.count; i++)
 		state->ranges.item[i - 1] = state->ranges.item[i];
 	state->ranges.count--;
+	if (thread && !state->ranges.count)
+		sl_ledger_ranged(model, state, -1);
 }
 
 /*
@@ -306,7 +311,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 			add_pair(&state->ranges.item[state->ranges.count - 1], (uint32_t)event->label);
 		break;
 	case SL_VERB_RANGE_PUSH:
-		begin(model, sl_ledger_thread(model, item->thread), event, 0);
+		begin(model, item->thread, event, 0);
 		note_step(model, event);
 		break;
 	case SL_VERB_RANGE_POP: /* one pop too many is the program's error and does no harm */
@@ -316,7 +321,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 			end(model, state, at, item->thread);
 		break;
 	case SL_VERB_RANGE_START: /* the index of its label is not recorded; extra is the range's id */
-		begin(model, sl_ledger_thread(model, 0), event, event->extra);
+		begin(model, 0, event, event->extra);
 		break;
 	default:
 		state = sl_ledger_thread(model, 0);
@@ -343,9 +348,10 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 	return moment;
 }
 
-static void tell_open(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+static void tell_open(const struct sl_model *model, const struct sl_thread_state *state, const struct sl_open_range *range,
+		      uint32_t thread)
 {
-	struct sl_entry entry = entry_of(model, range, thread);
+	struct sl_entry entry = entry_of(model, state, range, thread);
 
 	entry.end_ns = 0;
 	entry.after = entry.held_after = SL_UNKNOWN;
@@ -359,7 +365,7 @@ void sl_labels_finish(struct sl_model *model)
 	for (size_t t = 0; t < model->threads.count; t++)
 		for (size_t i = 0; model->threads.item[t] && i < model->threads.item[t]->ranges.count; i++) {
 			model->labels.item[model->threads.item[t]->ranges.item[i].label].open++;
-			tell_open(model, &model->threads.item[t]->ranges.item[i], (uint32_t)t);
+			tell_open(model, model->threads.item[t], &model->threads.item[t]->ranges.item[i], (uint32_t)t);
 			sl_ranges_keep(model, model->threads.item[t], i, (uint32_t)t, true);
 		}
 }

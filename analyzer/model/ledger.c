@@ -70,8 +70,78 @@ struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread
 	if (!model->threads.item[thread]) {
 		model->threads.item[thread] = sl_memory_must(calloc(1, sizeof(struct sl_thread_state)));
 		model->threads.item[thread]->device = -1;
+		model->threads.item[thread]->index = thread;
 	}
 	return model->threads.item[thread];
+}
+
+/* ---- what threads and their ranges ask for */
+
+void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by)
+{
+	model->ranged += (uint64_t)by;
+	model->ranged_sum += (uint64_t)(by * (int64_t)state->index);
+}
+
+/* The only thread that has a range of this label open; NULL: none, or several. */
+static struct sl_thread_state *only_one_in(const struct sl_model *model, uint64_t text)
+{
+	struct sl_thread_state *found = NULL;
+
+	for (size_t t = 1; t < model->threads.count; t++) {
+		struct sl_thread_state *state = model->threads.item[t];
+		bool has = false;
+
+		for (size_t i = 0; state && i < state->ranges.count && !has; i++)
+			has = model->labels.item[state->ranges.item[i].label].text == text;
+		if (has && found)
+			return NULL;
+		found = has ? state : found;
+	}
+	return found;
+}
+
+/*
+ * The thread for which this one works: where it has no ranges of its own, the only one that has, or the one whose label it was
+ * lent (a backward pass).  A thread of autograd also works for the only other one where it opens ranges itself.
+ */
+static struct sl_thread_state *works_for(const struct sl_model *model, const struct sl_thread_state *own,
+					 const struct sl_event *event)
+{
+	bool has = own->ranges.count;
+
+	if (model->ranged <= has || (has && !(event->flags & SL_FLAG_borrowed)))
+		return NULL;
+	if (model->ranged - has == 1)
+		return model->threads.item[model->ranged_sum - (has ? own->index : 0)];
+	return !has && event->label ? only_one_in(model, event->label) : NULL;
+}
+
+static void add_turnover(struct sl_turnover *turnover, uint64_t bytes, bool made)
+{
+	*(made ? &turnover->made_bytes : &turnover->gone_bytes) += bytes;
+	++*(made ? &turnover->made_blocks : &turnover->gone_blocks);
+}
+
+void sl_ledger_count(struct sl_model *model, uint64_t bytes, bool made)
+{
+	uint32_t thread = model->item ? model->item->thread : 0;
+	struct sl_thread_state *own = thread ? sl_ledger_thread(model, thread) : NULL, *other;
+
+	add_turnover(&sl_ledger_thread(model, 0)->turnover, bytes, made);
+	if (!own)
+		return;
+	add_turnover(&own->turnover, bytes, made);
+	other = works_for(model, own, model->item->event);
+	if (other)
+		add_turnover(&other->turnover, bytes, made);
+}
+
+void sl_ledger_count_anew(struct sl_model *model)
+{
+	for (size_t t = 0; t < model->threads.count; t++)
+		if (model->threads.item[t])
+			model->threads.item[t]->turnover = (struct sl_turnover){0};
 }
 
 /* ---- sites */
@@ -379,6 +449,31 @@ void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes
 		model->tracks.course[site->track].newest_ended = index + 1;
 }
 
+static void raise_row(struct sl_model *model, struct sl_row *row, uint32_t index)
+{
+	sl_timeline_set(&model->timeline, row->line, model->now_ns, row->live_bytes, index);
+	if (row->live_bytes <= row->peak_bytes)
+		return;
+	row->peak_bytes = row->live_bytes;
+	row->peak_at_ns = model->now_ns;
+}
+
+void sl_ledger_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
+{
+	struct sl_site *site = &model->sites.item[index];
+	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
+
+	sl_ledger_save(model, site);
+	site->live_bytes += bytes;
+	site->total_bytes += bytes;
+	model->lives[index].sizes[sl_lives_class(0)]--;
+	model->lives[index].sizes[sl_lives_class(bytes)]++;
+	sl_tracks_sized(model, site->track, bytes);
+	row->live_bytes += bytes;
+	row->allocated_bytes += bytes;
+	raise_row(model, row, index);
+}
+
 void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t bytes)
 {
 	struct sl_site *site = &model->sites.item[index];
@@ -396,18 +491,12 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	row->allocated_bytes += bytes;
 	row->live_blocks++;
 	row->live_bytes += bytes;
-	sl_timeline_set(&model->timeline, row->line, model->now_ns, row->live_bytes, index);
-	if (row->live_bytes > row->peak_bytes) {
-		row->peak_bytes = row->live_bytes;
-		row->peak_at_ns = model->now_ns;
-	}
+	raise_row(model, row, index);
 	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, (int64_t)bytes);
-	if (!model->torch_seen) {
-		model->made_bytes += bytes;
-		model->made_blocks++;
-	}
+	if (!model->torch_seen)
+		sl_ledger_count(model, bytes, true);
 }
 
 void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, uint64_t born_ns, enum sl_end how)
@@ -431,8 +520,6 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, -(int64_t)bytes);
-	if (!model->torch_seen) {
-		model->gone_bytes += bytes;
-		model->gone_blocks++;
-	}
+	if (!model->torch_seen)
+		sl_ledger_count(model, bytes, false);
 }

@@ -8,11 +8,17 @@
 
 #include "analyzer/model/model.h"
 
+/* What was asked for and given back: bytes and blocks of PyTorch where it reports, else of calls. */
+struct sl_turnover {
+	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
+};
+
 #define SL_OPEN_RANGES_MAX 256 /* of a thread */
 struct sl_open_range {
 	uint32_t label; /* index into labels */
 	uint64_t id;	/* of RANGE_START; 0: pushed */
-	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
+	uint64_t step, begin_ns, before;
+	struct sl_turnover turnover;	      /* of its thread, when it began */
 	uint64_t communicator, message_bytes; /* of an NCCL range; 0: unknown */
 	int64_t peak, held_before, held_peak;
 	bool by_torch;
@@ -30,6 +36,8 @@ struct sl_fresh {
 #define SL_FRESH_MAX 64
 struct sl_thread_state {
 	SL_VECTOR(struct sl_open_range) ranges; /* thread 0 has the ranges of the process */
+	struct sl_turnover turnover;		/* thread 0: of the process */
+	uint32_t index;				/* in the model's threads */
 	struct sl_fresh fresh[SL_FRESH_MAX];
 	unsigned fresh_count;
 	unsigned pending; /* out-of-memory errors whose outcome is not known yet */
@@ -47,6 +55,13 @@ struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t devi
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
 struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
 
+/* A block began (made) or ended by the item that is applied: counts for its thread, for the one that it works for, and for the process. */
+void sl_ledger_count(struct sl_model *model, uint64_t bytes, bool made);
+/* All counts begin anew, inside of open ranges too. */
+void sl_ledger_count_anew(struct sl_model *model);
+/* The thread opened its first range (1), or closed its last (-1). */
+void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by);
+
 /* The site for the same place when its block turns out to be a segment of a pool; `bytes` of a live block move there. */
 uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 
@@ -54,6 +69,9 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes,
 void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
 void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, enum sl_end how);
+
+/* The size of a live block that was unknown when it began: an import tells it by its first mapping. */
+void sl_ledger_sized(struct sl_model *model, uint32_t site, uint64_t bytes);
 
 /* Called for each block of any kind, in addition to the site's own figures. */
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);

@@ -4,9 +4,8 @@
  * kind), never from its name; so a new row in the agent's tables needs nothing here.
  *
  * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  replay.h fills them from a
- * trace; ledger.h and verbs.h are for the files of this room.  Times are
- * CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing here grows with the number of events, only with what
- * is live at once and with how varied the program is.  One thread per model.
+ * trace; ledger.h and verbs.h are for the files of this room.  Times are CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing
+ * here grows with the number of events, only with what is live at once and with how varied the program is.  One thread per model.
  */
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
@@ -438,7 +437,6 @@ struct sl_model {
 		recent; /* changes of what a device holds that an error is told with; set before the first event, 0: SL_RECENT - 1 */
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
-
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
 	SL_VECTOR(struct sl_cost) costs; /* of what lives */
@@ -450,12 +448,11 @@ struct sl_model {
 
 	/* bytes in use: known memory except what PyTorch keeps unused; labels are measured by it */
 	int64_t in_use, in_use_max; /* in_use_max: since the last begin or end of any range */
-	/* Maximum before the last segment was made while no blocks were known; -1: no such segment */
-	int64_t in_use_max_before;
+	int64_t in_use_max_before;  /* the last segment was made while no blocks were known; -1: no such segment */
 	bool torch_seen;
-	/* Bytes and blocks of PyTorch where it reports, else of calls */
-	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
-	int64_t held, held_max; /* known memory of all devices */
+	const struct sl_item *item;  /* that is applied */
+	uint64_t ranged, ranged_sum; /* threads with open ranges, and the sum of their indexes */
+	int64_t held, held_max;	     /* known memory of all devices */
 
 	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;

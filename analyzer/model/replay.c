@@ -200,6 +200,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	bool failed = item->event->result != 0;
 	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
 
+	model->item = item;
 	model->call_api = (uint16_t)item->event->api;
 	model->call_begin_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns : time_ns - duration_ns;
 	model->call_end_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns + duration_ns : time_ns;
@@ -328,6 +329,7 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
 		model->unknown_hooks++;
 	else if (!(item->event->flags & SL_FLAG_abandoned))
 		apply_event(model, item);
+	model->item = NULL;
 }
 
 void sl_replay_end(struct sl_model *model)

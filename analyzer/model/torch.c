@@ -137,8 +137,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	site->total_bytes += event->bytes;
 	site->total_blocks++;
 	sl_ledger_born(model, site, event->bytes);
-	model->made_bytes += event->bytes;
-	model->made_blocks++;
+	sl_ledger_count(model, event->bytes, true);
 }
 
 static void remove_block(struct sl_model *model, uint64_t address, struct sl_device_state *device, uint32_t *index)
@@ -157,8 +156,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 	site->live_blocks--;
 	device->torch.live_blocks--;
 	count_pooled(&device->torch, live, -1);
-	model->gone_bytes += live->bytes;
-	model->gone_blocks++;
+	sl_ledger_count(model, live->bytes, false);
 	sl_called_freed(model, live->address, live->bytes);
 	sl_table_remove(&model->blocks, live);
 }
@@ -242,7 +240,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		if (model->in_use_max_before >= 0)
 			model->in_use_max = model->in_use_max_before;
 		model->torch_seen = true; /* from here on labels count blocks instead of segments */
-		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
+		sl_ledger_count_anew(model);
 	}
 	if (pool)
 		apply_pool(model, item, device, &site);

@@ -167,6 +167,19 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	course->windows[course->count - 1].born_bytes += bytes;
 }
 
+void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
+{
+	struct sl_track *track = &model->tracks.item[index];
+	struct sl_track_course *course = &model->tracks.course[index];
+
+	track->live_bytes += bytes;
+	track->born_bytes += bytes;
+	track->most_bytes = bytes > track->most_bytes ? bytes : track->most_bytes;
+	swing(track, course, model->now_ns);
+	if (course->count)
+		course->windows[course->count - 1].born_bytes += bytes;
+}
+
 void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 {
 	struct sl_tracks *tracks = &model->tracks;

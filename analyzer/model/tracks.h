@@ -12,6 +12,8 @@ struct sl_event;
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
 /* Something was allocated: deaths before it are not part of the teardown. */
 void sl_tracks_asked(struct sl_tracks *tracks);
+/* A block that had no size when it was born has these. */
+void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
 void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
 void sl_tracks_rest(struct sl_tracks *tracks); /* drops the courses; nothing may begin or end afterwards */

@@ -154,15 +154,7 @@ static void map(struct sl_model *model, const struct sl_item *item)
 		import = sl_table_find(&model->imports, event->object);
 	if (import && !import->bytes) { /* the size of an imported handle is only known from its mapping */
 		import->bytes = event->bytes;
-		model->sites.item[import->site].live_bytes += event->bytes;
-		struct sl_row *row = sl_ledger_row(model, SL_KIND_imported, model->sites.item[import->site].device);
-
-		row->live_bytes += event->bytes;
-		row->allocated_bytes += event->bytes;
-		if (row->live_bytes > row->peak_bytes) {
-			row->peak_bytes = row->live_bytes;
-			row->peak_at_ns = model->now_ns;
-		}
+		sl_ledger_sized(model, import->site, event->bytes);
 	}
 	mapping = sl_table_add(&vmm->mappings, event->address);
 	mapping->bytes = event->bytes;

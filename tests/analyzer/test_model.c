@@ -526,6 +526,61 @@ static void a_range_knows_memory_before_after_and_peak_inside(void **state)
 	replay_free(&r);
 }
 
+static uint64_t allocated_in(const struct sl_model *model, unsigned text)
+{
+	for (size_t i = 0; i < model->labels.count; i++)
+		if (model->labels.item[i].text == text)
+			return model->labels.item[i].allocated_bytes / MIB;
+	return UINT64_MAX;
+}
+
+static void a_block_counts_for_the_ranges_of_its_thread_and_of_the_one_it_works_for(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned step = synth_text(r.synth, "step_#"), load = synth_text(r.synth, "load"), op = synth_text(r.synth, "op"),
+		 backward = synth_text(r.synth, "backward_#");
+	synth_call(r.synth, 1, "range_push", .label = step);
+	synth_call(r.synth, 3, "cudaMalloc", .address = 0x1000, .bytes = 64 * MIB); /* the only range: a helper of thread 1 */
+	synth_call(r.synth, 2, "range_push", .label = load);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = MIB, .label = step);
+	synth_call(r.synth, 2, "cudaMalloc", .address = 0x3000, .bytes = 2 * MIB, .label = load);
+	synth_call(r.synth, 3, "cudaMalloc", .address = 0x4000, .bytes = 4 * MIB); /* nobody knows for whom */
+	synth_call(r.synth, 1, "range_push", .label = backward);
+	synth_call(r.synth, 4, "cudaMalloc", .address = 0x5000, .bytes = 8 * MIB, .label = backward); /* autograd's, lent */
+	synth_call(r.synth, 2, "range_pop");
+	synth_call(r.synth, 4, "range_push", .label = op);
+	synth_call(r.synth, 4, "cudaMalloc", .address = 0x6000, .bytes = 16 * MIB, .label = op, .flags = SL_FLAG_borrowed);
+	synth_call(r.synth, 4, "cudaMalloc", .address = 0x7000, .bytes = 32 * MIB, .label = op);
+	synth_call(r.synth, 4, "range_pop");
+	synth_call(r.synth, 1, "range_pop");
+	synth_call(r.synth, 1, "range_pop");
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(allocated_in(r.model, step), 64 + 1 + 8 + 16);
+	assert_int_equal(allocated_in(r.model, load), 2);
+	assert_int_equal(allocated_in(r.model, backward), 8 + 16);
+	assert_int_equal(allocated_in(r.model, op), 16 + 32);
+	replay_free(&r);
+}
+
+static void a_size_that_is_known_late_is_in_every_sum(void **state)
+{
+	const struct sl_row *row;
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaIpcOpenMemHandle", .address = 0x77);
+	synth_call(r.synth, 1, "cuMemMap", .address = 0x10000, .bytes = 16 * MIB, .object = 0x77);
+	replay_end(&r, SYNTH_COMPLETED);
+	row = sl_model_row(r.model, SL_KIND_imported, 1);
+	assert_int_equal(row->live_bytes, 16 * MIB);
+	assert_int_equal(sl_timeline_max(&r.model->timeline, row->line, 0, UINT64_MAX), 16 * MIB);
+	assert_int_equal(r.model->sites.item[0].total_bytes, 16 * MIB);
+	assert_int_equal(r.model->tracks.item[r.model->sites.item[0].track].live_bytes, 16 * MIB);
+	replay_free(&r);
+}
+
 static void ranges_of_nccl_say_what_each_communicator_moved_and_when(void **state)
 {
 	struct replay r;
@@ -799,6 +854,8 @@ int main(void)
 		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
 		cmocka_unit_test(what_pytorch_held_at_the_peak_has_the_block_that_made_it),
 		cmocka_unit_test(a_range_knows_memory_before_after_and_peak_inside),
+		cmocka_unit_test(a_block_counts_for_the_ranges_of_its_thread_and_of_the_one_it_works_for),
+		cmocka_unit_test(a_size_that_is_known_late_is_in_every_sum),
 		cmocka_unit_test(ranges_of_nccl_say_what_each_communicator_moved_and_when),
 		cmocka_unit_test(an_entry_that_ran_out_of_memory_is_no_point_of_its_growth),
 		cmocka_unit_test(an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory),

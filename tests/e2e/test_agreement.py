@@ -146,7 +146,7 @@ class Agreement(unittest.TestCase):
         for process in report["processes"]:
             mine = [event for event in dumped if event["pid"] == process["pid"] and event["verb"] == "ALLOC" and not event["result"]]
             for row in process["memory"]:
-                if row["kind"] in ("device", "host_pinned", "managed"):
+                if row["kind"] == "host_pinned" or (row["kind"] in ("device", "managed") and row["device"] is not None):
                     of = [event for event in mine if (event["kind"], event["device"] if row["device"] is not None else None) == (row["kind"], row["device"])]
                     self.assertEqual((len(of), sum(event["bytes"] for event in of)), (row["allocations"], row["allocated_bytes"]), row)
         with open(os.path.join(run.traces, "analysis", "report.json")) as file:
@@ -186,9 +186,10 @@ class Agreement(unittest.TestCase):
         self.assertEqual({row["session_id"] for row in ranks}, {process["session_id"] for process in report["processes"]})
         for process in report["processes"]:
             mine = [row for row in ranks if row["session_id"] == process["session_id"]]  # one a device
-            peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == process["pid"]]
-            self.assertEqual(sorted(row["peak_bytes"] for row in mine), sorted(peak for peak in peaks if peak) or [0])
-            for row in mine:
+            peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == process["pid"] and event["device_id"] >= 0]
+            used = any(event["pid"] == process["pid"] and event["device_id"] >= 0 for event in events)
+            self.assertEqual(sorted(row["peak_bytes"] for row in mine) if used else [row["peak_bytes"] for row in mine], sorted(peak for peak in peaks if peak) or [0 if used else None])
+            for row in mine if used else ():
                 self.assertEqual(row["end_bytes"], sum(one["live_bytes"] for one in process["memory"] if one["device"] == row["device"] and one["kind"] in held_kinds))
                 self.assertEqual(row["exit_status"], process["exit_status"])
             self.assertEqual(sum(row["ooms"] for row in mine), sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]))
@@ -348,6 +349,57 @@ report(0x500000, 90 << 20, 90 << 20, 0, 0xff00)
         with e2e.Ranks(4, steps, devices=2, STORMLOG_DEVICE_INTERVAL="10") as ranks:
             ranks.run.traces = ranks.traces
             self.agrees(ranks.run)
+
+    def test_threads_have_the_blocks_of_their_own_ranges(self):
+        """Four threads with ranges of their own, one without any, and a range of the process over all of them."""
+        program = """
+import ctypes, threading
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+nvtx.nvtxRangeStartA.restype = ctypes.c_uint64
+turns = threading.Barrier(4)
+def blocks(size, count, keep):
+    for n in range(count):
+        p = ctypes.c_void_p()
+        assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
+        assert n < keep or cudart.cudaFree(p) == 0
+def work(k):
+    for n in range(5):
+        turns.wait()
+        nvtx.nvtxRangePushA(b"worker%d" % k)
+        turns.wait()  # all of them are open
+        blocks(1000 + k, 3 + k, 1)
+        turns.wait()
+        nvtx.nvtxRangePop()
+all_ = nvtx.nvtxRangeStartA(b"all")
+threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+nvtx.nvtxRangePushA(b"main")
+helper = threading.Thread(target=blocks, args=(5000, 7, 2))
+helper.start()
+helper.join()
+nvtx.nvtxRangePop()
+nvtx.nvtxRangeEnd(ctypes.c_uint64(all_))
+"""
+        with e2e.Recording(sys.executable, "-c", program) as run:
+            truth, = run.truth()
+            made = lambda *sizes: [effect for effect in truth.effects if effect.kind == "device" and effect.bytes in sizes]
+            report = run.report()
+            labels = {label["label"]: label for label in report["processes"][0]["labels"]}
+            sizes = {"main": (5000,), "all": (1000, 1001, 1002, 1003, 5000), "worker#": (1000, 1001, 1002, 1003)}
+            for name, entries in ("main", 1), ("all", 1), ("worker#", 20):
+                self.assertEqual([labels[name][what] for what in ("entries", "blocks_created", "allocated_bytes", "blocks_freed", "freed_bytes")],
+                                 [entries, *self.turnover(made(*sizes[name]))], name)
+            self.agrees(run)
+
+    def turnover(self, effects):
+        born, gone = [effect for effect in effects if effect.what == "alloc"], [effect for effect in effects if effect.what != "alloc"]
+        return len(born), sum(effect.bytes for effect in born), len(gone), sum(effect.bytes for effect in gone)
+
+    def test_memory_of_every_kind(self):
+        for name in ("arrays", "capture", "contexts", "driver", "graphs", "imports", "pools", "reset", "two_devices", "vmm"):
+            with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), STORMLOG_DEVICE_INTERVAL=5) as run:
+                self.agrees(run)
 
     def test_the_demo(self):
         examples = os.path.join(e2e.HERE, "..", "..", "examples")
