@@ -41,8 +41,8 @@ static bool put_run(void *context, const struct sl_card *card)
 		"<tr><td class='pick'><input type='radio' name='before' value='$' aria-label='before: run $'>"
 		"<input type='radio' name='after' value='$' aria-label='after: run $'>",
 		run, run, run, run);
-	sl_html(page, "<td><a href='/runs/$'>$</a><td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$", run,
-		sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
+	sl_html(page, "<td class='at'><a href='/runs/$'>$</a><td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$",
+		run, sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
 		sl_html_number(ranks, card->ranks), sl_html_size(peak, card->peak_bytes), sl_html_size(leak, card->leak_bytes));
 	sl_html(page, "<td class='n'>$<td>$<td class='wide'>$<td>$", sl_html_number(ooms, card->ooms), card->status, card->finding,
 		*commit ? commit : NULL);
@@ -100,16 +100,18 @@ static void put_worse(void *context, const struct sl_worse *worse)
 	if (!list->shown++)
 		sl_html(list->page,
 			"<section id='worse'><h2>What got worse</h2><div class='scroll'><table><thead><tr><th>Project<th>What"
-			"<th class='n'>Before<th class='n'>Since<th>Run<th>When<th></thead><tbody>");
+			"<th class='n'>Before<th class='n'>After<th>Since run<th>When<th>Commit<th></thead><tbody>");
 	sl_html_project(query, sizeof(query), worse->project);
 	sl_html(list->page, "<tr><td>$<td class='wide'><a href='/trends?q=%&amp;$=%'>$</a><td class='n'>$<td class='n worse'>$",
 		*worse->project ? worse->project : NULL, query, worse->metric ? "metric" : "field",
 		worse->metric ? sl_html_number(metric, worse->metric) : worse->what, worse->what,
 		worse->bytes ? sl_html_size(a, (int64_t)worse->before) : sl_html_number(a, (int64_t)worse->before),
 		worse->bytes ? sl_html_size(b, (int64_t)worse->after) : sl_html_number(b, (int64_t)worse->after));
-	sl_html(list->page, "<td><a href='/runs/$'>$</a><td>$<td><a href='/compare?before=$&amp;after=$'>what changed</a>",
-		sl_html_number(run, worse->run), run, sl_html_time(when, worse->when_ns), sl_html_number(before, worse->before_run),
-		run);
+	sl_html(list->page,
+		"<td><a href='/runs/$'>$</a><td class='at'>$<td>$<td class='at'><a href='/compare?before=$&amp;after=$'>what "
+		"changed</a>",
+		sl_html_number(run, worse->run), run, sl_html_time(when, worse->when_ns), *worse->commit ? worse->commit : NULL,
+		sl_html_number(before, worse->before_run), run);
 }
 
 void sl_rows_worse(struct sl_html *page)

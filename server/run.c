@@ -84,12 +84,13 @@ static void put_metrics(struct sl_html *page, const struct sl_card *card)
 	char size[SL_FORMAT_BYTES], query[1200];
 
 	sl_html_project(query, sizeof(query), card->project);
-	sl_html(page, "<section><h2>Places</h2><table><thead><tr><th>Of<th>What<th class='n'>Bytes<th></thead><tbody>");
+	sl_html(page, "<section><h2>Places</h2><div class='scroll'><table><thead><tr><th>Of<th>What<th "
+		      "class='n'>Bytes<th></thead><tbody>");
 	for (size_t i = 0; i < card->metrics.count && i < 100; i++)
 		sl_html(page, "<tr><td>$<td class='wide'>$<td class='n'>$<td><a href='/trends?q=%&amp;of=%&amp;text=%'>trend</a>",
 			card->metrics.item[i].of, card->metrics.item[i].what, sl_html_size(size, card->metrics.item[i].bytes),
 			query, card->metrics.item[i].of, card->metrics.item[i].key);
-	sl_html(page, "</tbody></table></section>");
+	sl_html(page, "</tbody></table></div></section>");
 }
 
 static void put_notes(struct sl_html *page, struct sl_store *store, const struct sl_card *card, const char *run)

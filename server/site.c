@@ -90,19 +90,20 @@ static void put_projects(struct sl_html *page, const struct landing *landing)
 {
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], run[SL_FORMAT_BYTES], query[1200];
 
-	sl_html(page, "<section><h2>Projects</h2><table><thead><tr><th>Project<th class='n'>Runs<th>Newest<th class='n'>Its peak"
+	sl_html(page, "<section><h2>Projects</h2><div class='scroll'><table><thead><tr><th>Project<th class='n'>Runs<th>Newest<th "
+		      "class='n'>Its peak"
 		      "<th></thead><tbody>");
 	for (size_t i = 0; i < landing->projects.count; i++) {
 		const struct project *p = &landing->projects.item[i];
 
 		sl_html_project(query, sizeof(query), p->name);
 		sl_html(page,
-			"<tr><td><a href='/search?q=%'>$</a><td class='n'>$<td><a href='/runs/$'>$</a><td class='n'>$"
+			"<tr><td><a href='/search?q=%'>$</a><td class='n'>$<td class='at'><a href='/runs/$'>$</a><td class='n'>$"
 			"<td><a href='/trends?q=%'>trend</a>",
 			query, *p->name ? p->name : NULL, sl_html_number(a, p->runs), sl_html_number(run, p->newest),
 			sl_html_time(b, p->when_ns), sl_html_size(c, p->peak), query);
 	}
-	sl_html(page, "</tbody></table></section>");
+	sl_html(page, "</tbody></table></div></section>");
 }
 
 void sl_site_landing(struct sl_request *request)

@@ -20,8 +20,8 @@ struct trend {
 	struct sl_html *page;
 	const char *query;
 	struct sl_course course;
-	struct sl_store_metric metric; /* the chosen metric; 0: none */
-	int field;		       /* the chosen field, if there is no metric */
+	int64_t metric; /* the chosen metric; 0: none */
+	int field;	/* the chosen field, if there is no metric */
 	enum axis axis;
 	char what[1100];
 };
@@ -71,9 +71,9 @@ static void put_axes(struct trend *trend)
 	for (unsigned i = 0; i < sizeof(axes) / sizeof(*axes); i++)
 		if (i == trend->axis)
 			sl_html(trend->page, " <strong>$</strong>", axes[i]);
-		else if (trend->metric.metric)
+		else if (trend->metric)
 			sl_html(trend->page, " <a href='/trends?q=%&amp;metric=$&amp;axis=$'>$</a>", trend->query,
-				sl_html_number(number, trend->metric.metric), axes[i], axes[i]);
+				sl_html_number(number, trend->metric), axes[i], axes[i]);
 		else
 			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%&amp;axis=$'>$</a>", trend->query,
 				sl_card_fields[trend->field].name, axes[i], axes[i]);
@@ -116,30 +116,62 @@ static void put_picture(struct trend *trend, bool bytes)
 	free(at);
 }
 
+static void put_change(struct trend *trend, const struct sl_series_change *change, bool bytes)
+{
+	char value[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
+
+	sl_html(trend->page, "<strong>$ before, $ since</strong>",
+		bytes ? sl_html_size(value, (int64_t)change->before) : sl_html_number(value, (int64_t)change->before),
+		bytes ? sl_html_size(after, (int64_t)change->after) : sl_html_number(after, (int64_t)change->after));
+}
+
+/* The answer: since which run and commit. */
+static void put_changes(struct trend *trend, bool bytes)
+{
+	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];
+
+	for (size_t i = trend->course.change_count; i-- > 0;) {
+		const struct sl_series_change *change = &trend->course.changes[i];
+		const struct sl_course_point *p = &trend->course.points.item[change->at];
+
+		sl_html(trend->page, "<p class='change'>");
+		put_change(trend, change, bytes);
+		sl_html(trend->page,
+			" <a href='/runs/$'>run $</a> of $, commit $; the run before: commit $. <a "
+			"href='/compare?before=$&amp;after=$'>"
+			"What changed</a></p>",
+			sl_html_number(run, p->run), run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : "not known",
+			*p[-1].commit ? p[-1].commit : "not known", sl_html_number(before, p[-1].run), run);
+	}
+	if (!trend->course.change_count)
+		sl_html(trend->page, trend->course.points.count <= SL_CHANGE_BEFORE + 1
+					     ? "<p>Too few runs to say whether it changed.</p>"
+					     : "<p>No change that two runs in a row confirm.</p>");
+}
+
 static void put_table(struct trend *trend, bool bytes)
 {
-	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
+	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];
 
-	sl_html(trend->page, "<table><thead><tr><th>Run<th>When<th>Commit<th class='n'>Value<th></thead><tbody>");
+	sl_html(trend->page,
+		"<div class='scroll'><table><thead><tr><th>Run<th class='n'>Value<th>When<th>Commit<th></thead><tbody>");
 	for (size_t i = trend->course.points.count; i-- > 0;) {
 		const struct sl_course_point *p = &trend->course.points.item[i];
 		const struct sl_series_change *change;
 
 		change = sl_course_change(&trend->course, i);
-		sl_html(trend->page, "<tr><td><a href='/runs/$'>$</a><td>$<td>$<td class='n'>$<td>", sl_html_number(run, p->run),
-			run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : NULL,
-			bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value));
+		sl_html(trend->page, "<tr><td><a href='/runs/$'>$</a><td class='n'>$<td class='at'>$<td>$<td class='at'>",
+			sl_html_number(run, p->run), run, bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value),
+			sl_html_time(when, p->when_ns), *p->commit ? p->commit : NULL);
 		if (i)
 			sl_html(trend->page, "<a href='/compare?before=$&amp;after=$'>what changed</a>",
 				sl_html_number(before, trend->course.points.item[i - 1].run), run);
-		if (change)
-			sl_html(trend->page, " <strong>changed here: $ before, $ since</strong>",
-				bytes ? sl_html_size(value, (int64_t)change->before)
-				      : sl_html_number(value, (int64_t)change->before),
-				bytes ? sl_html_size(after, (int64_t)change->after)
-				      : sl_html_number(after, (int64_t)change->after));
+		if (change) {
+			sl_html(trend->page, " ");
+			put_change(trend, change, bytes);
+		}
 	}
-	sl_html(trend->page, "</tbody></table>");
+	sl_html(trend->page, "</tbody></table></div>");
 }
 
 static void put_trend(struct trend *trend, bool bytes)
@@ -148,6 +180,7 @@ static void put_trend(struct trend *trend, bool bytes)
 		sl_html(trend->page, "<p>It is known of none of these runs.</p>");
 		return;
 	}
+	put_changes(trend, bytes);
 	put_axes(trend);
 	put_picture(trend, bytes);
 	put_table(trend, bytes);
@@ -161,8 +194,7 @@ static bool take_metric(void *context, const struct sl_store_metric *metric)
 
 	if (!text || strcmp(metric->key, text))
 		return true;
-	trend->metric = (struct sl_store_metric){.metric = metric->metric};
-	snprintf(trend->what, sizeof(trend->what), "%s: %s", metric->of, metric->what);
+	trend->metric = metric->metric;
 	return false;
 }
 
@@ -186,10 +218,11 @@ static void put_choices(struct trend *trend, struct sl_ask *ask)
 		if (sl_card_fields[i].type == SL_CARD_BYTES || sl_card_fields[i].type == SL_CARD_COUNT)
 			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%' title='$'>$</a>", trend->query,
 				sl_card_fields[i].name, sl_card_fields[i].help, sl_card_fields[i].name);
-	sl_html(trend->page, "</p><table><thead><tr><th>Of<th>What<th class='n'>Runs<th class='n'>Most</thead><tbody>");
+	sl_html(trend->page,
+		"</p><div class='scroll'><table><thead><tr><th>Of<th>What<th class='n'>Runs<th class='n'>Most</thead><tbody>");
 	sl_store_metrics(ask->store, ask->runs.query, sl_request_argument(request, "of"), sl_request_argument(request, "text"),
 			 METRICS_MAX, put_choice, trend);
-	sl_html(trend->page, "</tbody></table>");
+	sl_html(trend->page, "</tbody></table></div>");
 }
 
 void sl_site_trends(struct sl_request *request)
@@ -207,18 +240,21 @@ void sl_site_trends(struct sl_request *request)
 	for (unsigned i = 0; axis && i < sizeof(axes) / sizeof(*axes); i++)
 		trend.axis = strcmp(axis, axes[i]) ? trend.axis : (enum axis)i;
 	sl_html_begin(&page, request, "Trends");
-	trend.metric.metric = sl_ask_number(request, "metric", 0, INT64_MAX);
-	if (!ask.wrong && !trend.metric.metric && sl_request_argument(request, "text"))
+	trend.metric = sl_ask_number(request, "metric", 0, INT64_MAX);
+	if (!ask.wrong && !trend.metric && sl_request_argument(request, "text"))
 		sl_store_metrics(ask.store, ask.runs.query, sl_request_argument(request, "of"),
 				 sl_request_argument(request, "text"), 0, take_metric, &trend);
 	if (ask.wrong) {
 		sl_html(&page, "<p role='alert' class='failed'>Character $: $</p>", sl_html_number(number, ask.error.column),
 			ask.error.reason);
-	} else if (trend.metric.metric || (field >= 0 && !sl_card_is_text(&sl_card_fields[field]))) {
-		sl_html(&page, "<p>$, over runs of <code>$</code></p>",
-			trend.metric.metric ? trend.what : sl_card_fields[field].help, *trend.query ? trend.query : "all");
-		sl_course_read(&trend.course, ask.store, ask.runs.query, trend.metric.metric, field);
-		put_trend(&trend, sl_course_is_bytes(trend.metric.metric, field));
+	} else if (trend.metric || (field >= 0 && !sl_card_is_text(&sl_card_fields[field]))) {
+		if (!trend.metric)
+			snprintf(trend.what, sizeof(trend.what), "%s: %s", sl_card_fields[field].name, sl_card_fields[field].help);
+		else if (!sl_store_metric(ask.store, trend.metric, trend.what, sizeof(trend.what)))
+			snprintf(trend.what, sizeof(trend.what), "A place that is not known");
+		sl_html(&page, "<p>$, over runs of <code>$</code></p>", trend.what, *trend.query ? trend.query : "all");
+		sl_course_read(&trend.course, ask.store, ask.runs.query, trend.metric, field);
+		put_trend(&trend, sl_course_is_bytes(trend.metric, field));
 	} else {
 		put_choices(&trend, &ask);
 	}

@@ -45,6 +45,7 @@ static void put_found(struct look *look, const struct sl_course *course, int64_t
 					   .bytes = sl_course_is_bytes(metric, field)};
 		snprintf(worse->project, sizeof(worse->project), "%s", look->project ? look->project : "");
 		snprintf(worse->what, sizeof(worse->what), "%s", what);
+		memcpy(worse->commit, point->commit, sizeof(worse->commit));
 	}
 }
 

@@ -68,6 +68,9 @@ typedef bool sl_store_each_metric(void *context, const struct sl_store_metric *m
 bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, const char *of, const char *text, int64_t limit,
 		      sl_store_each_metric *each, void *context);
 
+/* What the metric of that number is of, and its description; false: there is none. */
+bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t size);
+
 struct sl_store_point {
 	int64_t run, when_ns, value; /* -1: unknown */
 	const char *run_id, *project, *branch, *commit;

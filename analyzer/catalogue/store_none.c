@@ -45,6 +45,11 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 	return false;
 }
 
+bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t size)
+{
+	return false;
+}
+
 bool sl_store_history(struct sl_store *store, const struct sl_query *query, int64_t metric, int field, sl_store_each_point *each,
 		      void *context)
 {

@@ -231,6 +231,21 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 	return !more || code == SQLITE_DONE;
 }
 
+bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t size)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT sort, what FROM metrics WHERE metric = ?");
+	bool found;
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, metric);
+	found = sl_store_step(store, statement) == SQLITE_ROW;
+	if (found)
+		snprintf(text, size, "%s: %s", sl_store_text(statement, 0), sl_store_text(statement, 1));
+	sqlite3_reset(statement);
+	return found;
+}
+
 /*
  * A place that is missing from a run's card held nothing.  Other metrics, and those of an incomplete card, are then unknown.
  * Runs of projects that never had the place are left out.

@@ -249,7 +249,8 @@ class Site(unittest.TestCase):
         folder, numbers = tempfile.mkdtemp(dir=self.folder), []
         for n in range(16):
             size = 100 if n < 14 else 102
-            numbers.append(self.send(runs.record(ANALYZE, folder, f"w{n}", [size], function="grower", second=10000 + 60 * n, metadata={"project": "growing"})))
+            numbers.append(self.send(runs.record(ANALYZE, folder, f"w{n}", [size], function="grower", second=10000 + 60 * n,
+                                                  metadata={"project": "growing", "git.commit": f"{n:02d}c0ffee"})))
             self.send(runs.record(ANALYZE, folder, f"s{n}", [64], function="steady", second=10000 + 60 * n, metadata={"project": "steady"}))
         page = wait_for(lambda: (lambda page: page if "growing" in page.text.split("Projects")[0] else None)(self.page("/")))
         worse = page.text.split("Projects")[0]
@@ -257,9 +258,14 @@ class Site(unittest.TestCase):
         self.assertIn("102 MiB", worse)
         self.assertRegex(worse, "growing *train.py:7 grower", "its place, too")
         self.assertNotIn("steady", worse)
+        self.assertRegex(worse, rf"102 MiB *{numbers[14]} *\S+ *14c0ffee")
         self.assertIn(f"/compare?before={numbers[13]}&after={numbers[14]}", page.links())
+        place, = {link for link in page.links() if "&metric=" in link and "growing" in link}
+        self.assertIn('stack: train.py:7 grower, over runs of project="growing"', self.page(place).text)
         trend = self.page("/trends", q="project=growing", field="peak")
         self.assertEqual([a["class"] for tag, a in trend.elements if tag == "circle"], ["point"] * 14 + ["changed", "point"])
+        self.assertRegex(trend.text, rf"100 MiB before, 102 MiB since run {numbers[14]} of \S+, commit 14c0ffee; the run before: commit 13c0ffee")
+        self.assertIn("No change", self.page("/trends", q="project=steady", field="peak").text)
 
     # ---- what people add
 
