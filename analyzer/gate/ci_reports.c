@@ -276,7 +276,7 @@ bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
 		const char *name, *label, *help;
 	} families[] = {
 		{SL_MEASURE_TOTAL, "stormlog_memory_bytes", "what", "Totals of the worst process or device."},
-		{SL_MEASURE_LIBRARY, "stormlog_library_peak_bytes", "library", "Most a library held at once."},
+		{SL_MEASURE_LIBRARY, "stormlog_library_peak_bytes", "library", "Most a library held at once on one device."},
 		{SL_MEASURE_LABEL, "stormlog_label_peak_bytes", "label", "Most in use inside a label."},
 		{SL_MEASURE_GROWTH, "stormlog_label_growth_bytes", "label", "Growth an entry of a label."},
 	};

@@ -213,6 +213,14 @@ static void take_growth(struct taking *taking, const char *name, const struct sl
 		measure->at_most = (uint64_t)growth->at_most + 1;
 }
 
+static void keep_most(struct sl_measure *all, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		all->unknown++;
+	else if (all->bytes == SL_UNKNOWN || bytes > all->bytes)
+		all->bytes = bytes;
+}
+
 static void take_names(struct taking *taking, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
@@ -222,7 +230,8 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		if (!model->holders.item[i].peak_bytes)
 			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
-		add(taking, SL_MEASURE_LIBRARY, library, library, model->holders.item[i].peak_bytes);
+		keep_most(place(&taking->one, &taking->one_index, SL_MEASURE_LIBRARY, library, library),
+			  model->holders.item[i].peak_bytes);
 	}
 	for (size_t i = 0; i < process->growth.count; i++) {
 		const struct sl_growth *growth = &process->growth.item[i];
@@ -234,14 +243,6 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		if (growth->verdict)
 			take_growth(taking, name, growth);
 	}
-}
-
-static void keep_most(struct sl_measure *all, uint64_t bytes)
-{
-	if (bytes == SL_UNKNOWN)
-		all->unknown++;
-	else if (all->bytes == SL_UNKNOWN || bytes > all->bytes)
-		all->bytes = bytes;
 }
 
 /* Keeps the lines of the worse process; a line that grows in either grows. */

@@ -11,7 +11,7 @@
 
 enum sl_measure_of {
 	SL_MEASURE_TOTAL,   /* key: "peak", "hidden", "leak": bytes */
-	SL_MEASURE_LIBRARY, /* key: library without version; bytes: its own peak */
+	SL_MEASURE_LIBRARY, /* key: library without version; bytes: its own peak on one device */
 	SL_MEASURE_STACK,   /* key: fingerprint; bytes held at the peak of the device */
 	SL_MEASURE_LEAK,    /* key: fingerprint; bytes of leaks that are live_at_exit or growing */
 	SL_MEASURE_LABEL,   /* key: label; peak inside it */

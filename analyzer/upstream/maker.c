@@ -19,7 +19,24 @@ const char *sl_maker_backend(const struct sl_model *model)
 	return "cuda";
 }
 
-struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device)
+/* A sample up to that time had told what was hidden on the device.  The bin of the first such sample does not count. */
+static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	const struct sl_line *hidden = device->hidden_line;
+
+	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
+}
+
+/* Why a device's figure is not one that was measured at that time. */
+static const char *computed(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	if (!device || !device->used_line)
+		return "process allocations: no device figure";
+	return was_looked_at(model, device, ns) ? "between samples of the device"
+						: "process allocations: before the first sample of the device";
+}
+
+struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device, uint64_t ns)
 {
 	struct sl_value *metadata = sl_value_object(m->arena, room + 3);
 
@@ -30,8 +47,8 @@ struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const stru
 											 : "preload"));
 	if (!strcmp(m->backend, "cpu"))
 		return metadata;
-	if (!device || !device->used_line)
-		sl_value_set(metadata, "device_used_source", sl_value_of_text("process allocations: no device figure"));
+	if (!device || !device->used_line || ns)
+		sl_value_set(metadata, "device_used_source", sl_value_of_text(computed(m->process->model, device, ns)));
 	return metadata;
 }
 
@@ -52,14 +69,6 @@ int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_s
 			got += sl_maker_at(model, line, ns);
 	}
 	return got > reported ? got : reported;
-}
-
-/* A sample up to that time had told what was hidden on the device.  The bin of the first such sample does not count. */
-static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
-{
-	const struct sl_line *hidden = device->hidden_line;
-
-	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
 }
 
 /* The device by its samples.  A sample is older than what the process got or gave back since: what was hidden then

@@ -24,7 +24,7 @@ struct sl_maker {
 const char *sl_maker_backend(const struct sl_model *model);
 
 /* Metadata with room for so many further keys.  `device` may be NULL, here and below. */
-struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device);
+struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device, uint64_t ns);
 
 /* Mean of the bin that contains ns; 0: there is no such line. */
 int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, uint64_t ns);

@@ -82,7 +82,7 @@ void sl_session_phases_add(struct sl_maker *m, const struct sl_phase *phase, con
 			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
 				sl_maker_at(m->process->model, m->process->model->host.rss, ns);
 		event.context = range_name(m, phase->label, phase->step);
-		event.metadata = sl_maker_metadata(m, 1, device);
+		event.metadata = sl_maker_metadata(m, 1, device, ns);
 		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
 		sl_maker_add(m, event);
 	}

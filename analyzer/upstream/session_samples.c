@@ -21,7 +21,6 @@ static void set_sampled(struct sl_maker *m, const struct sl_device_state *device
 	const struct sl_timeline *timeline = &m->process->model->timeline;
 	uint64_t begin = timeline->begin_ns + ((uint64_t)from << timeline->shift),
 		 end = timeline->begin_ns + ((uint64_t)to << timeline->shift) - 1;
-	struct sl_value *metadata;
 
 	from = from > m->told ? from : m->told;
 	m->told = to;
@@ -30,11 +29,7 @@ static void set_sampled(struct sl_maker *m, const struct sl_device_state *device
 		return;
 	}
 	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
-	if (!device->used_line)
-		return;
-	metadata = sl_maker_metadata(m, 1, device);
-	sl_value_set(metadata, "device_used_source", sl_value_of_text("between samples of the device"));
-	event->metadata = metadata;
+	event->metadata = sl_maker_metadata(m, 0, device, ns);
 }
 
 /* What the device had in use in a bin; 0 where no sample falls into it. */
@@ -54,7 +49,7 @@ static void add_sample(struct sl_maker *m, const struct sl_device_state *device,
 	if (device->line && device->line->begun)
 		sl_maker_set_held(m, device, ns, known, unused, &event);
 	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
-	event.metadata = sl_maker_metadata(m, 0, device);
+	event.metadata = sl_maker_metadata(m, 0, device, 0);
 	set_sampled(m, device, ns, from, to, &event);
 	sl_maker_add(m, event);
 }
@@ -146,7 +141,7 @@ void sl_session_samples_peak(struct sl_maker *m, const struct sl_device_state *d
 	sl_model_unused(&device->torch_at_peak, &unused);
 	sl_maker_set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
 	event.context = "Peak of this process";
-	event.metadata = sl_maker_metadata(m, 0, device);
+	event.metadata = sl_maker_metadata(m, 0, device, device->known_peak_ns);
 	sl_maker_add(m, event);
 }
 

@@ -48,7 +48,7 @@ static void add_ooms(struct sl_maker *m)
 		const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
 		const struct sl_device_state *device = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
 		struct sl_v3_event event;
-		struct sl_value *metadata = sl_maker_metadata(m, 5, device);
+		struct sl_value *metadata = sl_maker_metadata(m, 5, device, oom->free_bytes == SL_UNKNOWN ? oom->time_ns : 0);
 
 		if (oom->group != i)
 			continue;
@@ -70,14 +70,15 @@ static void add_lifecycle(struct sl_maker *m, const struct sl_device_state *devi
 {
 	const struct sl_trace *trace = m->process->trace;
 	const struct sl_model *model = m->process->model;
+	uint64_t ns = start ? trace->header.monotonic_ns : model->now_ns;
 	struct sl_v3_event event;
 	struct sl_value *metadata;
 
 	if (!start && trace->status != SL_STATUS_COMPLETED)
 		return;
-	event = sl_maker_event(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
+	event = sl_maker_event(m, device, ns, start ? "start" : "stop");
 	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
-	metadata = sl_maker_metadata(m, 2, device);
+	metadata = sl_maker_metadata(m, 2, device, ns);
 	if (model->phases.count < model->phases_seen) { /* ranges were thinned out; the session says so */
 		sl_value_set(metadata, "label_entries", sl_value_of_int((int64_t)model->phases_seen));
 		sl_value_set(metadata, "label_entries_with_events", sl_value_of_int((int64_t)model->phases.count));
@@ -147,7 +148,7 @@ static void add_marks(struct sl_maker *m, const struct sl_device_state *device)
 	for (size_t i = 0; i < model->collectives.count; i++) {
 		const struct sl_collective *mark = &model->collectives.item[i];
 		struct sl_v3_event event = sl_maker_event(m, device, mark->begin_ns, "collective");
-		struct sl_value *metadata = sl_maker_metadata(m, 4, device);
+		struct sl_value *metadata = sl_maker_metadata(m, 4, device, mark->begin_ns);
 
 		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
 		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
@@ -191,7 +192,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 		}
 	if (!devices && model->host.rss)
 		m.backend = "cpu";
-	m.plain = sl_maker_metadata(&m, 0, NULL);
+	m.plain = sl_maker_metadata(&m, 0, NULL, 0);
 	add_lifecycle(&m, first, true);
 	if (!strcmp(m.backend, "cpu"))
 		sl_session_samples_resident(&m, model->host.rss, samples);
@@ -237,7 +238,7 @@ static void say_call(struct sl_maker *m, struct sl_process *process, const struc
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, change->api);
 	const struct sl_site *site = &process->model->sites.item[change->site];
-	struct sl_value *metadata = sl_maker_metadata(m, 3, device);
+	struct sl_value *metadata = sl_maker_metadata(m, 3, device, change->end_ns);
 	char where[512];
 
 	sl_owners_line(process, site->python, site->native, site->caller, 3, where, sizeof(where));
@@ -261,7 +262,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 		events[at] = session->events[at];
 		at++;
 	}
-	m.plain = sl_maker_metadata(&m, 0, device);
+	m.plain = sl_maker_metadata(&m, 0, device, 0);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];
 		int64_t known = (int64_t)change->known;

@@ -95,6 +95,12 @@ class Agreement(unittest.TestCase):
                                                               "live_blocks", "live_bytes", "peak_bytes")))
             self.assertEqual({key[1:]: value for key, value in gauges["library_peak_bytes"].items() if key[0] == pid},
                              {(one["device"], one["library"]): one["peak_bytes"] for one in process["libraries"]})
+        libraries = {}
+        for one in (one for process in processes for one in process["libraries"]):
+            name = re.sub(r"(\.so)[.\d]*$|(?<=^python)[.\d]+$", r"\1", one["library"])
+            libraries[name] = max(libraries.get(name, 0), one["peak_bytes"])
+        self.assertEqual({name: one["bytes"] for name, one in gate["library"].items()}, libraries)
+        self.assertEqual({name: one["bytes"] for name, one in gate["label"].items() if one["bytes"] is not None}, self.most_of_labels(processes))
         known = [device["known_peak_bytes"] for device in devices]
         hidden = [device["hidden_peak_bytes"] for device in devices if device["hidden_peak_bytes"] is not None]
         self.assertEqual(gate["total"]["peak"]["bytes"], max(known))
@@ -119,6 +125,9 @@ class Agreement(unittest.TestCase):
                     (event["pid"], event["device_id"]) == device and event["device_total_bytes"] is not None]
             self.assertEqual(max(gaps, default=None), gauges.get("device_hidden_peak_bytes", {}).get(device), device)
         for event in events:
+            measured = event["event_type"] == "sample" and event["device_total_bytes"] is not None
+            if event["device_id"] >= 0 and event["event_type"] in ("start", "stop", "sample", "peak", "phase_enter", "phase_exit", "collective"):
+                self.assertEqual("device_used_source" in event["metadata"], not measured, event)
             if event["event_type"] == "peak":
                 shown = [one["max"].max() for one in (page or {"lines": []})["lines"] if one["what"] == "known" and
                          (page["processes"][one["process"]]["pid"], one["device"]) == (event["pid"], event["device_id"])]
@@ -128,6 +137,12 @@ class Agreement(unittest.TestCase):
         self.leaks_agree(printed, report, page)
         self.verbs_agree(run, report, printed)
         self.exports_agree(run, report, events)
+
+    def most_of_labels(self, processes):
+        most = {}
+        for label in (label for process in processes for label in process["labels"] if label["entries"]):
+            most[label["label"]] = max(most.get(label["label"], 0), label["peak_bytes"])
+        return most
 
     def verbs_agree(self, run, report, printed):
         """What single verbs print, one process at a time, and the file summary.md."""
@@ -144,7 +159,7 @@ class Agreement(unittest.TestCase):
                 self.assertEqual(json.loads(ask("tree", "--json", *one))["bytes"], rows[0]["peak_bytes"])
         dumped = [json.loads(line) for line in ask("dump").splitlines()]
         for process in report["processes"]:
-            mine = [event for event in dumped if event["pid"] == process["pid"] and event["verb"] == "ALLOC" and not event["result"]]
+            mine = [event for event in dumped if event["pid"] == process["pid"] and event["verb"] == "ALLOC" and not event["result"] and event["bytes"]]
             for row in process["memory"]:
                 if row["kind"] == "host_pinned" or (row["kind"] in ("device", "managed") and row["device"] is not None):
                     of = [event for event in mine if (event["kind"], event["device"] if row["device"] is not None else None) == (row["kind"], row["device"])]
@@ -198,7 +213,7 @@ class Agreement(unittest.TestCase):
         torch = [row for process in report["processes"] for row in process["pytorch"] if row["device"] is not None]
         unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # stacks hold tensors, not segments
         self.assertEqual(weights["live"], sum(row["live_bytes"] for row in rows) - unused)
-        peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak"]
+        peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["device_id"] >= 0]
         if not torch:
             self.assertEqual((weights["total"], weights["peak"]), (sum(row["allocated_bytes"] for row in rows), sum(peaks)))
         for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
