@@ -154,12 +154,12 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
 		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
-			 "a rise held, or asked for, %s at %s: %.1f times the most of the %llu rises before it",
-			 size(&n, here->bytes), where, (double)here->bytes / (double)here->most, (unsigned long long)here->count);
+			 "what is held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
+			 size(&n, here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
-			 "a rise wanted %s, the last of it at %s: %.1f times the most of the %llu rises before it",
+			 "memory was to rise to %s, the last of it at %s: %.1f times the highest of the %llu rises before",
 			 size(&n, all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
 	} else {
 		return false;

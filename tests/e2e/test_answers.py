@@ -747,7 +747,7 @@ class Steps(Answers):
         steps = sum([["alloc=100", "alloc=100", "free"] for n in range(20)], [])
         with script(*steps, *["alloc=100"] * 30, "try=3000", SIM_VRAM="4G") as run:
             (finding,) = self.found("oom.full", run.report())
-        self.assertRegex(finding["description"], r"\d+\.\d times the most of the 2\d rises before it")
+        self.assertRegex(finding["description"], r"\d+\.\d times the highest of the 2\d rises before")
 
     def test_the_launcher_tells_a_failed_command_where_it_ran_out_of_memory(self):
         program = ("import ctypes, sys", "rt = ctypes.CDLL('libcudart.so.12')", "def load(mib):",
