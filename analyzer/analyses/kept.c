@@ -140,16 +140,18 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 }
 
 /*
- * True: the process only allocated, as fast as calls can be made or no longer than a program takes to end.  A loop that loads
- * something looks like a loop that leaks; so does a model that is too large, before an error that ended the program.  For
+ * True: the process only allocated, as fast as calls can be made, or no longer than a program takes to end, or it still runs.  A loop
+ * that loads something looks like a loop that leaks; so does a model that is too large, before an error that ended the program.  For
  * contexts, mappings and registered ranges it counts as a leak.
  */
-static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *series)
+static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
+	const struct sl_model *model = process->model;
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
 	return !by_count(track) && track->device >= 0 && only_takes(model, track) &&
-	       (is_ended_by_error(model) || sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
+		sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
 		(double)(track->last_ns - track->first_ns) < ending_of(model));
 }
 
@@ -247,19 +249,19 @@ static bool has_births_enough(const struct sl_keeping *counted)
 }
 
 /* SL_KEPT_MEANT: it is told nowhere. */
-static enum sl_kept_verdict verdict_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_keeping *counted,
-				       const struct sl_keeping *series)
+static enum sl_kept_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
+				       const struct sl_keeping *counted, const struct sl_keeping *series)
 {
 	const struct sl_track *track = kept->track;
 	double last, even = evenness_of(track, counted, &last);
 
-	if (has_stopped(model, track))
+	if (has_stopped(process->model, track))
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(track, series, &last));
 	if (even >= QUARTER_MIN && has_births_enough(counted))
-		return may_be_loaded(model, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+		return may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
@@ -289,7 +291,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 		return false;
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	measure(kept, process->model, &series);
-	kept->verdict = after_its_end(process->model, track, verdict_of(process->model, kept, &counted, &series));
+	kept->verdict = after_its_end(process->model, track, verdict_of(process, kept, &counted, &series));
 	return kept->verdict != SL_KEPT_MEANT;
 }
 

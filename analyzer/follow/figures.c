@@ -76,33 +76,36 @@ static void tell(struct sl_outlook *outlook, const struct sl_process *process, c
 
 		if (begin + (1ull << timeline->shift) > outlook->told_ns)
 			sl_forecast_add(&outlook->forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
-					line->bins[i].max + beside(f));
+					line->bins[i].min + beside(f), line->bins[i].max + beside(f));
 	}
 	outlook->told_ns = process->model->now_ns;
 }
 
 void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
 {
+	uint64_t used = process ? f->live + beside(f) : f->used;
+
 	if (process)
 		tell(outlook, process, f, now_ns);
 	sl_trend_add(&outlook->trend, now_ns, process ? f->live : f->used);
-	sl_forecast_add(&outlook->forecast, now_ns, process ? f->live + beside(f) : f->used);
+	sl_forecast_add(&outlook->forecast, now_ns, used, used);
 }
 
-#define BEYOND 2 /* leaks are extended to so many times the life of the process so far: further, caches that fill are alarms */
-
-/* The report's answer (report/kept.h), by a copy that holds what the analysis finds. */
+/*
+ * The report's answer (report/kept.h), by a copy that holds what the analysis finds; extended to no longer than its places have leaked
+ * so far: further, caches that fill are alarms.
+ */
 static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f)
 {
-	double left, seen = (double)(process->model->now_ns - process->model->first_ns) / 1e9;
 	struct sl_process now = *process;
+	double left, seen;
 	unsigned places;
 
 	memset(&now.kept, 0, sizeof(now.kept));
 	sl_analysis_kept.process(&now);
-	left = sl_kept_full_in(&now, f->device, &places);
+	left = sl_kept_full_in(&now, f->device, &places, &seen);
 	free(now.kept.item);
-	return now.iterations.by_label && left >= 0 && left < BEYOND * seen ? left : INFINITY;
+	return left >= 0 && left < seen ? left : INFINITY;
 }
 
 double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f)

@@ -10,20 +10,26 @@
 #define STILL	 0.5  /* the last pieces must contribute at least this share of the rise */
 #define LAST_FEW 4
 
-void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most)
 {
-	if (!forecast->begin_ns)
+	bool first = !forecast->begin_ns;
+
+	if (first)
 		forecast->begin_ns = ns;
 	if (ns < forecast->last_ns)
 		ns = forecast->last_ns;
 	forecast->last_ns = ns;
 	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++) {
 		uint64_t piece = (ns - forecast->begin_ns) / (1000000000ull << s), passed = piece - forecast->scale[s].piece;
+		struct sl_forecast_piece *filling = &forecast->scale[s].filling;
 
-		/* A piece without a look holds the last value of the one before. */
+		/* A piece without a look is as the one before. */
 		for (uint64_t i = 0; i < passed && i < PIECES + 1; i++)
-			forecast->scale[s].most[forecast->scale[s].count++ % PIECES] = forecast->scale[s].filling;
-		forecast->scale[s].filling = passed ? (double)bytes : fmax(forecast->scale[s].filling, (double)bytes);
+			forecast->scale[s].filled[forecast->scale[s].count++ % PIECES] = *filling;
+		if (first || passed)
+			*filling = (struct sl_forecast_piece){(double)least, (double)most};
+		filling->least = fmin(filling->least, (double)least);
+		filling->most = fmax(filling->most, (double)most);
 		forecast->scale[s].piece = piece;
 	}
 }
@@ -56,36 +62,38 @@ static double rising(const double *at)
 	return sum / (PIECES * (PIECES - 1) / 2.0);
 }
 
-/* Bytes per piece; 0: they do not rise, or too little is known.  *now: the last maximum. */
-static double rise_of(const struct sl_forecast *forecast, unsigned s, double *now)
+/* Bytes per piece, of the minima or the maxima; 0: they do not rise, or too little is known. */
+static double rise_of(const struct sl_forecast *forecast, unsigned s, bool minima)
 {
 	double at[PIECES], whole, last;
 	unsigned count = forecast->scale[s].count;
 
 	if (count < PIECES || PIECES * (double)(1ull << s) < LEAST_S)
 		return 0;
-	for (unsigned i = 0; i < PIECES; i++)
-		at[i] = forecast->scale[s].most[(count + i) % PIECES];
+	for (unsigned i = 0; i < PIECES; i++) {
+		const struct sl_forecast_piece *piece = &forecast->scale[s].filled[(count + i) % PIECES];
+
+		at[i] = minima ? piece->least : piece->most;
+	}
 	whole = slope_of(at, 0, PIECES);
 	last = slope_of(at, PIECES - LAST_FEW, LAST_FEW);
-	*now = fmax(at[PIECES - 1], forecast->scale[s].filling);
 	return whole <= 0 || rising(at) < RISING || last < STILL * whole ? 0 : fmin(whole, fmax(last, STILL * whole));
 }
 
-static double full_by(const struct sl_forecast *forecast, unsigned s, double total)
+static double full_by(const struct sl_forecast *forecast, unsigned s, bool minima, double total)
 {
-	double now = 0, rise = rise_of(forecast, s, &now), width = (double)(1ull << s), left;
+	double now = forecast->scale[s].filling.most, rise = rise_of(forecast, s, minima), width = (double)(1ull << s), left;
 
+	for (unsigned i = 0; i < PIECES; i++)
+		now = fmax(now, forecast->scale[s].filled[i].most);
 	left = rise > 0 ? fmax(0, total - now) / rise * width : INFINITY;
 	return left * AHEAD <= PIECES * width ? left : INFINITY;
 }
 
 bool sl_forecast_rises(const struct sl_forecast *forecast)
 {
-	double now;
-
 	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++)
-		if (rise_of(forecast, s, &now) > 0)
+		if (rise_of(forecast, s, false) > 0 || rise_of(forecast, s, true) > 0)
 			return true;
 	return false;
 }
@@ -95,6 +103,7 @@ double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total)
 	double soonest = INFINITY;
 
 	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++)
-		soonest = fmin(soonest, full_by(forecast, s, (double)total));
+		soonest =
+			fmin(soonest, fmin(full_by(forecast, s, false, (double)total), full_by(forecast, s, true, (double)total)));
 	return soonest;
 }

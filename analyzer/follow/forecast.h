@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a device will be full, predicted from the most that was in use between looks.  Programs that repeat themselves go up and down, fill
- * caches and load weights; none of that is a forecast.  The span is cut into twelve pieces, at several lengths of a piece.
- * The maxima of the pieces must rise over the whole span, must still be rising, and must reach the device's size within a
- * third of the span.
+ * When a device will be full, predicted from the least and the most that was in use between looks.  Programs that repeat themselves
+ * go up and down, fill caches and load weights; none of that is a forecast.  The span is cut into twelve pieces, at several lengths
+ * of a piece.  The maxima of the pieces must rise over the whole span, must still be rising, and must reach the device's size within
+ * a third of the span; or the minima, which steps of different sizes do not blur, by what is left above the maxima.
  */
 #ifndef ANALYZER_FOLLOW_FORECAST_H
 #define ANALYZER_FOLLOW_FORECAST_H
@@ -14,20 +14,24 @@
 #define SL_FORECAST_PIECES 12
 #define SL_FORECAST_SCALES 15 /* pieces of 1 s, 2 s, 4 s, ... 4.5 hours */
 
+struct sl_forecast_piece {
+	double least, most;
+};
+
 /* All zeroes is an empty forecast. */
 struct sl_forecast {
 	uint64_t begin_ns, last_ns;
 	struct {
 		uint64_t piece; /* the piece being filled; it began at begin_ns */
-		double filling, most[SL_FORECAST_PIECES];
+		struct sl_forecast_piece filling, filled[SL_FORECAST_PIECES];
 		unsigned count; /* number of pieces filled so far */
 	} scale[SL_FORECAST_SCALES];
 };
 
-/* Times do not go back: an earlier one counts as the last. */
-void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes);
+/* Bytes in use since the look before.  Times do not go back: an earlier one counts as the last. */
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most);
 
-/* True: by some scale the maxima rise, and still do, whenever it may be full. */
+/* True: by some scale the maxima or the minima rise, and still do, whenever it may be full. */
 bool sl_forecast_rises(const struct sl_forecast *forecast);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */

@@ -96,7 +96,7 @@ static void put_who(char *out, size_t size, const struct sl_text_page *page, con
 /* "; at this rate device 0 is full in 41 min"; nothing where that is not known, or of no interest. */
 static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
 {
-	double full_in = sl_kept_full_in(process, device, places);
+	double seen, full_in = sl_kept_full_in(process, device, places, &seen);
 	char time[SL_FORMAT_BYTES];
 
 	out[0] = 0;

@@ -109,18 +109,22 @@ static double rate_of(const struct sl_kept *kept)
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
-double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places)
+double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
-	double rate = 0;
+	double rate = 0, grown = 0;
 
 	*places = 0;
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		if (process->kept.item[i].track->device != device)
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->track->device != device)
 			continue;
 		++*places;
-		rate += rate_of(&process->kept.item[i]);
+		rate += rate_of(kept);
+		grown += rate_of(kept) * (double)(process->model->now_ns - kept->track->first_ns) / 1e9;
 	}
+	*seen = rate > 0 ? grown / rate : 0;
 	if (!state || state->total_bytes == SL_UNKNOWN || state->used_peak_bytes == SL_UNKNOWN || rate <= 0)
 		return -1;
 	return state->used_peak_bytes < state->total_bytes ? (double)(state->total_bytes - state->used_peak_bytes) / rate : 0;
@@ -153,8 +157,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)
-		return sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
-				       what);
+		return sl_memory_print("%s: %s, and the program did nothing else: a leak, or what it loads", where, what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %llu blocks, and the program freed them", where, rate,

@@ -13,9 +13,9 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept);
 /*
  * Seconds until the device has no room for more of what leaks there, all places of the process together, by NVML's last sample;
- * negative: not known.  `places`: how many leak there.
+ * negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean over what they add.
  */
-double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places);
+double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
 
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 	uint64_t ns, bytes, total = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 
 	while (scanf("%" SCNu64 " %" SCNu64, &ns, &bytes) == 2) {
-		sl_forecast_add(&forecast, ns, bytes);
+		sl_forecast_add(&forecast, ns, bytes, bytes);
 		printf("%g\n", sl_forecast_full(&forecast, total));
 	}
 	return 0;

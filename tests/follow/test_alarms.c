@@ -2,7 +2,7 @@
 /*
  * The rule "full-in < 10min for 5s" against programs that name their steps, and the same without names, replayed from traces at a look
  * each 5 s: a hundred that fill the device, and an hour of each of a hundred that do not.  Each program is made from its seed; that it fills the device, and
- * when, is its own arithmetic.
+ * when, is its own arithmetic.  test_alarms NAMED UNNAMED HEALTHY plays others, a hundred from each seed on.
  */
 #include <math.h>
 #include <string.h>
@@ -197,6 +197,7 @@ static double told_at(struct replay *r, double seconds)
 	unsigned held = 0;
 
 	r->trace->ring.alive = true; /* its clock is ours */
+	r->trace->status = SL_STATUS_RUNNING;
 	r->model = followed.process.model = sl_replay_new(&r->trace->header, &r->trace->defs);
 	for (unsigned s = LOOK_S; s < seconds && isinf(told); s += LOOK_S) {
 		for (; item && (item->kind != SL_ITEM_EVENT || item->event->time_ns < SYNTH_START_NS + s * SECOND);
@@ -231,11 +232,13 @@ static double play(unsigned seed, bool leaks, bool named, double *begins, double
 	return told;
 }
 
+static unsigned first_named, first_unnamed, first_healthy = 1000; /* seeds */
+
 static void told_ahead(bool named)
 {
-	unsigned ahead = 0;
+	unsigned ahead = 0, first = named ? first_named : first_unnamed;
 
-	for (unsigned seed = 0; seed < 100; seed++) {
+	for (unsigned seed = first; seed < first + 100; seed++) {
 		double begins, ends, told = play(seed, true, named, &begins, &ends);
 		bool early = told >= begins && told <= ends - fmin(60, 0.1 * (ends - begins));
 
@@ -244,14 +247,14 @@ static void told_ahead(bool named)
 		ahead += early;
 	}
 	print_message("told ahead: %u of 100\n", ahead);
-	assert_true(ahead >= 90);
+	assert_true(ahead >= 93);
 }
 
 static void left_alone(bool named)
 {
 	unsigned alarms = 0;
 
-	for (unsigned seed = 1000; seed < 1100; seed++) {
+	for (unsigned seed = first_healthy; seed < first_healthy + 100; seed++) {
 		double begins, ends, told = play(seed, false, named, &begins, &ends);
 
 		assert_true(ends >= 3600); /* it fits */
@@ -283,12 +286,17 @@ static void healthy_hours_without_named_steps_are_left_alone_too(void **state)
 	left_alone(false);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(growths_are_told_a_minute_or_a_tenth_of_the_way_ahead),
 					   cmocka_unit_test(growths_without_named_steps_are_told_too),
 					   cmocka_unit_test(healthy_hours_are_left_alone),
 					   cmocka_unit_test(healthy_hours_without_named_steps_are_left_alone_too)};
 
+	if (argc > 3) {
+		first_named = (unsigned)atoi(argv[1]);
+		first_unnamed = (unsigned)atoi(argv[2]);
+		first_healthy = (unsigned)atoi(argv[3]);
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
