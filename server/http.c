@@ -16,7 +16,8 @@
 enum {
 	THREADS = 8,
 	CONNECTIONS = 1000,
-	HEADERS_MAX = 32 << 10, /* bytes of memory that a connection may use in all */
+	OF_ONE_ADDRESS = CONNECTIONS / 4, /* so that one client, or one proxy, leaves room for others */
+	HEADERS_MAX = 32 << 10,		  /* bytes of memory that a connection may use in all */
 	SMALL_MAX = 64 << 10,
 	DRAIN_MAX =
 		16
@@ -193,10 +194,11 @@ struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *a
 	/* Not epoll: libmicrohttpd 0.9.75 then misses the end of an upload that comes together with its last bytes. */
 	http->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, server,
 					MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
-					MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-					(size_t)HEADERS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-					MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, sl_slow_notify, http->slow,
-					MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
+					MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+					(unsigned)OF_ONE_ADDRESS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
+					MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+					MHD_OPTION_NOTIFY_CONNECTION, sl_slow_notify, http->slow, MHD_OPTION_NOTIFY_COMPLETED,
+					completed, NULL, MHD_OPTION_END);
 	return http->daemon ? http : NULL;
 }
 

@@ -224,6 +224,20 @@ class Strangers(unittest.TestCase):
             s.close()
         self.assertEqual(len(closed), len(slow))
 
+    def test_one_address_takes_a_quarter_of_the_connections_at_most(self):
+        held, answered = [], 0
+        for _ in range(300):
+            held.append(socket.create_connection(("127.0.0.1", self.server.port), timeout=60, source_address=("127.0.0.2", 0)))
+            try:
+                held[-1].sendall(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answered += bool(held[-1].recv(65536))
+            except ConnectionError:
+                continue
+        self.assertEqual(answered, 250)
+        self.assertEqual(self.server.get("/api/v1/packs/" + name_of(self.pack))[0], 200, "another address comes in")
+        for s in held:
+            s.close()
+
     def test_a_hostile_pack_costs_one_child(self):
         """Packs of noise, a zstd bomb, names that leave the folder, a trace of noise: each is reported, and the next pack is read."""
         bad = [make_pack(3), pack_of_members([(b"../../../../tmp/stormlog-escaped.msgpack.zst", b"x" * 100)]),
