@@ -329,10 +329,28 @@ static void tidy(struct sl_work *work)
 	work->tidied = time(NULL);
 }
 
+/* A reader asked for it, so the queue is limited. */
+static bool is_asked(const struct job *job)
+{
+	return *job->after || job->to_ns;
+}
+
+/* New packs and what readers ask for take turns, so that neither waits for all of the other. */
+static size_t choose(const struct sl_work *work, bool was_asked)
+{
+	for (size_t i = 0; i < work->jobs.count; i++)
+		if (is_asked(&work->jobs.item[i]) != was_asked)
+			return i;
+	return 0;
+}
+
 /* The next job; false: the server is ending. */
 static bool next(struct sl_work *work)
 {
+	bool was_asked;
+
 	pthread_mutex_lock(&work->mutex);
+	was_asked = is_asked(&work->now);
 	work->now = (struct job){0};
 	while (!work->jobs.count && !work->ends) {
 		struct timespec until;
@@ -346,8 +364,10 @@ static bool next(struct sl_work *work)
 		}
 	}
 	if (work->jobs.count) {
-		work->now = work->jobs.item[0];
-		memmove(work->jobs.item, work->jobs.item + 1, --work->jobs.count * sizeof(struct job));
+		size_t i = choose(work, was_asked);
+
+		work->now = work->jobs.item[i];
+		memmove(work->jobs.item + i, work->jobs.item + i + 1, (--work->jobs.count - i) * sizeof(struct job));
 	}
 	pthread_mutex_unlock(&work->mutex);
 	return !work->ends;
@@ -368,12 +388,6 @@ static void look_at_changed(struct sl_work *work)
 	sl_map_free(&work->changed);
 	work->changed = (struct sl_map){0};
 	work->looked = time(NULL);
-}
-
-/* A reader asked for it, so the queue is limited. */
-static bool is_asked(const struct job *job)
-{
-	return *job->after || job->to_ns;
 }
 
 static void perform(struct sl_work *work)

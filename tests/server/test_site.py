@@ -213,6 +213,16 @@ class Site(unittest.TestCase):
             self.assertEqual({name: theirs[name] for name in fields}, {name: ours[name] for name in fields})
 
     @unittest.skipUnless(PAGE, "built without the interactive page")
+    def test_a_new_pack_waits_for_few_of_what_readers_asked_for(self):
+        """Of sixty-four windows that were asked for before it the last thirty-two are kept."""
+        name = name_of(self.packs[2])
+        for n in range(64):
+            self.server.get(f"/api/v1/runs/{self.numbers[2]}/page?from={n << 20}&to={(n << 20) + 9}")
+        self.send(runs.record(ANALYZE, self.folder, "late", [7], second=900000, metadata={"project": "late"}))
+        windows = [file for file in os.listdir(os.path.join(self.server.store, "pages", name[:2], name)) if re.match(r"[0-9a-f]+-[0-9a-f]+\.", file)]
+        self.assertLess(len(windows), 32)
+
+    @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_two_are_compared(self):
         query = "?" + urllib.parse.urlencode({"before": self.numbers[0], "after": self.numbers[4]})
         _, page = self.data("/api/v1/compare" + query)
