@@ -6,6 +6,7 @@
  *  - the next run confirms it: as far away, on the same side, and near the first;
  *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
  *    do not tell how often it does, and then there is no change.
+ * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */
