@@ -99,7 +99,7 @@ static void put_projects(struct sl_html *page, const struct landing *landing)
 		sl_html_project(query, sizeof(query), p->name);
 		sl_html(page,
 			"<tr><td><a href='/search?q=%'>$</a><td class='n'>$<td class='at'><a href='/runs/$'>$</a><td class='n'>$"
-			"<td><a href='/trends?q=%'>trend</a>",
+			"<td><a href='/trends?q=%&amp;field=peak'>trend</a>",
 			query, *p->name ? p->name : NULL, sl_html_number(a, p->runs), sl_html_number(run, p->newest),
 			sl_html_time(b, p->when_ns), sl_html_size(c, p->peak), query);
 	}

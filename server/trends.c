@@ -77,7 +77,7 @@ static void put_axes(struct trend *trend)
 		else
 			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%&amp;axis=$'>$</a>", trend->query,
 				sl_card_fields[trend->field].name, axes[i], axes[i]);
-	sl_html(trend->page, "</p>");
+	sl_html(trend->page, ". <a href='/trends?q=%'>Other quantities and places</a></p>", trend->query);
 }
 
 static void put_picture(struct trend *trend, bool bytes)

@@ -153,6 +153,9 @@ class Site(unittest.TestCase):
             self.assertIn(name, page.text)
         for n in range(5):
             self.assertIn(f"/runs/{self.numbers[n]}", page.links())
+        trend = self.page('/trends?q=project%3D%22alpha%22&field=peak')
+        self.assertIn('/trends?q=project%3D%22alpha%22&field=peak', page.links())
+        self.assertIn('/trends?q=project%3D%22alpha%22', trend.links(), "to the other quantities")
 
     def test_no_page_names_another_host_or_has_script_of_its_own(self):
         for path in ("/", "/search?q=step", "/trends", "/trends?field=peak", f"/runs/{self.numbers[0]}"):
