@@ -17,6 +17,8 @@
 #include "agent/file/retention_peak.h"
 #include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
+#include "agent/symbols/tensorflow.h"
 #include "common/pack.h"
 #include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
@@ -487,6 +489,17 @@ static void continue_file(void)
 	sl_store_append(agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
+/* Says which calls may be missing.  Any TensorFlow exports its C interface, and one whose allocator we wrap the allocator beside it. */
+static void say_holes(void)
+{
+	const void *tensorflow = sl_resolve_symbol("TF_AllocateTensor");
+
+	if (tensorflow && !sl_resolve_beside(tensorflow, SL_TENSORFLOW_ALLOCATE("3tsl")) &&
+	    !sl_resolve_beside(tensorflow, SL_TENSORFLOW_ALLOCATE("10tensorflow")))
+		sl_objects_hole(SL_HOLE_TENSORFLOW);
+	sl_objects_say_holes();
+}
+
 /* Says which stacks this recording has, and why not where the interpreter is not known, each time that changes. */
 static void say_stacks(void)
 {
@@ -617,7 +630,7 @@ void sl_writer_finish(void)
 	sl_writer_pass(sl_agent_now());
 	sl_retention_stop(sl_agent->store);
 	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: what they do stays in the ring */
-	sl_objects_say_holes();
+	say_holes();
 	write_gap(sl_agent->ring->file);
 	say_stacks();
 	if (sl_writer_drain() && (!sl_asleep_is() || write_asleep("the process ended", true)))
@@ -630,7 +643,7 @@ void sl_writer_finish(void)
 void sl_writer_leave(void)
 {
 	sl_retention_stop(sl_agent->store);
-	sl_objects_say_holes();
+	say_holes();
 	sl_stacks_modules();
 	say_stacks();
 	write_footer(sl_agent->how);

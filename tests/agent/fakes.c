@@ -30,6 +30,11 @@ void *sl_resolve_symbol(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
+void *sl_resolve_beside(const void *address, const char *name)
+{
+	return NULL;
+}
+
 void *sl_resolve_next(const char *name)
 {
 	return NULL;

@@ -24,7 +24,8 @@ class Pools(e2e.Recording):
             return [line.split(None, 3) for line in file.read().splitlines()]
 
     def trace(self):
-        return stormlog_trace.open_folder(self.traces)[0]
+        """That of the program; one that it started is recorded too where host memory is."""
+        return max(stormlog_trace.open_folder(self.traces), key=lambda trace: len(trace.events().get("api", ())))
 
     def blocks(self):
         """(verb, address, bytes, text) of every event of a framework's allocator."""

@@ -3,13 +3,15 @@
 """Blocks of TensorFlow's allocator: a stand-in and its journal (tests/pools/bfc.c), and the symbols of the real library."""
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
-    from pools import BUILD, HERE, Pools, real
+    from pools import BUILD, HERE, Pools, collapsed, real
     import e2e
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -19,19 +21,23 @@ PROGRAM = os.path.join(BUILD, "tensorflow")
 REGION = 64 << 20
 
 
+def expected(journal):
+    """The events of a journal's lines: block, address, bytes, the op's name; free, address."""
+    return [("BLOCK_ALLOC", int(line[1], 16), int(line[2]), collapsed(line[3]) if len(line) > 3 else "") if line[0] == "block"
+            else ("BLOCK_FREE", int(line[1], 16), 0, "") for line in journal]
+
+
 class Tensorflow(unittest.TestCase):
     def test_blocks_are_in_the_trace_and_with_the_rest_they_are_the_region(self):
         with Pools(PROGRAM) as run:
-            live, peak, expected = {}, 0, []
+            live, peak = {}, 0
             for what, address, *size in run.journal():
                 if what == "block":
                     live[address] = int(size[0])
-                    expected.append(("BLOCK_ALLOC", int(address, 16), int(size[0]), ""))
                 else:
                     live.pop(address)
-                    expected.append(("BLOCK_FREE", int(address, 16), 0, ""))
                 peak = max(peak, sum(live.values()))
-            self.assertEqual(run.blocks(), expected)
+            self.assertEqual(run.blocks(), expected(run.journal()))
             device, = run.report()["processes"][0]["pytorch"]
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", run.traces], capture_output=True, check=True).stdout.decode()
         self.assertEqual(device["device"], 0)
@@ -39,6 +45,39 @@ class Tensorflow(unittest.TestCase):
         self.assertEqual((device["allocated_bytes"], device["live_blocks"]), (sum(live.values()), 10))
         self.assertGreaterEqual(peak, 0.95 * REGION)
         self.assertIn("TensorFlow tensors", tree)
+
+    def test_a_block_is_called_as_the_op_that_asked_in_both_layouts_of_the_annotation(self):
+        for library in ("libbfc.so", "libbfc-old.so"):
+            with self.subTest(library), self.of(library) as run:
+                self.assertEqual(run.blocks(), expected(run.journal()))
+                self.assertEqual({text for _, _, _, text in run.blocks()}, {"", "model/dense_#/MatMul output", "Tanh temp"})
+                self.assertEqual(self.said(run), ([], []))
+
+    def test_an_annotation_that_is_not_known_is_not_read_and_the_trace_says_so(self):
+        for library, why in (("libbfc-astray.so", "the library's annotation has another layout"),
+                             ("libbfc-lacks.so", "the library does not export what its annotation is checked by")):
+            with self.subTest(library), self.of(library) as run:
+                self.assertEqual([row[:3] for row in run.blocks()], [row[:3] for row in expected(run.journal())])
+                self.assertEqual({text for _, _, _, text in run.blocks()}, {""})
+                self.assertEqual(self.said(run), (["tensors are recorded without the op that asked: " + why], []))
+
+    def test_an_allocator_that_is_not_known_is_left_alone_and_the_trace_says_so(self):
+        for library in ("libbfc-renamed.so", "libbfc-alone.so"):
+            with self.subTest(library), self.of(library) as run:
+                self.assertEqual(run.blocks(), [])
+                self.assertEqual(self.said(run), ([], ["TensorFlow's tensors are not recorded: its library does not export its allocator as we know it"]))
+
+    def of(self, library):
+        """The program with another stand-in; its own run path comes after LD_LIBRARY_PATH."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shutil.copy(os.path.join(BUILD, library), os.path.join(folder.name, "libbfc.so"))
+        return Pools(PROGRAM, LD_LIBRARY_PATH=folder.name + ":" + e2e.SIM)
+
+    def said(self, run):
+        defs = run.trace().defs
+        return ([row["value"] for row in defs["capability"] if row["name"] == "tensorflow"],
+                [row["text"] for row in defs.get("note", []) if "TensorFlow" in row["text"]])
 
     def test_off_means_off(self):
         with Pools(PROGRAM, STORMLOG_TENSORS="off") as run:
@@ -87,10 +126,16 @@ class Real(unittest.TestCase):
             self.skipTest("PyPI does not give tensorflow-cpu")
         with Pools(python, os.path.join(HERE, "use_tensorflow.py"), STORMLOG_TENSORS="cpu", STORMLOG_HOST="1",
                    TF_CPU_ALLOCATOR_USE_BFC="1", TF_CPP_MIN_LOG_LEVEL="3") as run:
-            sizes = [size for verb, _, size, _ in run.blocks() if verb == "BLOCK_ALLOC"]
-        for size in map(int, run.done.stdout.split()):
-            self.assertIn(size, sizes)
+            blocks = [(size, text) for verb, _, size, text in run.blocks() if verb == "BLOCK_ALLOC"]
+        for line in run.done.stdout.decode().splitlines():
+            size, op = line.split(None, 1)
+            self.assertIn((int(size), op), [(size, text.replace("_Mkl", "")) for size, text in blocks])
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["cost"]:
+        for agent in (False, True):
+            with e2e.Recording(PROGRAM, "cost", preload=agent) as run:
+                print("agent %s: ns a block and its end, with no op, \"MatMul output\" and one of 47 letters: %s" % (agent, run.done.stdout.decode().strip()))
+        sys.exit()
     unittest.main()
