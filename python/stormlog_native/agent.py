@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from .errors import ConfigurationError
 
@@ -164,16 +164,22 @@ def end_step() -> None:
         pop()
 
 
+def _bound(name: str, *arguments: Any) -> Callable[..., None]:
+    """A function of the table for what is called often.  It is made once, since each look at a member makes one, and it keeps the
+    interpreter's lock, since giving it up and taking it again costs more than the call."""
+    if _agent is None or _agent.bytes <= getattr(_Table, name).offset:
+        return lambda *_: None
+    address = ctypes.c_void_p.from_buffer(_agent, getattr(_Table, name).offset).value or 0
+    return ctypes.PYFUNCTYPE(None, *arguments)(address)
+
+
+block_bytes = _bound("block", ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)  # as block(), with the name as bytes
+block_gone = _bound("block_gone", ctypes.c_void_p)  # block_gone(address): the pool takes the block back; call it before that
+
+
 def block(address: int, size: int, name: str) -> None:
     """A pool of the program handed out a block of memory that it got from the driver.  Call it after the block was taken."""
-    if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
-        _agent.block(address, size, _bytes(name))
-
-
-def block_gone(address: int) -> None:
-    """The pool takes the block back.  Call it before that."""
-    if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
-        _agent.block_gone(address)
+    block_bytes(address, size, _bytes(name))
 
 
 def _extents(what: Any) -> List["tuple[int, int]"]:

@@ -3,32 +3,41 @@
 at the program's begin.
 
 These packages export no function that could be wrapped from outside.  So we use their hooks for a custom allocator: ours calls the
-allocator that the program set and reports each block.  That costs a call in Python for each block, a microsecond or two."""
+allocator that the program set and reports each block.  That costs a call in Python for each block and for its end.  A release is
+asked for what we know of it before anything is changed."""
 from __future__ import annotations
 
 import contextlib
 import functools
 import importlib.abc
 import importlib.util
+import inspect
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from . import agent
 
 TOLD = "_stormlog_told"
 
 
-class _Held:
-    """Owner of a CuPy block.  CuPy drops it before the pool takes the block back, which is when the free is reported."""
+@functools.lru_cache(maxsize=None)
+def _told_memory(cupy: Any) -> Any:
+    """The class of CuPy's blocks that report their end.  TypeError: this release's blocks are not of the form that we know."""
+    probe = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(512, 1024, None, 0), 0)
+    if (probe.ptr, probe.mem.size, probe.device_id) != (512, 1024, 0):
+        raise TypeError("a block is not what it is made of")
+    gone = agent.block_gone
 
-    __slots__ = ("pointer", "address")
+    class Told(cupy.cuda.UnownedMemory):  # type: ignore[misc]
+        """Keeps the pool's memory.  It goes before the pool takes the block back, which is when the free is reported."""
 
-    def __init__(self, pointer: Any, address: int) -> None:
-        self.pointer, self.address = pointer, address
+        __slots__ = ()
 
-    def __del__(self) -> None:
-        agent.block_gone(self.address)
+        def __del__(self) -> None:
+            gone(self.ptr)
+
+    return Told
 
 
 def told_cupy(cupy: Any, allocator: Optional[Callable[[int], Any]]) -> Optional[Callable[[int], Any]]:
@@ -36,14 +45,16 @@ def told_cupy(cupy: Any, allocator: Optional[Callable[[int], Any]]) -> Optional[
     its own; so is None, the driver."""
     if allocator is None or hasattr(allocator, TOLD) or str(getattr(allocator, "__module__", "")).split(".")[0] == "rmm":
         return allocator
+    new_memory, new_pointer, block = _told_memory(cupy), cupy.cuda.MemoryPointer, agent.block_bytes
 
     def malloc(size: int) -> Any:
         pointer = allocator(size)
-        if not pointer.ptr:
+        address = pointer.ptr
+        if not address:
             return pointer
-        agent.block(pointer.ptr, pointer.mem.size, "CuPy array")
-        held = cupy.cuda.UnownedMemory(pointer.ptr, pointer.mem.size, _Held(pointer, pointer.ptr), pointer.device_id)
-        return cupy.cuda.MemoryPointer(held, 0)
+        size = pointer.mem.size
+        block(address, size, b"CuPy array")
+        return new_pointer(new_memory(address, size, pointer, pointer.device_id), 0)
 
     setattr(malloc, TOLD, True)
     return malloc
@@ -51,6 +62,7 @@ def told_cupy(cupy: Any, allocator: Optional[Callable[[int], Any]]) -> Optional[
 
 def hook_cupy(cupy: Any) -> None:
     real, real_using = cupy.cuda.set_allocator, cupy.cuda.using_allocator
+    told = told_cupy(cupy, cupy.cuda.get_allocator())
 
     @functools.wraps(real)
     def set_allocator(allocator: Any = None) -> None:
@@ -62,7 +74,7 @@ def hook_cupy(cupy: Any) -> None:
 
     for module in (cupy.cuda, cupy.cuda.memory):
         module.set_allocator, module.using_allocator = set_allocator, using_allocator
-    set_allocator(cupy.get_default_memory_pool().malloc)
+    real(told)
 
 
 def told_rmm(mr: Any, resource: Any) -> Any:
@@ -77,14 +89,16 @@ def told_rmm(mr: Any, resource: Any) -> Any:
         def __getattr__(self, name: str) -> Any:
             return getattr(resource, name)
 
+    take, give, block, gone = resource.allocate, resource.deallocate, agent.block_bytes, agent.block_gone
+
     def allocate(size: int, stream: Any) -> int:
-        address = int(resource.allocate(size, stream))
-        agent.block(address, size, "RMM buffer")
+        address = int(take(size, stream))
+        block(address, size, b"RMM buffer")
         return address
 
     def deallocate(address: int, size: int, stream: Any) -> None:
-        agent.block_gone(address)
-        resource.deallocate(address, size, stream)
+        gone(address)
+        give(address, size, stream)
 
     told = Told(allocate, deallocate)
     setattr(told, TOLD, resource)
@@ -92,12 +106,18 @@ def told_rmm(mr: Any, resource: Any) -> Any:
 
 
 def hook_rmm(rmm: Any) -> None:
-    mr = rmm.mr
-    for name, at in (("set_current_device_resource", 0), ("set_per_device_resource", 1)):
-        def setter(*arguments: Any, real: Callable[..., Any] = getattr(mr, name), at: int = at) -> Any:
+    mr, real = rmm.mr, rmm.reinitialize
+    given: List[int] = []
+    probe = mr.CallbackMemoryResource(lambda size, stream: 4096 + size, lambda address, size, stream: given.append(address))
+    address = probe.allocate(256)
+    probe.deallocate(address, 256)
+    if (int(address), given) != (4352, [4352]):
+        raise TypeError("a resource does not call what it is made of")
+    setters = [(name, at, getattr(mr, name)) for name, at in (("set_current_device_resource", 0), ("set_per_device_resource", 1))]
+    for name, at, set_resource in setters:
+        def setter(*arguments: Any, real: Callable[..., Any] = set_resource, at: int = at) -> Any:
             return real(*arguments[:at], told_rmm(mr, arguments[at]), *arguments[at + 1:])
-        setattr(mr, name, functools.wraps(getattr(mr, name))(setter))
-    real = rmm.reinitialize
+        setattr(mr, name, functools.wraps(set_resource)(setter))
 
     @functools.wraps(real)
     def reinitialize(*arguments: Any, **options: Any) -> None:
@@ -110,25 +130,31 @@ def hook_rmm(rmm: Any) -> None:
 def hook_vllm(cumem: Any) -> None:
     """Memory of its sleep mode is mapped in a range of the tag by which vLLM frees and wakes it: "vLLM weights", "vLLM kv_cache"."""
     kind = cumem.CuMemAllocator
-    real_use, real_map = kind.use_memory_pool, cumem.create_and_map
+    real_use, real_map, default = kind.use_memory_pool, cumem.create_and_map, kind.default_tag
+    calls = [(name, getattr(kind, name)) for name in ("sleep", "wake_up")]
+    if "tag" not in inspect.signature(real_use).parameters or not hasattr(kind, "instance"):
+        raise TypeError("its allocator has no tags")
 
     @contextlib.contextmanager
     def use_memory_pool(self: Any, tag: Optional[str] = None) -> Iterator[None]:
-        with agent.range("vLLM " + (tag or kind.default_tag)), real_use(self, tag):
+        with agent.range("vLLM " + (tag or default)), real_use(self, tag):
             yield
 
     @functools.wraps(real_map)
     def create_and_map(handle: Any) -> None:  # when it wakes up
-        data = kind.instance.pointer_to_data.get(handle[2]) if kind.instance else None
-        with agent.range("vLLM " + (data.tag if data else kind.default_tag)):
+        try:
+            tag = kind.instance.pointer_to_data[handle[2]].tag
+        except (AttributeError, LookupError, TypeError):
+            tag = default
+        with agent.range("vLLM %s" % tag):
             real_map(handle)
 
     kind.use_memory_pool, cumem.create_and_map = use_memory_pool, create_and_map
-    for name in ("sleep", "wake_up"):
-        def call(self: Any, *arguments: Any, real: Callable[..., Any] = getattr(kind, name), said: str = "vLLM " + name, **options: Any) -> Any:
+    for name, real in calls:
+        def call(self: Any, *arguments: Any, real: Callable[..., Any] = real, said: str = "vLLM " + name, **options: Any) -> Any:
             agent.mark(said)
             return real(self, *arguments, **options)
-        setattr(kind, name, functools.wraps(getattr(kind, name))(call))
+        setattr(kind, name, functools.wraps(real)(call))
 
 
 HOOKS: Dict[str, Callable[[Any], None]] = {"cupy": hook_cupy, "rmm": hook_rmm, "vllm.device_allocator.cumem": hook_vllm}

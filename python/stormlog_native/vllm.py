@@ -11,15 +11,42 @@ import json
 import sys
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium"),
-          "BlockRemoved": ("block_hashes", "medium"), "AllBlocksCleared": ()}
+FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name", "extra_keys",
+                          "group_idx"),
+          "BlockRemoved": ("block_hashes", "medium", "group_idx"), "AllBlocksCleared": ()}
+NEEDED = {"BlockStored": ("block_hashes", "block_size"), "BlockRemoved": ("block_hashes",), "AllBlocksCleared": ()}
+
+
+class UnknownForm(ValueError):
+    """The stream is not of a form that is known here.  What the cache holds cannot be told from it."""
 
 
 def _event(event: Any) -> Tuple[str, Dict[str, Any]]:
     """Kind and members of an event: a map, in older releases an array."""
     if isinstance(event, dict):
-        return str(event.get("type")), event
-    return str(event[0]), dict(zip(FIELDS.get(str(event[0]), ()), event[1:]))
+        kind, members = str(event.get("type")), event
+    elif isinstance(event, (list, tuple)) and event:
+        kind, members = str(event[0]), dict(zip(FIELDS.get(str(event[0]), ()), event[1:]))
+    else:
+        raise UnknownForm("an event that is neither a map nor an array")
+    if kind not in NEEDED:
+        raise UnknownForm("an event %s" % kind)
+    lacking = [name for name in NEEDED[kind] if name not in members]
+    if lacking:
+        raise UnknownForm("%s without %s" % (kind, lacking[0]))
+    return kind, members
+
+
+def _batch(batch: Any) -> Tuple[float, List[Any], Optional[int]]:
+    """Time, events and rank of a batch: a map, in older releases an array."""
+    ts, events, rank = (None, None, None)
+    if isinstance(batch, dict):
+        ts, events, rank = batch.get("ts"), batch.get("events"), batch.get("data_parallel_rank")
+    elif isinstance(batch, (list, tuple)):
+        ts, events, rank = (list(batch) + [None] * 3)[:3]
+    if not isinstance(ts, (int, float)) or not isinstance(events, (list, tuple)):
+        raise UnknownForm("a batch without time and events")
+    return ts, list(events), rank
 
 
 class Cache:
@@ -48,11 +75,7 @@ def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) 
     import msgpack
     caches: Dict[int, Cache] = {}
     for payload in payloads:
-        batch = msgpack.unpackb(payload, strict_map_key=False)
-        if isinstance(batch, dict):
-            ts, events, rank = batch["ts"], batch["events"], batch.get("data_parallel_rank")
-        else:
-            ts, events, rank = (list(batch) + [None])[:3]
+        ts, events, rank = _batch(msgpack.unpackb(payload, strict_map_key=False))
         cache = caches.setdefault(rank or 0, Cache())
         for event in events:
             cache.apply(event)
@@ -94,6 +117,9 @@ def main(argv: Optional[List[str]] = None) -> int:
                 break
     except KeyboardInterrupt:
         pass
+    except UnknownForm as error:
+        sys.stderr.write("vllm: this release publishes what is not known here: %s. Nothing more is read.\n" % error)
+        return 1
     return 0
 
 

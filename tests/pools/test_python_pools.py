@@ -96,19 +96,57 @@ import os; os._exit(0)
             self.assertIn("in pools, unnamed", [owner["name"] for owner in page["ooms"][0]["owners"]])
 
     def test_nothing_is_changed_without_the_setting_or_without_the_agent(self):
-        text = "import cupy, sys; a = cupy.empty(5); print(type(a.data.mem).__name__, 'stormlog_native' in sys.modules)"
+        text = "import cupy, sys; a = cupy.empty(5); print(isinstance(a.data.mem, cupy.cuda.UnownedMemory), 'stormlog_native' in sys.modules)"
         for environment in ({"STORMLOG_PYTHON_POOLS": "0"}, {"preload": False}):
             with record(text, **environment) as run:
-                self.assertTrue(run.done.stdout.startswith(b"PooledMemory"), run.done.stdout)
+                self.assertTrue(run.done.stdout.startswith(b"False"), run.done.stdout)
         with record(text) as run:
-            self.assertEqual(run.done.stdout, b"UnownedMemory True\n")
+            self.assertEqual(run.done.stdout, b"True True\n")
 
-    def test_a_release_without_what_is_asked_is_left_alone_and_said(self):
-        text = "import cupy; del cupy.cuda.using_allocator; import stormlog_native.pools as p; a = cupy.empty(9); p._try('cupy', p.hook_cupy, cupy)"
-        with record(text, STORMLOG_PYTHON_POOLS="0") as run:
-            dump = subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.decode()
-        self.assertIn("blocks of cupy are not recorded: AttributeError", dump)
+    def test_the_allocator_that_the_program_had_set_before_goes_on(self):
+        with record("""
+import cupy
+pool = cupy.cuda.MemoryPool()
+cupy.cuda.set_allocator(pool.malloc)
+from stormlog_native import pools
+pools.install()
+kept = cupy.empty(1000)
+print(kept.data.ptr < pool.end and kept.data.mem._owner.mem.pool is pool)
+import os; os._exit(0)
+""", STORMLOG_PYTHON_POOLS="0") as run:
+            self.assertEqual(run.done.stdout, b"True\n")
+            self.assertEqual([(verb, size) for verb, _, size, _ in run.blocks()], [("BLOCK_ALLOC", 1024)])
 
+    def test_a_release_of_another_form_is_left_alone_and_said(self):
+        """Of each package: what its release has otherwise, what the trace says, and that the package works as without us."""
+        cupy = "import cupy as package; %s; works = lambda: package.empty(9)"
+        rmm = "import rmm as package; %s; works = lambda: package.DeviceBuffer(512)"
+        vllm = ("import vllm.device_allocator.cumem as package; %s; kind = package.CuMemAllocator\n"
+                "def works():\n    with kind.get_instance().use_memory_pool(): kind.get_instance().take(2 << 20)")
+        for name, program, change, why in (
+                ("cupy", cupy, "del package.cuda.using_allocator", "AttributeError"),
+                ("cupy", cupy, "package.cuda.MemoryPointer = lambda mem, offset: type('Pointer', (), dict(ptr=mem.ptr + 8, mem=mem, device_id=0))",
+                 "TypeError: a block is not what it is made of"),
+                ("cupy", cupy, "package.cuda.UnownedMemory = lambda ptr, size, owner: None", "TypeError"),
+                ("rmm", rmm, "del package.mr.CallbackMemoryResource", "AttributeError"),
+                ("rmm", rmm, "package.mr.CallbackMemoryResource = lambda allocate, deallocate: package.mr.get_current_device_resource()",
+                 "TypeError: a resource does not call what it is made of"),
+                ("vllm", vllm, "del package.CuMemAllocator.wake_up", "AttributeError"),
+                ("vllm", vllm, "package.CuMemAllocator.use_memory_pool = lambda self: package.contextlib.nullcontext()",
+                 "TypeError: its allocator has no tags")):
+            with self.subTest(name=name, change=change), record(program % change + """
+import stormlog_native.pools as pools, types
+places = (package, getattr(package, "cuda", None), getattr(package, "mr", None), getattr(package, "CuMemAllocator", None))
+works()
+before = [dict(vars(place)) for place in places if place]
+pools._try("%s", pools.hook_%s, package)
+assert before == [dict(vars(place)) for place in places if place]
+works()
+import os; os._exit(0)
+""" % (name, name), STORMLOG_PYTHON_POOLS="0") as run:
+                self.assertEqual(run.blocks(), [])
+                dump = subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.decode()
+                self.assertIn("blocks of %s are not recorded: %s" % (name, why), dump)
 
     def test_the_real_package_s_allocator(self):
         """The real CuPy's pool does not work without a device: an allocator over the simulated runtime stands for it."""
@@ -208,6 +246,25 @@ import os; os._exit(0)
         lines = list(vllm.occupancy(self.stream(), 1000))
         self.assertEqual([tuple(line.values()) for line in lines], self.EXPECTED)
         self.assertIsNone(next(iter(vllm.occupancy(self.stream())))["bytes"])
+
+    def test_a_stream_of_another_form_ends_it_with_a_sentence(self):
+        import msgpack
+        sys.path.insert(0, PACKAGE)
+        from stormlog_native import vllm
+        for batch, why in ((7, "a batch without time and events"), ({"time": 1.5, "events": []}, "a batch without time and events"),
+                           ([1.5, [7]], "an event that is neither"), ([1.5, [["BlockMoved", [1]]]], "an event BlockMoved"),
+                           ([1.5, [["BlockStored", [1]]]], "BlockStored without block_size"),
+                           ({"ts": 1.5, "events": [{"type": "BlockRemoved", "hashes": [1]}]}, "BlockRemoved without block_hashes")):
+            with self.subTest(batch=batch), self.assertRaisesRegex(vllm.UnknownForm, why):
+                list(vllm.occupancy([self.stream()[0], msgpack.packb(batch)]))
+
+    def test_a_block_of_two_groups_is_two_in_arrays_too(self):
+        import msgpack
+        sys.path.insert(0, PACKAGE)
+        from stormlog_native import vllm
+        stored = [["BlockStored", [1, 2], None, [], 16, None, "GPU", None, None, group] for group in (0, 1)]
+        lines = vllm.occupancy([msgpack.packb([1.0, stored]), msgpack.packb([2.0, [["BlockRemoved", [1], "GPU", 1]]])])
+        self.assertEqual([line["blocks"] for line in lines], [4, 3])
 
     def test_the_subscriber_reads_what_is_published(self):
         try:
