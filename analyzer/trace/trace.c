@@ -476,10 +476,11 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	take_exit(trace);
 	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
 	if (trace->folded.until_ns > trace->header.monotonic_ns) /* 0: no block events were among what was folded */
-		sl_damage_note(&trace->damage, trace->name,
-			       "block events of its first %.1f s are folded (--keep): what lives on, what lived at PyTorch's peak "
-			       "and totals are exact",
-			       (double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
+		sl_damage_note(
+			&trace->damage, trace->name,
+			"block and range events of its first %.1f s are folded (--keep): what lives on, what lived at PyTorch's "
+			"peak and totals are exact, and labels count what came later",
+			(double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;

@@ -411,6 +411,36 @@ nvtx.nvtxRangeEnd(ctypes.c_uint64(all_))
         born, gone = [effect for effect in effects if effect.what == "alloc"], [effect for effect in effects if effect.what != "alloc"]
         return len(born), sum(effect.bytes for effect in born), len(gone), sum(effect.bytes for effect in gone)
 
+    def test_sizes_of_0_and_of_minus_1(self):
+        program = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+def new(size): cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(size))
+for size in (0, 1, 0, 1 << 63, (1 << 64) - 1): new(size)
+"""
+        with e2e.Recording(sys.executable, "-c", program, STORMLOG_DEVICE_INTERVAL=5) as run:
+            self.agrees(run)
+            self.assertEqual([oom["requested_bytes"] for oom in run.report()["ooms"]], [1 << 63, (1 << 64) - 1])
+
+    def test_labels_of_a_folded_trace_count_what_came_later_and_that_is_said(self):
+        program = """
+import ctypes
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+for _ in range(4000):
+    nvtx.nvtxRangePushA(b"round")
+    for _ in range(5):
+        p = ctypes.c_void_p()
+        assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1000)) == 0 and cudart.cudaFree(p) == 0
+    nvtx.nvtxRangePop()
+"""
+        with e2e.Recording(sys.executable, "-c", program, STORMLOG_KEEP="200K", STORMLOG_SEGMENT="64K") as run:
+            report = run.report()
+            label, = report["processes"][0]["labels"]
+            self.assertLess(label["entries"], 4000)
+            self.assertEqual((label["blocks_created"], label["allocated_bytes"]), (5 * label["entries"], 5000 * label["entries"]))
+            self.assertIn("labels count what came later", json.dumps(report["warnings"]))
+            self.agrees(run)
+
     def test_memory_of_every_kind(self):
         for name in ("arrays", "capture", "contexts", "driver", "graphs", "imports", "pools", "reset", "two_devices", "vmm"):
             with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), STORMLOG_DEVICE_INTERVAL=5) as run:

@@ -81,7 +81,8 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
 	sl_page_put_text(page, "scope", scopes[oom->scope]);
-	sl_page_put_known(page, "requested", oom->requested_bytes);
+	sl_page_key(page, "requested");
+	sl_packed_uint(&page->pack, oom->requested_bytes); /* -1 is a size, too */
 	sl_page_put_known(page, "live", oom->live_bytes);
 	sl_page_put_known(page, "free", oom->free_bytes);
 	sl_page_put_known(page, "total", oom->total_bytes);
