@@ -10,8 +10,10 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "server/ask.h"
+#include "server/course.h"
 #include "server/places.h"
 #include "server/view.h"
+#include "server/worse.h"
 
 #define NAMES_MAX   20
 #define METRICS_MAX 200
@@ -209,8 +211,17 @@ void sl_api_metrics(struct sl_request *request)
 	sl_ask_end(&ask);
 }
 
-static bool put_point(void *json, const struct sl_store_point *point)
+struct history {
+	struct sl_json *json;
+	struct sl_course course;
+};
+
+static bool put_point(void *context, const struct sl_store_point *point)
 {
+	struct history *history = context;
+	struct sl_json *json = history->json;
+
+	sl_course_take(&history->course, point);
 	sl_json_object(json, NULL);
 	sl_json_int(json, "run", point->run);
 	sl_json_known(json, "when_ns", point->when_ns);
@@ -220,11 +231,35 @@ static bool put_point(void *json, const struct sl_store_point *point)
 	return true;
 }
 
+static void put_commit(struct sl_json *json, const char *commit)
+{
+	sl_json_string(json, "commit", *commit ? commit : NULL);
+}
+
+static void put_changes(struct sl_json *json, const struct sl_course *course)
+{
+	sl_json_array(json, "changes");
+	for (size_t i = 0; i < course->change_count; i++) {
+		const struct sl_series_change *change = &course->changes[i];
+		const struct sl_course_point *point = &course->points.item[change->at];
+
+		sl_json_object(json, NULL);
+		sl_json_int(json, "run", point->run);
+		sl_json_int(json, "before_run", point[-1].run);
+		put_commit(json, point->commit);
+		sl_json_double(json, "before", change->before);
+		sl_json_double(json, "after", change->after);
+		sl_json_end(json);
+	}
+	sl_json_end(json);
+}
+
 void sl_api_history(struct sl_request *request)
 {
 	int64_t metric = sl_ask_number(request, "metric", 0, INT64_MAX);
 	const char *name = sl_request_argument(request, "field");
 	int field = sl_card_field(name ? name : "peak");
+	struct history history = {0};
 	struct sl_json *json;
 	struct sl_ask ask;
 	bool fine;
@@ -235,12 +270,42 @@ void sl_api_history(struct sl_request *request)
 	}
 	if (!begin(&ask, request))
 		return;
-	json = sl_json_new(NULL, SL_JSON_COMPACT);
+	history.json = json = sl_json_new(NULL, SL_JSON_COMPACT);
 	sl_json_object(json, NULL);
 	sl_json_array(json, "points");
-	fine = sl_store_history(ask.store, ask.runs.query, metric, field, put_point, json);
+	fine = sl_store_history(ask.store, ask.runs.query, metric, field, put_point, &history);
 	sl_json_end(json);
+	sl_course_find(&history.course, sl_course_is_bytes(metric, field));
+	put_changes(json, &history.course);
 	sl_json_end(json);
 	answer(request, json, fine);
+	sl_course_free(&history.course);
 	sl_ask_end(&ask);
+}
+
+static void put_worse(void *json, const struct sl_worse *worse)
+{
+	sl_json_object(json, NULL);
+	sl_json_string(json, "project", *worse->project ? worse->project : NULL);
+	sl_json_string(json, "what", worse->what);
+	sl_json_known(json, "metric", worse->metric ? worse->metric : -1);
+	sl_json_int(json, "run", worse->run);
+	sl_json_int(json, "before_run", worse->before_run);
+	sl_json_known(json, "when_ns", worse->when_ns);
+	put_commit(json, worse->commit);
+	sl_json_double(json, "before", worse->before);
+	sl_json_double(json, "after", worse->after);
+	sl_json_end(json);
+}
+
+void sl_api_worse(struct sl_request *request)
+{
+	struct sl_json *json = sl_json_new(NULL, SL_JSON_COMPACT);
+
+	sl_json_object(json, NULL);
+	sl_json_array(json, "worse");
+	sl_worse_each(put_worse, json);
+	sl_json_end(json);
+	sl_json_end(json);
+	answer(request, json, true);
 }

@@ -9,7 +9,7 @@
 
 #define POINTS_MAX 20000
 
-static bool take(void *context, const struct sl_store_point *point)
+bool sl_course_take(void *context, const struct sl_store_point *point)
 {
 	struct sl_course *course = context;
 	struct sl_course_point *to;
@@ -24,19 +24,23 @@ static bool take(void *context, const struct sl_store_point *point)
 	return course->points.count < POINTS_MAX;
 }
 
+void sl_course_find(struct sl_course *course, bool bytes)
+{
+	double *values = sl_memory_must(calloc(course->points.count + 1, sizeof(*values)));
+	for (size_t i = 0; i < course->points.count; i++)
+		values[i] = (double)course->points.item[i].value;
+	course->change_count =
+		sl_series_changes(values, course->points.count, bytes ? 1024 : 0.5, course->changes, SL_COURSE_CHANGES);
+	free(values);
+}
+
 bool sl_course_read(struct sl_course *course, struct sl_store *store, const struct sl_query *query, int64_t metric, int field)
 {
-	double *values;
 	bool fine;
 
 	memset(course, 0, sizeof(*course));
-	fine = sl_store_history(store, query, metric, field, take, course);
-	values = sl_memory_must(calloc(course->points.count + 1, sizeof(*values)));
-	for (size_t i = 0; i < course->points.count; i++)
-		values[i] = (double)course->points.item[i].value;
-	course->change_count = sl_series_changes(values, course->points.count, sl_course_is_bytes(metric, field) ? 1024 : 0.5,
-						 course->changes, SL_COURSE_CHANGES);
-	free(values);
+	fine = sl_store_history(store, query, metric, field, sl_course_take, course);
+	sl_course_find(course, sl_course_is_bytes(metric, field));
 	return fine;
 }
 

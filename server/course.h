@@ -25,6 +25,9 @@ struct sl_course {
 
 /* Reads a metric by its number, or if that is 0 a field of the card.  False: the store failed. */
 bool sl_course_read(struct sl_course *course, struct sl_store *store, const struct sl_query *query, int64_t metric, int field);
+/* The same in parts: take each point, then find the changes of those whose value is known. */
+bool sl_course_take(void *course, const struct sl_store_point *point);
+void sl_course_find(struct sl_course *course, bool bytes);
 /* The change that this run made, or NULL. */
 const struct sl_series_change *sl_course_change(const struct sl_course *course, size_t point);
 void sl_course_free(struct sl_course *course);

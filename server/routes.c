@@ -15,6 +15,7 @@ const struct sl_route sl_routes[] = {
 	{"GET", "/api/v1/names", SL_RIGHT_READ, SL_BODY_NONE, sl_api_names},
 	{"GET", "/api/v1/metrics", SL_RIGHT_READ, SL_BODY_NONE, sl_api_metrics},
 	{"GET", "/api/v1/history", SL_RIGHT_READ, SL_BODY_NONE, sl_api_history},
+	{"GET", "/api/v1/worse", SL_RIGHT_READ, SL_BODY_NONE, sl_api_worse},
 	{"GET", "/api/v1/compare", SL_RIGHT_READ, SL_BODY_NONE, sl_view_changes},
 	{"GET", "/", SL_RIGHT_READ, SL_BODY_NONE, sl_site_landing},
 	{"GET", "/search", SL_RIGHT_READ, SL_BODY_NONE, sl_site_search},

@@ -275,6 +275,11 @@ class Site(unittest.TestCase):
         self.assertIn(f"/compare?before={numbers[13]}&after={numbers[14]}", page.links())
         place, = {link for link in page.links() if "&metric=" in link and "growing" in link}
         self.assertIn('stack: train.py:7 grower, over runs of project="growing"', self.page(place).text)
+        changes = self.json("/api/v1/history", q="project=growing", field="peak")["changes"]
+        self.assertEqual(changes, [{"run": numbers[14], "before_run": numbers[13], "commit": "14c0ffee", "before": 100 * MIB, "after": 102 * MIB}])
+        told = [row for row in self.json("/api/v1/worse")["worse"] if row["project"] == "growing"]
+        told = {row["what"]: {key: row[key] for key in changes[0]} for row in told}
+        self.assertEqual((told["peak"], told["train.py:7 grower"]), (changes[0], changes[0]))
         trend = self.page("/trends", q="project=growing", field="peak")
         self.assertEqual([a["class"] for tag, a in trend.elements if tag == "circle"], ["point"] * 14 + ["changed", "point"])
         self.assertRegex(trend.text, rf"100 MiB before, 102 MiB since run {numbers[14]} of \S+, commit 14c0ffee; the run before: commit 13c0ffee")
