@@ -196,6 +196,13 @@ class Scrapes(unittest.TestCase):
             labels = parse(once(job.traces))["stormlog_live_bytes"][1][0][1]
             self.assertEqual((labels["pod"], labels["namespace"], labels.get("container")), ("told", "told", None))
 
+    def test_an_instance_of_mig_has_its_own_uuid_and_profile(self):
+        with Job("python3", e2e.SCRIPT, "alloc=7", SIM_MIG="1", SIM_DEVICES="2") as job:
+            job.process.wait()
+            labels = parse(once(job.traces))["stormlog_live_bytes"][1][0][1]
+            self.assertRegex(labels["UUID"], "^MIG-")
+            self.assertEqual(labels["GPU_I_PROFILE"], "1g.10gb")
+
     def test_no_more_series_than_were_asked_for(self):
         with Job(os.path.join(e2e.APPS, "fork_exec")) as job:
             job.process.wait()

@@ -152,7 +152,7 @@ int cuDeviceGetName(char *name, int len, int device)
 		SIM_RETURN(SIM_INVALID_VALUE);
 	if (sim_device_physical(device) < 0)
 		SIM_RETURN(SIM_INVALID_DEVICE);
-	snprintf(name, len, "Simulated GPU %d", sim_device_physical(device));
+	snprintf(name, len, "Simulated GPU %d%s", sim_device_physical(device), sim_config.mig ? " MIG 1g.10gb" : "");
 	SIM_RETURN(SIM_OK);
 }
 

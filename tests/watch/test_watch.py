@@ -182,6 +182,20 @@ class Watch(unittest.TestCase):
             self.assertEqual(set(told), {"ooms", "used", "free"})
             self.assertEqual(status, 1)
 
+    def test_every_amount_and_operator_at_its_limit(self):
+        """300 MiB and a segment of 256 of PyTorch's are held, 300 more are the context's, of 2 GiB."""
+        holds = ("live >= 556MiB", "live <= 556MiB", "live > 555MiB", "live < 557MiB", "live > 27%", "reserved >= 256MiB", "reserved <= 12.5%", "hidden >= 300MiB",
+                 "hidden < 15%", "used >= 856MiB", "used <= 856MiB", "free >= 1192MiB", "free <= 1192MiB", "free > 58%")
+        fails = ("live > 556MiB", "live < 556MiB", "live > 28%", "reserved > 256MiB", "reserved < 12.5%", "hidden > 300MiB", "hidden > 15%", "used > 856MiB",
+                 "used < 856MiB", "free > 1192MiB", "free < 1192MiB", "free > 59%")
+        with job("alloc=300", "tensor=50", "sampled", "sleep=100") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            run.wait_for(lambda known: known and known[0]["memory"] and known[0]["memory"][0]["live_bytes"] == 556 * MIB)
+            watcher = Watcher(run.traces, *("%s for 1s => file %s" % (rule, alerts) for rule in holds + fails))
+            wait_until(lambda: len(self.lines(alerts)) >= len(holds))
+            watcher.end()
+            self.assertEqual(sorted(alert["rule"].split(" for")[0] for alert in self.lines(alerts)), sorted(holds))
+
     def test_growth_names_the_place(self):
         with job("alloc=100", "grow=1200") as run:
             alerts = os.path.join(run.run.folder, "alerts")
