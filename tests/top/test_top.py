@@ -33,6 +33,14 @@ block(at.value + (48 << 20), 2 << 20, b"cache")
 time.sleep(100)
 """
 
+# Forty places, each of another size.
+PLACES = """
+import ctypes, time
+cuda, at = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+%s
+time.sleep(100)
+""" % "\n".join("def place_%d(): cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20))\nplace_%d()" % (n, 42 - n, n) for n in range(40))
+
 
 class Terminal:
     """stormlog-top in a terminal of its own."""
@@ -56,11 +64,11 @@ class Terminal:
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
 
-    def click(self, text):
-        """The first button on a text of the screen, as xterm and tmux tell it."""
+    def click(self, text, buttons=("20", "23")):
+        """The first button, down and up, on a text of the screen, as xterm and tmux tell it."""
         y, line = next((y, line) for y, line in enumerate(self.screen().split("\n")) if text in line)
         at = ["%x" % (33 + number) for number in (line.index(text), y)]
-        for button in ("20", "23"):  # down, up
+        for button in buttons:
             self.keys("-H", "1b", "5b", "4d", button, *at)
 
     def wait_for(self, pattern):
@@ -159,6 +167,28 @@ class Top(unittest.TestCase):
             top.wait_for("hidden +growth")
             top.click("%d " % job.process.pid)
             top.wait_for("Esc all processes")
+
+    def test_a_list_longer_than_the_screen(self):
+        with Job(sys.executable, "-c", PLACES, SIM_VRAM="2G") as job, Terminal(job.traces) as top:
+            top.wait_for("900 MiB")  # 3 + 4 + ... + 42
+            top.keys("2")
+            first, last = "42.0 MiB .*place_0 ", "3.00 MiB .*place_39 "
+            self.assertNotRegex(top.wait_for(first), last)
+            for there, back in ("End", "Home"), ("NPage", "PPage"), ("Down", "Up"), ("j", "k"):
+                top.keys(*[there] * (1 if there == "End" else 3 if there == "NPage" else 40))
+                self.assertNotRegex(top.wait_for(last), first)
+                top.keys(*[back] * (1 if back == "Home" else 3 if back == "PPage" else 40))
+                self.assertNotRegex(top.wait_for(first), last)
+            for button, wanted, gone in ("61", last, first), ("60", first, last):  # the wheel, three lines each
+                top.click("Places", [button] * 14)
+                self.assertNotRegex(top.wait_for(wanted), gone)
+            top.keys("F1")
+            top.wait_for("mark this moment")
+            top.keys("F10")
+            until = time.monotonic() + 10
+            while top.runs() and time.monotonic() < until:
+                time.sleep(0.1)
+            self.assertFalse(top.runs())
 
     def test_the_page_of_this_moment(self):
         with holding("alloc=100") as job, Terminal(job.traces, columns=120, cwd=job.run.folder) as top:
