@@ -25,11 +25,11 @@ static _Atomic bool alone;	/* there will be no libunwind */
 
 /* The program's libgcc_s, if it has one: twenty times slower, so used only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
-static _Unwind_Ptr (*gcc_get_ip)(struct _Unwind_Context *);
+static unsigned long (*gcc_get_ip)(struct _Unwind_Context *); /* _Unwind_Ptr, which unwind.h of libunwind does not know */
 
 void sl_unwinder_start(void)
 {
-	gcc_get_ip = (_Unwind_Ptr(*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
+	gcc_get_ip = (unsigned long (*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
 	gcc_backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
 }
 

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Recipes of Conda and Spack name what is in this tree: its options, version, licence, files and the libraries that meson asks for."""
 import ast
+import glob
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 
 try:
@@ -56,6 +60,16 @@ class Recipes(unittest.TestCase):
         for path in re.findall(r"python/\S+", script):
             self.assertTrue(os.path.exists(os.path.join(TOP, path)), path)
         self.assertEqual(yaml.safe_load(read("packaging", "conda", "conda_build_config.yaml"))["c_stdlib_version"], ["2.17"])
+
+    def test_a_prefix_whose_libunwind_has_an_unwind_h_of_its_own_builds(self):
+        theirs = glob.glob("/usr/include/*-linux-gnu/unwind.h")
+        if not theirs or not shutil.which("cc"):
+            self.skipTest("no unwind.h of libunwind's, or no cc")
+        with tempfile.TemporaryDirectory() as prefix:  # Conda and Spack ask for it before the compiler's
+            os.symlink(theirs[0], os.path.join(prefix, "unwind.h"))
+            done = subprocess.run(["cc", "-fsyntax-only", "-std=gnu11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + prefix,
+                                   os.path.join(TOP, "agent", "stacks", "unwinder.c")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_spacks_recipe_names_options_and_libraries_of_ours(self):
         text = read("packaging", "spack", "package.py")
