@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Spack 1.0 or later.  Copy it to packages/stormlog/package.py of a repository of yours, then in the source tree:
-# spack dev-build stormlog@main
+# Spack 1.0 or later.  Link it to packages/stormlog/package.py of a repository of yours, then: spack install stormlog
 import os
 
 from spack_repo.builtin.build_systems.meson import MesonPackage
@@ -11,8 +10,11 @@ from spack.package import *
 class Stormlog(MesonPackage):
     """Records every GPU memory call of a program, and says where the memory went."""
 
+    # The clone that this file lies in.  Of a copy, or of a tarball, the source tree is built by: spack dev-build stormlog@main
+    git = "file://" + os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+
     license("MIT")
-    version("main")
+    version("main", branch="main")
 
     variant("report", default=False, description="The interactive report.html (npm fetches modules while building)")
     variant("pictures", default=True, description="Pictures of the time line (cairo)")
@@ -24,6 +26,7 @@ class Stormlog(MesonPackage):
     depends_on("c", type="build")
     depends_on("meson@1:", type="build")
     depends_on("pkgconfig", type="build")
+    depends_on("patchelf", type="build")
     depends_on("node-js@18:", type="build", when="+report")
     depends_on("npm", type="build", when="+report")
     depends_on("zstd libs=static,shared")
@@ -43,6 +46,11 @@ class Stormlog(MesonPackage):
         names = ("report", "pictures", "top", "push", "exporter", "server")
         return ["-Dtests=disabled", "-Dsqlite=enabled", "-Dattach=disabled"] + [
             "-D%s=%s" % (name, "enabled" if "+" + name in self.spec else "disabled") for name in names]
+
+    @run_after("install")
+    def leave_the_agent_without_rpath(self):
+        # The compiler's wrapper gives one to all that it links; programs that are recorded would search Spack's folders.
+        which("patchelf", required=True)("--remove-rpath", os.path.join(self.prefix.lib, "libstormlog_preload.so"))
 
     @run_after("install")
     def bring_libunwind(self):

@@ -11,12 +11,12 @@ DEVICE_KINDS = ("device", "pool", "managed", "vmm", "array", "graph")
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
-def format_memory(bytes_value: int) -> str:
+def format_memory(bytes_value: int, precision: int = 2) -> str:
     """"1.50 GB", in steps of 1024, as Python Stormlog writes it."""
     value, unit = float(bytes_value), 0
     while abs(value) >= 1024 and unit < len(UNITS) - 1:
         value, unit = value / 1024, unit + 1
-    return "%.2f %s" % (value, UNITS[unit]) if bytes_value else "0 B"
+    return "%.*f %s" % (precision, value, UNITS[unit]) if bytes_value else "0 B"
 
 
 def _memory() -> Dict[str, Any]:

@@ -47,6 +47,11 @@ class Recipes(unittest.TestCase):
             self.assertIn("'%s'" % name, asked)
             self.assertIn("libcurl" if package == "curl" else package, recipe["requirements"]["host"])
 
+    def test_condas_recipe_runs_with_what_it_links_and_gives_the_agent_no_rpath(self):
+        recipe, _ = self.recipe()
+        self.assertLessEqual({"elfutils", "libunwind", "msgpack-c"}, set(recipe["requirements"]["run"]))  # no run_exports of theirs
+        self.assertFalse([path for path in recipe["build"]["binary_relocation"] if path.startswith("lib/")])
+
     def test_no_option_is_left_to_what_lies_around(self):
         self.assertEqual(set(re.findall(r"-D(\w+)=(?:en|dis)abled", read("packaging", "conda", "build.sh"))), self.options())
         spack = read("packaging", "spack", "package.py")

@@ -377,6 +377,7 @@ class Classification(unittest.TestCase):
             for line in file:
                 case = json.loads(line)
                 self.assertEqual(stormlog_native.format_memory(case["bytes"]), case["text"])
+        self.assertEqual(stormlog_native.format_bytes(3 << 29, precision=1), "1.5 GB")
 
 
 class Others(unittest.TestCase):
