@@ -193,7 +193,7 @@ class GPUMemoryProfiler:
         return found[-self.max_snapshots:]
 
     def _results_of(self, done: List[_Done]) -> List[ProfileResult]:
-        path = agent.trace_path()
+        path = recording.own_trace()
         found = {(row["label"], row["step"]): row for row in recording.entries(path)}
         results, counts = [], {}  # type: List[ProfileResult], Dict[str, int]
         for one in done:

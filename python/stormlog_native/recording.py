@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Optional
 
-from .agent import trace_path
+from .agent import flush, trace_path
 from .errors import ConfigurationError, ProfilerError
 
 
@@ -54,15 +54,22 @@ def lines(*arguments: str) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in analyze(*arguments).splitlines()]
 
 
+def own_trace() -> str:
+    """This process's, flushed: the objects that were loaded until now are named in it, and PyTorch's segments known by their caller."""
+    path = trace_path()
+    flush(1.0)
+    return path
+
+
 def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dict[str, Any]]:
     """Each entry of a range that has ended: what was in use before, after and at its peak, made and freed."""
-    every = lines("table", "--entries", label or "*", "--json", path or trace_path())
+    every = lines("table", "--entries", label or "*", "--json", path or own_trace())
     return [row for row in every if row["end_ns"] is not None]  # the rest is open
 
 
 def summary(path: Optional[str] = None) -> Dict[str, Any]:
     """report.json, of this process or of a folder of traces."""
-    report: Dict[str, Any] = json.loads(analyze("report", "--json", path or trace_path()))
+    report: Dict[str, Any] = json.loads(analyze("report", "--json", path or own_trace()))
     return report
 
 
@@ -76,7 +83,7 @@ def process(path: Optional[str] = None) -> Dict[str, Any]:
 
 def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
     """Samples of the device and of the process (rss_bytes) as columns; `ns` is Unix time.  Read by a child too."""
-    done = subprocess.run([sys.executable, "-m", __package__ + ".samples", path or trace_path()], stdout=subprocess.PIPE,
+    done = subprocess.run([sys.executable, "-m", __package__ + ".samples", path or own_trace()], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=dict(child_environment(), PYTHONPATH=os.pathsep.join(p for p in sys.path if p)))
     if done.returncode:
         raise ProfilerError("samples: %s" % done.stderr.decode("utf-8", "replace"))
@@ -86,7 +93,7 @@ def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
 
 def telemetry(folder: str, path: Optional[str] = None, *options: str) -> List[Dict[str, Any]]:
     """Writes the whole analysis into `folder` and returns its telemetry events (V3), in time order."""
-    analyze("report", "-q", "-o", folder, *options, path or trace_path())
+    analyze("report", "-q", "-o", folder, *options, path or own_trace())
     events: List[Dict[str, Any]] = []
     for place, _, names in os.walk(os.path.join(folder, "telemetry")):
         for name in sorted(names):
@@ -132,7 +139,7 @@ class Report:
 
 def report(path: Optional[str] = None, output: Optional[str] = None) -> Report:
     """Analyse a folder of traces, or without `path` this process as it is now, into `output` (default: PATH/analysis)."""
-    path = path or trace_path()
+    path = path or own_trace()
     folder = output or os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "analysis")
     analyze("report", "-q", "-o", folder, path)
     return Report(folder)

@@ -76,6 +76,11 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
     return OOMExceptionClassification(False)
 
 
+# What Python Stormlog's statistics say of a sink: a tracker has none here.
+NO_SINK = {"rollover_count": 0, "pruned_segment_count": 0, "pruned_bytes": 0, "final_retained_files": 0,
+           "final_retained_bytes": 0}
+
+
 class MemoryTracker:
     """A span of the recording: its events, statistics and alerts, and bundles of out-of-memory errors in it.  Rank and job in its
     events are the recording's (stormlog-run --rank); those given here are metadata of the run."""
@@ -84,7 +89,9 @@ class MemoryTracker:
                  enable_oom_flight_recorder: bool = False, oom_dump_dir: str = "oom_dumps", oom_buffer_size: Optional[int] = None,
                  oom_max_dumps: int = 5, oom_max_total_mb: int = 256, warning_threshold: float = 80.0,
                  critical_threshold: float = 95.0, job_id: Optional[str] = None, rank: Optional[int] = None,
-                 local_rank: Optional[int] = None, world_size: Optional[int] = None) -> None:
+                 local_rank: Optional[int] = None, world_size: Optional[int] = None,
+                 enable_native_cuda_history: bool = True, native_history_max_entries: Optional[int] = None) -> None:
+        # The last two change nothing: the recording is that history, whole.
         if oom_max_dumps < 1 or oom_max_total_mb < 1 or (oom_buffer_size is not None and oom_buffer_size < 1):
             raise ConfigurationError("oom_buffer_size, oom_max_dumps and oom_max_total_mb are at least 1")
         self.device, self.sampling_interval, self.max_events, self.enable_alerts = device, sampling_interval, max_events, enable_alerts
@@ -249,7 +256,7 @@ class MemoryTracker:
                 "device_used_bytes": last["device_used_bytes"] if last else None, "device_total_bytes": total,
                 "memory_utilization_percent": 100.0 * last["allocator_allocated_bytes"] / total if last and total else None,
                 "tracking_duration_seconds": (self._end or time.time()) - (self._begin or 0),
-                "last_oom_dump_path": self.last_oom_dump_path}
+                "last_oom_dump_path": self.last_oom_dump_path, **NO_SINK}
 
     def export_events(self, filename: str, format: str = "csv") -> None:  # noqa: A002
         """Telemetry events of the span as a file, csv or json."""
@@ -397,4 +404,4 @@ class CPUMemoryTracker:
                 "current_memory_allocated": int(samples[-1][1]) if samples else None,
                 "memory_change_from_baseline": int(samples[-1][1] - samples[0][1]) if samples else None,
                 "tracking_duration_seconds": (self._tracker._end or time.time()) - (self._tracker._begin or 0),
-                "last_oom_dump_path": self.last_oom_dump_path}
+                "last_oom_dump_path": self.last_oom_dump_path, "history_dropped_events": 0, **NO_SINK}

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..", "..", "python")
 sys.path[:0] = [os.path.join(HERE, "..", "e2e"), PACKAGE]
 try:
-    from e2e import ANALYZE, RUN, Recording
+    from e2e import ANALYZE, BUILD, RUN, Recording
     import stormlog_native
     os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
 except ImportError as error:
@@ -134,6 +134,17 @@ print(json.dumps([during, summary["monitoring_active"], summary["snapshots_colle
             mib = 1 << 20
             self.assertEqual(answer(run), [True, False, True, 13 * mib, 1 * mib, 28 * mib, ["forward"], 4 * mib, ["named"], 3])
 
+    def test_a_segment_is_known_by_its_caller_while_the_job_runs_without_native_stacks(self):
+        with program('''
+give(take(1))
+torch = ctypes.CDLL(%r)  # later than the thread's first call
+torch.caching_new(ctypes.c_size_t(200 << 20))
+profiler = sn.GPUMemoryProfiler()
+result = profiler.profile_function(lambda: torch.caching_new(ctypes.c_size_t(100 << 20)))  # a segment of 256 MiB
+print(json.dumps([result.memory_before.allocated_memory >> 20, result.memory_peak.allocated_memory >> 20]))
+''' % os.path.join(BUILD, "tests", "apps", "libc10_cuda.so"), STORMLOG_STACKS="python") as run:
+            self.assertEqual(answer(run), [200, 300])
+
     def test_before_the_first_gpu_call_nothing_is_known_and_it_says_so(self):
         with program('''
 try: sn.report()
@@ -247,13 +258,13 @@ print(json.dumps([tracker.get_statistics(), len(tracker.get_memory_timeline(0.1)
             statistics, points = answer(run)
             self.assertGreaterEqual(statistics["memory_change_from_baseline"], 60 << 20)
             self.assertGreater(points, 2)
-
+            self.assertEqual([statistics[name] for name in ("final_retained_files", "history_dropped_events")], [0, 0])
 
     def test_phases_of_a_tracker_are_boundaries_with_their_metadata(self):
         with program('''
 from stormlog_native.phases import parse_phase_boundary
 from stormlog_native.telemetry import validate_telemetry_record
-tracker = sn.MemoryTracker(); give(take(1)); tracker.start_tracking()
+tracker = sn.MemoryTracker(enable_native_cuda_history=True, native_history_max_entries=9); give(take(1)); tracker.start_tracking()
 with tracker.phase("train", metadata={"epoch": 1}):
     with tracker.phase("forward"): kept = take(2)
 tracker.stop_tracking()
