@@ -51,6 +51,8 @@ class Recipes(unittest.TestCase):
         recipe, _ = self.recipe()
         self.assertLessEqual({"elfutils", "libunwind", "msgpack-c"}, set(recipe["requirements"]["run"]))  # no run_exports of theirs
         self.assertFalse([path for path in recipe["build"]["binary_relocation"] if path.startswith("lib/")])
+        for tool, text in (("conda", "build.sh"), ("spack", "package.py")):
+            self.assertRegex(read("packaging", tool, text), "--remove-rpath.*libstormlog_preload.so")
 
     def test_no_option_is_left_to_what_lies_around(self):
         self.assertEqual(set(re.findall(r"-D(\w+)=(?:en|dis)abled", read("packaging", "conda", "build.sh"))), self.options())
