@@ -25,8 +25,7 @@ static _Atomic bool alone;	/* there will be no libunwind */
 
 /* The program's libgcc_s, if it has one: twenty times slower, so used only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
-static unsigned long (*gcc_get_ip)(
-	struct _Unwind_Context *); /* its type in libgcc, _Unwind_Ptr, is unknown to libunwind's header */
+static unsigned long (*gcc_get_ip)(struct _Unwind_Context *); /* not _Unwind_Ptr: libunwind's header has none */
 
 void sl_unwinder_start(void)
 {
