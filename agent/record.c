@@ -50,6 +50,10 @@ static const struct traits {
 	[SL_VERB_GRAPH_INSTANTIATE].stack = true,
 	[SL_VERB_GRAPH_INSTANTIATE].place = true,
 	[SL_VERB_GRAPH_TRIM].place = true,
+	[SL_VERB_STREAM_CREATE].stack = true,
+	[SL_VERB_STREAM_CREATE].place = true,
+	[SL_VERB_EVENT_CREATE].stack = true,
+	[SL_VERB_EVENT_CREATE].place = true,
 };
 
 /* The event that this call is part of; NULL: it is an event of its own, as a signal handler's is in the midst of a call. */

@@ -11,6 +11,7 @@ enum sl_class {
 	SL_CLASS_MODULE,
 	SL_CLASS_LIMIT,
 	SL_CLASS_GRAPH,
+	SL_CLASS_STREAM,
 };
 
 #endif

@@ -55,6 +55,10 @@
 #define GRAPH_DESTROY(...)     ROW(GRAPH_DESTROY, none, __VA_ARGS__)
 #define EXEC_DESTROY(...)      ROW(EXEC_DESTROY, none, __VA_ARGS__)
 #define GRAPH_TRIM(...)	       ROW(GRAPH_TRIM, none, __VA_ARGS__)
+#define STREAM_CREATE(...)     ROW(STREAM_CREATE, none, __VA_ARGS__)
+#define STREAM_DESTROY(...)    ROW(STREAM_DESTROY, none, __VA_ARGS__)
+#define EVENT_CREATE(...)      ROW(EVENT_CREATE, none, __VA_ARGS__)
+#define EVENT_DESTROY(...)     ROW(EVENT_DESTROY, none, __VA_ARGS__)
 
 #else
 #undef SL_HOOKS_VERBS
@@ -92,6 +96,10 @@
 #undef GRAPH_DESTROY
 #undef EXEC_DESTROY
 #undef GRAPH_TRIM
+#undef STREAM_CREATE
+#undef STREAM_DESTROY
+#undef EVENT_CREATE
+#undef EVENT_DESTROY
 
 #undef ROW
 #undef ALSO

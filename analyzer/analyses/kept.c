@@ -142,14 +142,14 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 /*
  * True: the process only allocated, as fast as calls can be made, or no longer than a program takes to end, or it still runs.  A loop
  * that loads something looks like a loop that leaks; so does a model that is too large, before an error that ended the program.  For
- * contexts, mappings and registered ranges it counts as a leak.
+ * contexts, mappings and registered ranges it counts as a leak; streams and events are made in advance, too.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
 	const struct sl_model *model = process->model;
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
-	return !by_count(track) && track->device >= 0 && only_takes(model, track) &&
+	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
 		sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
 		(double)(track->last_ns - track->first_ns) < ending_of(model));

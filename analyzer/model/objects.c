@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables.  Each is counted as a block of the
- * site that made it.
+ * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events.  Each is
+ * counted as a block of the site that made it.
  */
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
@@ -22,6 +22,8 @@ static bool means(const struct sl_item *item, struct made *made)
 		{SL_VERB_POOL_CREATE, {SL_OBJECT_POOL, false}},	      {SL_VERB_POOL_DESTROY, {SL_OBJECT_POOL, true}},
 		{SL_VERB_GRAPH_CREATE, {SL_OBJECT_GRAPH, false}},     {SL_VERB_GRAPH_DESTROY, {SL_OBJECT_GRAPH, true}},
 		{SL_VERB_GRAPH_INSTANTIATE, {SL_OBJECT_EXEC, false}}, {SL_VERB_EXEC_DESTROY, {SL_OBJECT_EXEC, true}},
+		{SL_VERB_STREAM_CREATE, {SL_OBJECT_STREAM, false}},   {SL_VERB_STREAM_DESTROY, {SL_OBJECT_STREAM, true}},
+		{SL_VERB_EVENT_CREATE, {SL_OBJECT_EVENT, false}},     {SL_VERB_EVENT_DESTROY, {SL_OBJECT_EVENT, true}},
 	};
 
 	for (size_t i = 0; i < SL_COUNT(verbs); i++)
@@ -45,15 +47,19 @@ static uint64_t context_of(const struct sl_model *model, const struct sl_live *l
 	return live->owner;
 }
 
-/* Code ends with its context. */
+/* Code, streams and events end with their context. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
-	struct sl_table *modules = &model->objects[SL_OBJECT_MODULE - SL_OBJECT_CONTEXT];
-	struct sl_tied_list gone = sl_tied_take(modules, model, context_of, context);
+	static const unsigned owned[] = {SL_OBJECT_MODULE, SL_OBJECT_STREAM, SL_OBJECT_EVENT};
 
-	for (size_t i = 0; i < gone.addresses.count; i++)
-		end(model, modules, sl_table_find(modules, gone.addresses.item[i]));
-	free(gone.addresses.item);
+	for (size_t o = 0; o < SL_COUNT(owned); o++) {
+		struct sl_table *objects = &model->objects[owned[o] - SL_OBJECT_CONTEXT];
+		struct sl_tied_list gone = sl_tied_take(objects, model, context_of, context);
+
+		for (size_t i = 0; i < gone.addresses.count; i++)
+			end(model, objects, sl_table_find(objects, gone.addresses.item[i]));
+		free(gone.addresses.item);
+	}
 }
 
 static uint64_t cost(const struct sl_event *event)
@@ -123,7 +129,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live->bytes = cost(event);
 	live->owner = event->context ? event->context : thread->context;
 	sl_tied_add(objects, model, context_of, live);
-	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
+	if (made.object >= SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
 	if (made.object == SL_OBJECT_POOL)

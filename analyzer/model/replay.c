@@ -256,6 +256,10 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_POOL_CREATE:
 	case SL_VERB_POOL_DESTROY:
+	case SL_VERB_STREAM_CREATE:
+	case SL_VERB_STREAM_DESTROY:
+	case SL_VERB_EVENT_CREATE:
+	case SL_VERB_EVENT_DESTROY:
 		if (!failed)
 			sl_objects_apply(model, item);
 		break;

@@ -23,7 +23,8 @@ static const char *noun_of(unsigned kind)
 		[SL_KIND_host_registered] = "registered ranges of host memory",
 		[SL_KIND_block] = "tensors",
 	};
-	static const char *const objects[] = {"contexts", "modules", "memory pools", "graphs", "graph executables"};
+	static const char *const objects[] = {"contexts",	   "modules", "memory pools", "graphs",
+					      "graph executables", "streams", "events"};
 
 	if (kind >= SL_OBJECT_CONTEXT)
 		return objects[kind - SL_OBJECT_CONTEXT];

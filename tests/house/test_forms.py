@@ -12,7 +12,8 @@ STREAM = r"\b(CUstream|cudaStream_t|hipStream_t) \w+\s*\)$"  # the last argument
 # The vendors' headers have no second form of these (tests/abi compares with the headers where they are there).
 ALONE = set("""cudaGraphicsMapResources cudaGraphicsUnmapResources hipMallocAsync hipMallocFromPoolAsync hipFreeAsync hipMemMapArrayAsync
     hipGraphicsMapResources hipGraphicsUnmapResources hipGraphUpload hipMemcpyWithStream hipMemcpyHtoDAsync hipMemcpyDtoHAsync
-    hipMemcpyDtoDAsync hipMemcpyPeerAsync hipMemsetD8Async hipMemsetD32Async""".split())
+    hipMemcpyDtoDAsync hipMemcpyPeerAsync hipMemsetD8Async hipMemsetD32Async cuStreamDestroy cuStreamDestroy_v2 cudaStreamDestroy
+    hipStreamDestroy""".split())
 ALONE |= {"cudaEventRecord"}  # torch.c listens to it for PyTorch's allocator, which is built without a stream per thread
 
 
