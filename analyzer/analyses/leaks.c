@@ -3,6 +3,7 @@
  * What a process still held when it ended by itself, by stack.  The bytes of all leaks of a row add up to the row's live bytes.
  * The growth of a leak is the slope of a line through the births of its remaining blocks.  The line runs over the program's
  * steps where it has some, because a checkpoint, an evaluation or an idle hour would bend a line over time.
+ * (Longer than other files: one leak, from the blocks that were left to its verdict.)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/text.h"
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/suppressed.h"
@@ -38,13 +40,6 @@ static bool counts(unsigned kind)
 	       kind == SL_KIND_array || kind == SL_KIND_host_pinned;
 }
 
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-	for (; text && *text; text++)
-		hash = sl_hash64(hash ^ (unsigned char)*text);
-	return sl_hash64(hash);
-}
-
 /* Frames that only pass a request on are ignored: CPython 3.13 calls from one place of a loop through two places of its own. */
 static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *site)
 {
@@ -54,9 +49,9 @@ static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *s
 
 	count = sl_stacks_fold(frames, count);
 	for (unsigned i = 0; i < count; i++) {
-		hash = mix_text(hash, frames[i].module);
-		hash = mix_text(hash, frames[i].file);
-		hash = mix_text(hash, frames[i].function);
+		hash = sl_text_mix_text(hash, frames[i].module);
+		hash = sl_text_mix_text(hash, frames[i].file);
+		hash = sl_text_mix_text(hash, frames[i].function);
 		hash = sl_hash64(hash ^ frames[i].offset) ^ frames[i].line;
 	}
 	return hash ? hash : 1;
@@ -385,9 +380,9 @@ static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *lea
 	uint64_t hash = sl_hash64(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
 
 	for (unsigned i = 0; i < count; i++) {
-		hash = mix_text(hash, frames[i].module);
-		hash = mix_text(hash, frames[i].file);
-		hash = mix_text(hash, frames[i].function);
+		hash = sl_text_mix_text(hash, frames[i].module);
+		hash = sl_text_mix_text(hash, frames[i].file);
+		hash = sl_text_mix_text(hash, frames[i].function);
 		hash = sl_hash64(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
 	}
 	return hash ? hash : 1;
@@ -422,12 +417,20 @@ static int by_time(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-/* Several calls that a compiler made of one, as of a loop that it unrolled, are one leak, and its growth is that of all. */
+/* True: kept.c judged its births, and they do not grow. */
+static bool is_judged_even(struct sl_process *process, const struct sl_leak *leak)
+{
+	return !process->model->folded_ns && births_at(process->model, leak) >= SL_KEEPING_BIRTHS &&
+	       !is_told_by_births(process, leak);
+}
+
+/* Several calls that a compiler made of one, as of a loop that it unrolled, are one leak: its growth is that of all, if kept.c did not judge each. */
 static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl_leak *parts, const uint64_t *hashes, size_t count)
 {
 	struct births births = {0};
 	struct clock clock;
 	uint64_t born = births_at(process->model, to);
+	bool judged = is_judged_even(process, to);
 
 	spread(&births, to);
 	for (size_t i = 0; i < count; i++) {
@@ -435,6 +438,7 @@ static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl
 			continue;
 		spread(&births, &parts[i]);
 		born += births_at(process->model, &parts[i]);
+		judged &= is_judged_even(process, &parts[i]);
 		to->bytes += parts[i].bytes;
 		to->blocks += parts[i].blocks;
 		to->first_ns = parts[i].first_ns < to->first_ns ? parts[i].first_ns : to->first_ns;
@@ -443,7 +447,7 @@ static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl
 	}
 	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
 	clock = clock_of(process->model, births.list.item, births.list.count);
-	if (!to->growing && to->blocks >= born / 2)
+	if (!to->growing && !judged && to->blocks >= born / 2)
 		fit(to, births.list.item, births.list.count, &clock);
 	judge(to, false);
 	free(births.list.item);
