@@ -93,6 +93,18 @@ static void map_end(struct map *map)
 
 /* --- in the calling thread -------------------------------------------------------------------------- */
 
+/* Where one device is used the others may be meant: the analyzer is told how many there are. */
+static void tell_devices(enum sl_vendor vendor)
+{
+	char number[24];
+	struct sl_text text = sl_text_begin(number, sizeof(number));
+	unsigned count = sl_vendor_devices(vendor);
+
+	sl_text_add_number(&text, count);
+	if (count)
+		sl_capability("visible_devices", number);
+}
+
 static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 {
 	struct map map;
@@ -106,6 +118,7 @@ static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 	map_text(&map, "pci", device->is.pci);
 	map_number(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
 	map_end(&map);
+	tell_devices(vendor);
 }
 
 /* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */

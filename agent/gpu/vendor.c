@@ -12,6 +12,7 @@
 #define CUDA_FUNCTIONS(ROW)                                                                                                        \
 	ROW(cuCtxGetCurrent, (void **context))                                                                                     \
 	ROW(cuCtxGetDevice, (int *device))                                                                                         \
+	ROW(cuDeviceGetCount, (int *count))                                                                                        \
 	ROW(cuDeviceGetName, (char *name, int size, int device))                                                                   \
 	ROW(cuDeviceGetUuid, (unsigned char *uuid, int device))                                                                    \
 	ROW(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                                                 \
@@ -28,6 +29,7 @@
 	ROW(hipGetDevice, (int *device))                                                                                           \
 	ROW(hipPeekAtLastError, (void))                                                                                            \
 	ROW(hipRuntimeGetVersion, (int *version))                                                                                  \
+	ROW(hipGetDeviceCount, (int *count))                                                                                       \
 	ROW(hipDeviceGetName, (char *name, int size, int device))                                                                  \
 	ROW(hipDeviceGetUuid, (unsigned char *uuid, int device))                                                                   \
 	ROW(hipDeviceGetPCIBusId, (char *text, int size, int device))                                                              \
@@ -222,6 +224,15 @@ static void cuda_uuid(int ordinal, char *out, size_t size)
 		uuid_text(out, size, "MIG-", instance);
 	else if (has_whole || has_instance)
 		uuid_text(out, size, "GPU-", has_whole ? whole : instance);
+}
+
+unsigned sl_vendor_devices(enum sl_vendor vendor)
+{
+	int count = 0;
+
+	if (vendor == SL_VENDOR_CUDA ? !OK(cuDeviceGetCount, &count) : !hip_is_quiet() || !OK(hipGetDeviceCount, &count))
+		return 0;
+	return count > 0 ? (unsigned)count : 0;
 }
 
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device)

@@ -32,6 +32,7 @@ struct sl_vendor_device {
 	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
 	uint64_t total_bytes;		   /* 0 unknown */
 };
+unsigned sl_vendor_devices(enum sl_vendor vendor); /* how many the process sees; 0 unknown */
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
 /* Device of the calling thread. */

@@ -924,6 +924,15 @@ class RankComparison(Answers):
             (finding,) = self.found("ranks.stray_context", ranks.report())
         self.assertRegex(finding["description"], r"rank 0, rank 1, rank 2 use devices that are other ranks': 6 stray contexts there, first at script.py:\d+")
 
+    def test_threads_that_all_work_on_the_first_device_are_told_where_there_is_one_for_each(self):
+        with Recording(app("threads"), "4", "500", SIM_DEVICES="4") as run:
+            (finding,) = self.found("stray.threads", run.report())
+        self.assertEqual((finding["severity"], finding["device"]), ("info", 0))
+        self.assertRegex(finding["description"], r"^4 threads, as many as there are devices, stray to device 0 and use no other: \S")
+        for devices in 1, 3:
+            with Recording(app("threads"), "4", "500", SIM_DEVICES=str(devices)) as run:
+                self.absent("stray.threads", run.report())
+
     def test_two_ranks_that_share_a_device_are_no_strays(self):
         with Ranks(2, lambda rank: ["device=0", "alloc=500", "samples=4", "meet=done"], devices=1) as ranks:
             self.absent("ranks.stray_context", ranks.report())

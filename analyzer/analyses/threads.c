@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that all work on one device although the process sees as many devices as it has such threads.  A thread begins on
+ * device 0 and stays there until it sets another one.  They are alike if they allocate at one place.  It is a note: as many
+ * threads may well share a device on purpose.
+ */
+#include <stdlib.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/report.h"
+
+/* The only device that the process used; -1: several, or none. */
+static int only_device(const struct sl_model *model)
+{
+	int found = -1;
+
+	for (int d = 0; d < SL_DEVICES_MAX; d++) {
+		if (!model->devices[d + 1] || !model->devices[d + 1]->used)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = d;
+	}
+	return found;
+}
+
+/* The place at which so many threads allocated; of several the one that held most at once. */
+static const struct sl_track *place_of_threads(const struct sl_model *model, int device, unsigned threads)
+{
+	uint64_t *pairs = sl_memory_must(malloc((model->sites.count + 1) * sizeof(*pairs)));
+	const struct sl_track *most = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device && model->sites.item[i].total_blocks)
+			pairs[count++] = (uint64_t)model->sites.item[i].track << 32 | model->sites.item[i].thread;
+	qsort(pairs, count, sizeof(*pairs), sl_stats_by_number);
+	for (size_t i = 0, next; i < count; i = next) {
+		const struct sl_track *track = &model->tracks.item[pairs[i] >> 32];
+		unsigned seen = 1;
+
+		for (next = i + 1; next < count && pairs[next] >> 32 == pairs[i] >> 32; next++)
+			seen += pairs[next] != pairs[next - 1];
+		if (seen == threads && (!most || track->most_bytes * track->most_blocks > most->most_bytes * most->most_blocks))
+			most = track;
+	}
+	free(pairs);
+	return most;
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const char *visible = sl_defs_capability(&process->trace->defs, "visible_devices");
+		unsigned devices = visible ? (unsigned)strtoul(visible, NULL, 10) : 0;
+		int device = only_device(process->model);
+		const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0
+						       ? place_of_threads(process->model, device, devices)
+						       : NULL;
+		char where[300];
+
+		if (!track)
+			continue;
+		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+		sl_report_find(
+			report,
+			&(struct sl_finding){.id = "stray.threads",
+					     .severity = "info",
+					     .process = (int)i,
+					     .device = device,
+					     .bytes = track->most_bytes,
+					     .text = sl_memory_print("%u threads, as many as there are devices, stray to device %d "
+								     "and use no other: %s",
+								     devices, device, where),
+					     .python = track->python,
+					     .native = track->native,
+					     .caller = track->caller,
+					     .advice = sl_memory_copy("a thread begins on device 0: set the device in each")});
+	}
+}
+
+const struct sl_analysis sl_analysis_threads = {.name = "threads", .run = run};
