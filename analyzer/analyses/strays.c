@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Contexts of ranks on devices that belong to other ranks; each costs some hundred MiB there.  One line of a program makes many
- * of them, in every rank and on every device, and gets one finding.
+ * of them, in every rank and on every device, and gets one finding.  Processes that no launcher numbered are taken for strays if
+ * two of them at least used another's device before their own, and little of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 struct stray {
 	unsigned process;
 	const struct sl_device_state *state;
-	int64_t owner; /* rank */
+	int owner; /* a process */
 	uint32_t python, native;
 	uint64_t caller;
 	char where[300];
@@ -61,33 +62,55 @@ static const char *uuid_of(const struct sl_report *report, const struct sl_proce
 	return ordinal >= 0 && ordinal < SL_DEVICES_MAX ? known[ordinal] : NULL;
 }
 
-/* The other rank whose own device it is; -1: nobody's, or the process's own. */
-static int64_t owner_of(const struct sl_report *report, unsigned process, const char *uuid)
+static bool is_rank(const struct sl_process *process)
+{
+	return process->trace->header.rank >= 0;
+}
+
+/* The other rank, or process that is none, whose own device it is; -1: nobody's, or the process's own. */
+static int owner_of(const struct sl_report *report, unsigned process, const char *uuid)
 {
 	const char *host = text_or(report->processes[process].trace->header.host);
 
 	for (unsigned i = 0; uuid && i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
-		const struct sl_device_state *home = i != process && p->trace->header.rank >= 0 ? sl_devices_home(p) : NULL;
+		const struct sl_device_state *home =
+			i != process && is_rank(p) == is_rank(&report->processes[process]) ? sl_devices_home(p) : NULL;
 		const char *own = home ? defined(p, home->device) : NULL;
 
 		if (own && !strcmp(own, uuid) && !strcmp(text_or(p->trace->header.host), host))
-			return p->trace->header.rank;
+			return (int)i;
 	}
 	return -1;
 }
 
-/* The first line that asked for anything there, else the line that made the context. */
-static void take_place(struct sl_process *process, struct stray *stray)
+/* The first place that asked for anything on the device; NULL: none. */
+static const struct sl_track *first_there(const struct sl_process *process, const struct sl_device_state *state)
 {
 	const struct sl_track *first = NULL;
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
 
-		if (track->device == stray->state->device && track->births && (!first || track->first_ns < first->first_ns))
+		if (track->device == state->device && track->births && (!first || track->first_ns < first->first_ns))
 			first = track;
 	}
+	return first;
+}
+
+/* True: it used little of that device, and used it before its own. */
+static bool is_forgetful(const struct sl_process *process, const struct sl_device_state *there, const struct sl_device_state *home)
+{
+	const struct sl_track *first = first_there(process, there), *own = first_there(process, home);
+
+	return first && own && first->first_ns < own->first_ns && there->known_peak < home->known_peak / 4;
+}
+
+/* The first line that asked for anything there, else the line that made the context. */
+static void take_place(struct sl_process *process, struct stray *stray)
+{
+	const struct sl_track *first = first_there(process, stray->state);
+
 	stray->python = first ? first->python : stray->state->context_python;
 	stray->native = first ? first->native : stray->state->context_native;
 	stray->caller = first ? first->caller : stray->state->context_caller;
@@ -100,13 +123,13 @@ static void collect(struct sl_report *report, struct strays *strays)
 		struct sl_process *process = &report->processes[i];
 		const struct sl_device_state *home = sl_devices_home(process);
 
-		for (size_t d = 1; process->trace->header.rank >= 0 && home && d < SL_COUNT(process->model->devices); d++) {
+		for (size_t d = 1; home && d < SL_COUNT(process->model->devices); d++) {
 			struct stray one = {.process = i, .state = process->model->devices[d]};
 
 			if (!one.state || one.state == home || (!one.state->used && !one.state->context_made.time_ns))
 				continue;
 			one.owner = owner_of(report, i, uuid_of(report, process, one.state->device));
-			if (one.owner < 0)
+			if (one.owner < 0 || (!is_rank(process) && !is_forgetful(process, one.state, home)))
 				continue;
 			take_place(process, &one);
 			*SL_PUSH(&strays->list) = one;
@@ -114,21 +137,29 @@ static void collect(struct sl_report *report, struct strays *strays)
 	}
 }
 
+static void say_who(char *out, size_t size, const struct sl_process *process)
+{
+	snprintf(out, size, "%s %lld", is_rank(process) ? "rank" : "pid",
+		 (long long)(is_rank(process) ? process->trace->header.rank : process->trace->header.pid));
+}
+
 /* "rank 1, rank 2"; where there are many, only the first. */
 static void say_ranks(char *out, size_t size, const struct sl_report *report, const struct strays *strays, const char *where)
 {
-	int64_t last = -1;
+	int last = -1;
 	unsigned count = 0;
 	size_t at = 0;
+	char one[32];
 
 	for (size_t i = 0; i < strays->list.count && at < size; i++) {
-		int64_t rank = report->processes[strays->list.item[i].process].trace->header.rank;
+		int process = (int)strays->list.item[i].process;
 
-		if (strcmp(strays->list.item[i].where, where) || rank == last)
+		if (strcmp(strays->list.item[i].where, where) || process == last)
 			continue;
-		last = rank;
+		last = process;
+		say_who(one, sizeof(one), &report->processes[process]);
 		if (++count <= 4)
-			at += (size_t)snprintf(out + at, size - at, "%srank %lld", count > 1 ? ", " : "", (long long)rank);
+			at += (size_t)snprintf(out + at, size - at, "%s%s", count > 1 ? ", " : "", one);
 		else if (count == 5)
 			at += (size_t)snprintf(out + at, size - at, ", ...");
 	}
@@ -137,7 +168,7 @@ static void say_ranks(char *out, size_t size, const struct sl_report *report, co
 /* All strays made by the same line as the first one. */
 static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
 {
-	char who[100] = "", held[SL_FORMAT_BYTES], whose[64], count[SL_FORMAT_BYTES];
+	char who[100] = "", held[SL_FORMAT_BYTES], owner[32], whose[64], count[SL_FORMAT_BYTES];
 	uint64_t bytes = 0, contexts = 0;
 	bool one_device = true, many = false;
 	unsigned number = 0;
@@ -153,11 +184,15 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 		one_device &= stray->owner == first->owner;
 		many |= stray->process != first->process;
 	}
+	if (!many && !is_rank(&report->processes[first->process]))
+		return;
 	say_ranks(who, sizeof(who), report, strays, first->where);
+	say_who(owner, sizeof(owner), &report->processes[first->owner]);
 	if (one_device)
-		snprintf(whose, sizeof(whose), "device %d, which is rank %lld's", first->state->device, (long long)first->owner);
+		snprintf(whose, sizeof(whose), "device %d, which is %s's", first->state->device, owner);
 	else
-		snprintf(whose, sizeof(whose), "devices that are other ranks'");
+		snprintf(whose, sizeof(whose), "devices that are other %s'",
+			 is_rank(&report->processes[first->process]) ? "ranks" : "processes");
 	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
 	sl_report_find(report,
 		       &(struct sl_finding){

@@ -88,7 +88,7 @@ def wait_for_samples(count):
 
 def meet(name):
     path = os.path.join(os.environ['MEET'], 'meet-%s-' % name)
-    open(path + os.environ['RANK'], 'w').close()
+    open(path + (os.environ.get('MEMBER') or os.environ['RANK']), 'w').close()
     while not all(os.path.exists(path + str(rank)) for rank in range(int(os.environ['WORLD_SIZE']))):
         time.sleep(0.005)
 

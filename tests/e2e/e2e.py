@@ -140,9 +140,9 @@ def script(*steps, **environment):
 
 
 class Ranks:
-    """Several ranks of one run at once: steps(rank) are their arguments."""
+    """Several ranks of one run at once: steps(rank) are their arguments.  Not numbered: processes that no launcher told their rank."""
 
-    def __init__(self, count, steps, devices=None, recorded=None, **environment):
+    def __init__(self, count, steps, devices=None, recorded=None, numbered=True, **environment):
         self.run = Recording("true", preload=False)
         self.traces = self.run.traces
         children = []
@@ -150,8 +150,10 @@ class Ranks:
             env = {name: value for name, value in os.environ.items() if not SETTINGS.match(name)}
             env.update(LD_LIBRARY_PATH=SIM, SIM_DIR=os.path.join(self.run.folder, "sim"), SIM_DEVICES=str(devices or count),
                        STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="ranks", LD_PRELOAD=PRELOAD, APPS=APPS, RANK=str(rank),
-                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), MEET=self.run.folder, **environment)
+                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), MEET=self.run.folder, MEMBER=str(rank), **environment)
             env.pop("STORMLOG_BUILD", None)
+            if not numbered:
+                del env["RANK"], env["LOCAL_RANK"]
             if recorded is not None and rank not in recorded:
                 env.pop("LD_PRELOAD")
             children.append(subprocess.Popen(["python3", SCRIPT, *steps(rank)], env=env, stdout=subprocess.DEVNULL))
@@ -173,6 +175,7 @@ CLASSES = {  # calls of one class, one inside the other, are one event (contract
     "module": ("MODULE_LOAD", "MODULE_UNLOAD"),
     "graph": ("GRAPH_ALLOC", "GRAPH_FREE", "GRAPH_CREATE", "GRAPH_INSTANTIATE", "GRAPH_LAUNCH", "GRAPH_DESTROY",
               "EXEC_DESTROY", "GRAPH_TRIM"),
+    "stream": ("STREAM_CREATE", "STREAM_DESTROY", "EVENT_CREATE", "EVENT_DESTROY"),
 }
 CLASS_OF = {verb: name for name, verbs in CLASSES.items() for verb in verbs}
 

@@ -924,6 +924,16 @@ class RankComparison(Answers):
             (finding,) = self.found("ranks.stray_context", ranks.report())
         self.assertRegex(finding["description"], r"rank 0, rank 1, rank 2 use devices that are other ranks': 6 stray contexts there, first at script.py:\d+")
 
+    def test_workers_without_ranks_that_use_the_first_device_before_their_own(self):
+        """Each is a process of its own, as multiprocessing makes them; the look-alike uses the first device after its own."""
+        for order, told in (("device=0 alloc=8 device=%d alloc=500", True), ("device=%d alloc=500 device=0 alloc=8", False)):
+            with Ranks(3, lambda rank: (order % rank).split() + ["samples=4", "meet=done"], numbered=False) as run:
+                if told:
+                    (finding,) = self.found("ranks.stray_context", run.report())
+                    self.assertRegex(finding["description"], r"^pid \d+, pid \d+ use device 0, which is pid \d+'s: 2 stray contexts and 16\.0 MiB there, first at script.py")
+                else:
+                    self.absent("ranks.stray_context", run.report())
+
     def test_threads_that_all_work_on_the_first_device_are_told_where_there_is_one_for_each(self):
         with Recording(app("threads"), "4", "500", SIM_DEVICES="4") as run:
             (finding,) = self.found("stray.threads", run.report())
