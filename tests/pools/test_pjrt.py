@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Arrays of a PJRT plugin: a stand-in and its journal (tests/pools/pjrt_plugin.c), and JAX over a real plugin on the CPU."""
+import json
 import os
 import subprocess
 import sys
@@ -142,6 +143,25 @@ class Real(unittest.TestCase):
         self.assertEqual(len(donated), 6)
         with Pools(python, program, plugin) as run:
             self.assertEqual(run.files(), [])  # arrays of the host alone begin no recording
+
+    def test_arrays_and_rounding_are_what_the_plugins_for_cuda_say_is_in_use(self):
+        if os.environ.get("STORMLOG_REAL") != "1":
+            self.skipTest("jax-cuda12-plugin and jax-cuda13-plugin are 1 GB each: STORMLOG_REAL=1")
+        for major in ("12", "13"):
+            with self.subTest(cuda=major):
+                python = real.python_of("jax" + major)
+                if not python:
+                    self.skipTest("PyPI does not give jax-cuda%s-plugin" % major)
+                runtime = os.path.join(e2e.SIM, "libcudart.so." + major)
+                with Pools(python, os.path.join(HERE, "use_jax_cuda.py"), LD_PRELOAD=e2e.PRELOAD + ":" + runtime, SIM_DEVICES=1) as run:
+                    said = json.loads(run.done.stdout)
+                    blocks = run.blocks()
+                    device, = run.report()["processes"][0]["pytorch"]
+                statistics, given = said["statistics"], device["given_out"]
+                self.assertEqual(sorted(size for size, _ in applied(blocks).values()), said["live"])
+                self.assertEqual((device["allocated_bytes"], device["reserved_bytes"]), (sum(said["live"]), statistics["pool_bytes"]))
+                self.assertEqual((given["in_use_bytes"], given["unnamed_bytes"]), (statistics["bytes_in_use"], 0))
+                self.assertEqual({text for verb, _, _, text in blocks if verb == "BLOCK_ALLOC"}, {"host f32[256,256]", "host f32[1050]"})
 
     def test_our_view_of_the_interface_is_its_header_s(self):
         python = real.python_of("pjrt")

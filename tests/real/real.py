@@ -20,6 +20,8 @@ SETS = {
     "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
     "ggml": ["pywhispercpp==1.5.1"],
     "pjrt": ["jax==0.10.2", "xla-cpu-pjrt==0.0.1"],
+    "jax12": ["jax==0.10.2", "jax-cuda12-plugin==0.10.2", "jax-cuda12-pjrt==0.10.2"],
+    "jax13": ["jax==0.10.2", "jax-cuda13-plugin==0.10.2", "jax-cuda13-pjrt==0.10.2"],
     "tensorflow": ["tensorflow-cpu"],
     "rmm": ["rmm-cu12==26.*", "cupy-cuda12x==14.*", "numpy"],
     "nccl": ["nvidia-nccl-cu13"],
