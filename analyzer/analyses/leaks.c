@@ -301,7 +301,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .caller = leak->caller});
 }
 
-/* One block that takes most of the device is an allocator's arena, whose content is not judged. */
+/* One block that takes most of the device is an allocator's arena, whose content is not judged where its blocks are not told. */
 static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
 {
 	static const struct {
@@ -319,6 +319,8 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 	const struct sl_device *def = sl_defs_device(model->defs, device);
 	uint64_t total = state && state->total_bytes != SL_UNKNOWN ? state->total_bytes : def ? def->total_bytes : 0;
 
+	if (state && state->torch.pooled)
+		return;
 	for (size_t s = 0; total && row->peak_bytes >= total / 2 && s < model->sites.count; s++) {
 		const struct sl_site *site = &model->sites.item[s];
 		const char *library = sl_model_library(model, site);

@@ -103,6 +103,14 @@ class Pjrt(unittest.TestCase):
         self.assertEqual([row["live_bytes"] for row in process["memory"]], [POOL])
         self.assertEqual([row["library"] for row in process["libraries"] if row["live_bytes"]], ["pool of pjrt_plugin.so"])
 
+    def test_a_pool_that_fills_the_device_is_no_closed_box(self):
+        found = {}
+        for tensors in ("auto", "off"):
+            with Pools(JAX, PLUGIN, STORMLOG_TENSORS=tensors, SIM_VRAM="100M", SIM_CTX_BYTES=0) as run:
+                found[tensors] = [row["id"] for row in run.report()["findings"]]
+        self.assertIn("allocator.arena", found["off"])
+        self.assertNotIn("allocator.arena", found["auto"])
+
     def test_an_executable_says_what_it_needs(self):
         with Pools(JAX, PLUGIN) as run:
             trace = run.trace()
