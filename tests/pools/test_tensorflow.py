@@ -131,6 +131,34 @@ class Real(unittest.TestCase):
             size, op = line.split(None, 1)
             self.assertIn((int(size), op), [(size, text.replace("_Mkl", "")) for size, text in blocks])
 
+    def test_blocks_of_the_real_allocator_of_a_gpu_are_what_it_says_is_in_use(self):
+        """TensorFlow only wants to find CUDA's libraries: empty ones stand for those that would run kernels."""
+        if os.environ.get("STORMLOG_REAL") != "1":
+            self.skipTest("tensorflow is 2 GB: STORMLOG_REAL=1")
+        python = real.python_of("tensorflow-gpu")
+        if not python:
+            self.skipTest("PyPI does not give tensorflow")
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcusolver.so.11", "libcusparse.so.12", "libcudnn.so.9"):
+                subprocess.run(["cc", "-shared", "-nostdlib", "-o", os.path.join(folder, name), "-Wl,-soname," + name, "-xc", "/dev/null"], check=True)
+            with Pools(python, os.path.join(HERE, "use_tensorflow_gpu.py"), LD_LIBRARY_PATH=folder + ":" + e2e.SIM, SIM_DEVICES=1,
+                       LD_PRELOAD=e2e.PRELOAD + ":" + os.path.join(e2e.SIM, "libcudart.so.12"), TF_CPP_MIN_LOG_LEVEL="3") as run:
+                said = json.loads(run.done.stdout)
+                blocks, trace = run.blocks(), run.trace()
+                device = next(row for row in run.report()["processes"][0]["pytorch"] if row["device"] == 0)
+        self.assertIn("GPU:0", said["device"])
+        events, verbs = trace.events(), trace.verbs()
+        size, region = max((size, address) for api, address, size in zip(*(events[name].tolist() for name in ("api", "address", "bytes")))
+                           if verbs[api] == "ALLOC")
+        live = {}
+        for verb, address, asked, _ in blocks:
+            if region <= address < region + size:
+                live[address] = asked if verb == "BLOCK_ALLOC" else 0
+        self.assertEqual(sum(-(-asked // 256) * 256 for asked in live.values()), said["current"])
+        self.assertEqual((device["allocated_bytes"], device["live_blocks"], device["reserved_bytes"]),
+                         (sum(live.values()), sum(asked > 0 for asked in live.values()), size))
+        self.assertIn((1 << 20, "Fill output"), [(size, text) for _, _, size, text in blocks])
+
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["cost"]:

@@ -23,6 +23,7 @@ SETS = {
     "jax12": ["jax==0.10.2", "jax-cuda12-plugin==0.10.2", "jax-cuda12-pjrt==0.10.2"],
     "jax13": ["jax==0.10.2", "jax-cuda13-plugin==0.10.2", "jax-cuda13-pjrt==0.10.2"],
     "tensorflow": ["tensorflow-cpu"],
+    "tensorflow-gpu": ["tensorflow==2.21.*"],
     "rmm": ["rmm-cu12==26.*", "cupy-cuda12x==14.*", "numpy"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
