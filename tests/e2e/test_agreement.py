@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Every figure that two outputs of a run share is the same in both: eight seeded runs, PyTorch's allocator, ranks that share devices, the demo."""
 import contextlib
+import csv
 import json
 import os
 import re
@@ -172,6 +173,16 @@ class Agreement(unittest.TestCase):
             text = file.read()
         for word in ("OUT OF MEMORY", "GROWTH", "HIDDEN"):
             self.assertEqual(len(re.findall("^%s" % word, printed, re.M)), len(re.findall("^%s" % word, text, re.M)), word)
+        said = []  # the table of memory: kind, device, counts, sizes
+        for cells in ([cell.strip().replace("\\", "") for cell in line.split("|")[1:-1]] for line in text.split("## Memory")[1].split("\n\n")[1].splitlines()[2:]):
+            sizes = [float(size.split()[0]) * UNITS[size.split()[1]] for size in cells[7:]]
+            said.append((cells[1], cells[2], *map(int, cells[3:7]), *sizes))
+        wanted = [(row["kind"], "" if row["device"] is None else str(row["device"]), *(row[name] for name in ("allocations", "frees", "implicit_frees", "failed_allocations")),
+                   row["live_bytes"], row["peak_bytes"]) for process in report["processes"] for row in process["memory"]]
+        self.assertEqual(sorted(row[:6] for row in said), sorted(row[:6] for row in wanted))
+        for row, real in zip(sorted(said), sorted(wanted)):
+            for size, exact in zip(row[6:], real[6:]):
+                self.assertAlmostEqual(size, exact, delta=0.006 * exact + 1)
         bytes_of = lambda words: re.findall(r"^HIDDEN +([\d.]+ \w*B)", words, re.M)
         self.assertEqual(bytes_of(printed), bytes_of(text))
 
@@ -210,6 +221,10 @@ class Agreement(unittest.TestCase):
             self.assertEqual(sum(row["ooms"] for row in mine), sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]))
         weights = {weigh: sum(int(line.rsplit(" ", 1)[1]) for line in ask("export", "collapsed", "-q", "--weigh", weigh).splitlines())
                    for weigh in ("live", "total", "peak")}
+        self.assertEqual(sum(sum(one["weights"]) for one in json.loads(ask("export", "speedscope", "-q"))["profiles"]), weights["peak"])
+        recorded = sum(process["events"] for process in report["processes"])
+        self.assertEqual(len(list(csv.reader(ask("export", "csv", "-q").splitlines()))) - 1, recorded)
+        self.assertEqual(sum("api" in json.loads(line) for line in ask("export", "ndjson", "-q").splitlines()), recorded)
         torch = [row for process in report["processes"] for row in process["pytorch"] if row["device"] is not None]
         unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # stacks hold tensors, not segments
         self.assertEqual(weights["live"], sum(row["live_bytes"] for row in rows) - unused)
