@@ -60,7 +60,7 @@ struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t devi
 	return row;
 }
 
-struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread)
+struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t thread)
 {
 	if (thread > 1u << 20) /* only a damaged trace has such ids */
 		thread = 1u << 20;

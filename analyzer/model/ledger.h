@@ -53,7 +53,12 @@ void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device
 struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device);
 struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device);
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
-struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
+struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t thread);
+static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread)
+{
+	return thread < model->threads.count && model->threads.item[thread] ? model->threads.item[thread]
+									    : sl_ledger_new_thread(model, thread);
+}
 
 /* A block began (made) or ended by the item that is applied: counts for its thread, for the one that it works for, and for the process. */
 void sl_ledger_count(struct sl_model *model, uint64_t bytes, bool made);
