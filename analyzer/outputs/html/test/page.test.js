@@ -128,6 +128,8 @@ test("over notes alone the page says what the terminal says: nothing to report",
 	const whole = {...page, ooms: [], findings: [], leaks: [left], labels: [label], leaking: {places: 0, bytes: 0, text: null}, processes: [{rank: null, pid: 7, peak: 1, peak_at: null, status: "completed"}]};
 	assert.equal(answer(whole).at(-1), "No leak found; 500 MiB never freed.");
 	assert.match(answer({...whole, labels: [{...label, credited: true}]}).at(-1), /memory grows by 4 B per backward_#/);
+	assert.ok(answer(whole).some((line) => line.startsWith("Peak 1 B")));
+	assert.ok(!answer({...whole, processes: [{...whole.processes[0], peak: 0, devices: []}]}).some((line) => line.startsWith("Peak"))); /* it used none */
 });
 
 test("the headline names who is unlike the others, and where memory leaks", () => {
