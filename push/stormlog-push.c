@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/host.h"
 #include "analyzer/upstream/records/hash.h"
 
 enum {
@@ -215,13 +216,27 @@ static bool add_token(struct push *push)
 		sl_door_print(stderr, "stormlog-push: %s: %s\n", path, strerror(errno));
 		return false;
 	}
-	if (token)
+	if (token && *token)
 		snprintf(line, sizeof(line), "%s", token);
 	line[strcspn(line, "\r\n")] = 0;
 	snprintf(header, sizeof(header), "Authorization: Bearer %s", line);
 	if (*line)
 		push->headers = curl_slist_append(push->headers, header);
 	return true;
+}
+
+/* Whoever shares the network could read the token and write with it. */
+static void warn_of_plain(const struct push *push, const char *base)
+{
+	char host[SL_HOST_MAX];
+
+	if (strncmp(base, "http://", 7) || !push->headers)
+		return;
+	sl_host_of(base + 7, host);
+	if (strcmp(host, "localhost") && strncmp(host, "127.", 4) && strcmp(host, "[::1]"))
+		sl_door_print(stderr,
+			      "stormlog-push: the token goes to %s unencrypted: put a proxy with TLS in front, and use https\n",
+			      host);
 }
 
 static bool set_up(struct push *push)
@@ -266,6 +281,7 @@ int main(int argc, char **argv)
 		base[strlen(base) - 1] = 0;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) || !set_up(&push))
 		return 4;
+	warn_of_plain(&push, base);
 	for (char **path = argv + 2; *path; path++)
 		fine = push_file(&push, base, *path) && fine;
 	curl_slist_free_all(push.headers);

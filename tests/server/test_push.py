@@ -149,11 +149,17 @@ class Push(unittest.TestCase):
         self.assertEqual(self.stored(), set())
         self.assertEqual(os.listdir(self.temporary), [])
 
+    def test_a_token_that_others_could_read_on_the_way_is_said(self):
+        for host, said in (("0.0.0.0", True), ("localhost", False), ("127.0.0.2", False)):
+            done = self.push(self.traces(host), "--to", f"http://{host}:{self.server.port}")
+            self.assertEqual(("unencrypted" in done.stderr, self.server.writes in done.stderr), (said, False), host)
+
     def test_the_token_may_lie_in_a_file(self):
         path = os.path.join(self.folder, "token")
         with open(path, "w") as file:
             file.write(self.server.writes + "\n")
-        self.assertEqual(self.push(self.traces(), "--to", self.server.url, token=False, STORMLOG_TOKEN_FILE=path).returncode, 0)
+        done = self.push(self.traces(), "--to", self.server.url, token=False, STORMLOG_TOKEN="", STORMLOG_TOKEN_FILE=path)
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(self.stored()), 1)
 
     def test_a_recording_is_pushed_when_it_ends_and_its_status_stays(self):
