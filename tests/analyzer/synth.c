@@ -13,7 +13,7 @@
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
-#define THREADS_MAX 64
+#define THREADS_MAX 4096
 
 static const struct row {
 	const char *name;

@@ -8,7 +8,8 @@
  *	random	every address new and nothing freed in order: no cache helps
  *	places	each thing asked for at a place of its own, the same places on every rank, eight frames deep
  *	crowd	each call of the driver from a place of its own, 1 MiB, the first half given back by the second
- *	apart	the same, and no rank has a place of another's
+ *	apart	places, and no rank has a place of another's
+ *	labels	four events under each label: its beginning, a request, a free, its end
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #define PLACES_MAX 1024
 #define LIVE	   4096 /* slots of a thread */
 #define STEP	   2000 /* events of a thread between two labels */
+#define THREADS	   4095 /* at most, as synth.c has them */
 #define GIB	   (1ull << 30)
 
 struct run {
@@ -104,6 +106,22 @@ static void crowd(struct run *run, unsigned thread, uint64_t i)
 		synth_call(run->s, thread, "cudaFree", .address = 0x7f0000000000 + ((i - half) << 20));
 }
 
+static void labels(struct run *run, unsigned thread, uint64_t i)
+{
+	static const char *const calls[] = {"range_push", "cudaMalloc", "cudaFree", "range_pop"};
+	uint64_t number = i / 4;
+	char name[32], *at = name + sizeof(name) - 1;
+
+	*at = '\0';
+	do /* letters: the agent writes digits as # */
+		*--at = (char)('a' + number % 26);
+	while (number /= 26);
+	if (i % 4 == 0)
+		run->label = synth_text(run->s, at);
+	synth_call(run->s, thread, calls[i % 4], .address = i % 4 % 3 ? address_of(thread, 0) : 0,
+		   .bytes = i % 4 == 1 ? 1 << 20 : 0, .label = run->label, .python = i % 4 == 1 ? run->places[0] : 0);
+}
+
 static void fresh(struct run *run, unsigned thread, uint64_t i)
 {
 	if (i % 2)
@@ -144,7 +162,7 @@ static const struct shape {
 } shapes[] = {
 	{"steady", 64, 30, steady},	{"driver", 64, 30, driver},   {"fresh", 64, 64, fresh},
 	{"leak", PLACES_MAX, 64, leak}, {"random", 64, 30, anything}, {"places", PLACES_MAX, 8, each},
-	{"apart", PLACES_MAX, 8, each}, {"crowd", 1, 8, crowd},
+	{"apart", PLACES_MAX, 8, each}, {"crowd", 1, 8, crowd},	      {"labels", 1, 8, labels},
 };
 
 static void make(const struct shape *shape, const char *folder, unsigned rank, unsigned ranks, unsigned threads, uint64_t events)
@@ -172,12 +190,13 @@ int main(int argc, char **argv)
 {
 	unsigned ranks = argc > 4 ? (unsigned)atoi(argv[4]) : 1, threads = argc > 5 ? (unsigned)atoi(argv[5]) : 1;
 
-	for (unsigned i = 0; argc > 3 && ranks && threads && threads < 64 && i < SL_COUNT(shapes); i++)
+	for (unsigned i = 0; argc > 3 && ranks && threads && threads <= THREADS && i < SL_COUNT(shapes); i++)
 		if (!strcmp(argv[1], shapes[i].name)) {
 			for (unsigned rank = 0; rank < ranks; rank++)
 				make(&shapes[i], argv[2], rank, ranks, threads, strtoull(argv[3], NULL, 10) / ranks);
 			return 0;
 		}
-	fprintf(stderr, "usage: make_large steady|driver|fresh|leak|random|places|crowd|apart FOLDER EVENTS [RANKS [THREADS]]\n");
+	fprintf(stderr,
+		"usage: make_large steady|driver|fresh|leak|random|places|crowd|apart|labels FOLDER EVENTS [RANKS [THREADS]]\n");
 	return 2;
 }
