@@ -7,7 +7,7 @@
  *	leak	steady, but each thousandth block stays for ever, from 1024 places 64 frames deep
  *	random	every address new and nothing freed in order: no cache helps
  *	places	each thing asked for at a place of its own, the same places on every rank, eight frames deep
- *	crowd	each call of the driver from a place of its own, 1 MiB, the first half given back by the second
+ *	crowd	each call of the driver from a place of its own and of its rank's, 1 MiB, the first half given back by the second
  *	apart	places, and no rank has a place of another's
  *	labels	four events under each label: its beginning, a request, a free, its end
  */
@@ -26,7 +26,7 @@
 
 struct run {
 	struct sl_synth *s;
-	unsigned threads, places[PLACES_MAX], label;
+	unsigned threads, places[PLACES_MAX], label, rank;
 	uint64_t random, allocated, left, all;
 	uint64_t *live; /* bytes by thread and slot */
 };
@@ -98,10 +98,12 @@ static void driver(struct run *run, unsigned thread, uint64_t i)
 static void crowd(struct run *run, unsigned thread, uint64_t i)
 {
 	uint64_t half = run->all / 2;
+	char file[32];
 
+	snprintf(file, sizeof(file), "model_%u.py", run->rank);
 	if (i < half)
 		synth_call(run->s, thread, "cudaMalloc", .address = 0x7f0000000000 + (i << 20), .bytes = 1 << 20,
-			   .python = synth_python(run->s, 1, (const char *const[]){"f"}, "model.py", (unsigned)i + 1));
+			   .python = synth_python(run->s, 1, (const char *const[]){"f"}, file, (unsigned)i + 1));
 	else
 		synth_call(run->s, thread, "cudaFree", .address = 0x7f0000000000 + ((i - half) << 20));
 }
@@ -170,6 +172,7 @@ static void make(const struct shape *shape, const char *folder, unsigned rank, u
 	struct run run = {
 		.s = synth_new_run(folder, ranks > 1 ? (int)rank : -1, 41000 + (int)rank, "large", NULL),
 		.threads = threads,
+		.rank = rank,
 		.all = events,
 		.random = 88172645463325252ull + rank,
 		.live = calloc((size_t)(threads + 1) * LIVE, sizeof(*run.live)),
