@@ -84,10 +84,16 @@ void top_sessions_finish(struct top *top)
 		}
 }
 
+static const char *known(char text[24], int64_t number)
+{
+	snprintf(text, 24, "%lld", (long long)number);
+	return number < 0 ? "-" : text;
+}
+
 /* One line for each device of each session: its last and its largest sample. */
 static void session_lines(struct lines *lines, const struct sl_session *session, int64_t device)
 {
-	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], rank[24] = "-";
+	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], pid[24], number[24], rank[24] = "-";
 	const struct sl_v3_event *last = NULL;
 	int64_t most = 0;
 
@@ -104,7 +110,7 @@ static void session_lines(struct lines *lines, const struct sl_session *session,
 	if (session->summary.world_size > 1)
 		snprintf(rank, sizeof(rank), "%lld", (long long)session->summary.rank);
 	top_line(lines, session->summary.status == SL_SESSION_RUNNING ? TONE_PLAIN : TONE_DIM, ALL,
-		 "%8lld %5s %4lld %10s %10s %10s %13s %s", (long long)session->summary.pid, rank, (long long)device,
+		 "%8s %5s %4s %10s %10s %10s %13s %s", known(pid, session->summary.pid), rank, known(number, device),
 		 sl_format_size(live, (uint64_t)last->allocated_bytes), sl_format_size(peak, (uint64_t)most),
 		 last->used_bytes >= last->reserved_bytes
 			 ? sl_format_size(hidden, (uint64_t)(last->used_bytes - last->reserved_bytes))

@@ -238,10 +238,12 @@ static void chart_session(struct top *top, struct lines *lines, unsigned index, 
 	const struct sl_session *session = &top->telemetry->sessions[index];
 	double column[CHART_MAX] = {0};
 	uint64_t span = top_session_columns(session, column, columns);
+	char pid[32];
 
 	chart(top, lines, ALL, column, rows, columns, span);
-	snprintf(lines->header, sizeof(lines->header), "session %s, pid %lld: what its allocator gave out",
-		 session->summary.session_id, (long long)session->summary.pid);
+	snprintf(pid, sizeof(pid), ", pid %lld", (long long)session->summary.pid);
+	snprintf(lines->header, sizeof(lines->header), "session %s%s: what its allocator gave out", session->summary.session_id,
+		 session->summary.pid < 0 ? "" : pid);
 }
 
 /* The chosen session or process, else the process with the highest peak. */

@@ -228,6 +228,12 @@ class Top(unittest.TestCase):
                 top.keys("3")
                 top.wait_for("(?s)session theirs, pid 4242: what its allocator gave out.*700 MiB +█")
 
+    def test_a_session_of_an_unknown_process(self):
+        with Terminal(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/stormlog/oom"), columns=120) as top:
+            top.wait_for(r"\n +- +- +0 +3\.00 GiB +3\.00 GiB")
+            top.keys("S", "3")
+            top.wait_for(r"session sid-oom: what its allocator gave out")
+
     def test_resize(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
             top.wait_for("100 MiB")
