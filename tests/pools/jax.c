@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Training steps in JAX's order, by the table that GetPjrtApi of the plugin (the argument) hands out: weights come from the host, a
- * step is given them for good and returns new ones.  "cost": of an array from the host with its end, and of a step.
+ * step is given them for good and returns new ones; of one array there is a view.  "cost": of an array from the host with its end, and of a step.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { COMPILE = 20, FROM_HOST = 22, EXECUTE = 55, DESTROY = 58 };
+enum { COMPILE = 20, FROM_HOST = 22, EXECUTE = 55, DESTROY = 58, VIEW = 93 };
 
 struct program {
 	const char *name;
@@ -40,6 +40,14 @@ static void destroy(uint64_t array)
 	uint64_t args[3] = {0, 0, array};
 
 	call(DESTROY, args, 3);
+}
+
+static uint64_t view(uint64_t array)
+{
+	uint64_t args[14] = {0, 0, 0, array};
+
+	call(VIEW, args, 14);
+	return args[12];
 }
 
 static uint64_t compile(const struct program *program)
@@ -119,6 +127,7 @@ int main(int argc, char **argv)
 	}
 	nanosleep(&long_enough, NULL);
 	execute(evaluate, arguments, 3, outputs); /* 12 MiB: the peak */
+	destroy(view(outputs[0]));
 	destroy(outputs[0]);
 	destroy(arguments[2]);
 	puts("trained");

@@ -72,6 +72,14 @@ class Pjrt(unittest.TestCase):
         self.assertEqual(allocated[0][2:], (20 * MIB, "host f32[1024,5120]"))
         self.assertIn("jit_step#1 f32[5120,1024]", [row[3] for row in allocated])
 
+    def test_a_view_is_no_array_and_its_end_is_no_array_s(self):
+        with Pools(JAX, PLUGIN) as run:
+            device, = run.report()["processes"][0]["pytorch"]
+            gone = {int(words[1], 16) for words in run.journal() if words[0] == "gone"}
+            freed = [address for verb, address, _, _ in run.blocks() if verb == "BLOCK_FREE"]
+        self.assertEqual(len(set(freed) - gone), 1)  # the view's, which ends nothing
+        self.assertEqual(device["live_blocks"], 2)
+
     def test_arrays_and_the_rest_are_the_pool_and_most_has_a_name(self):
         self.hold_the_pool("")
 
