@@ -265,7 +265,8 @@ static bool find_moments(const struct sl_report *report, struct options *options
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 
-	if (options->how.kind && !options->how.between && options->at.kind == SL_WHEN_PEAK)
+	/* Blocks of a framework's allocator lie in memory of a device, whose peak they are shown at. */
+	if (options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK)
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
 		return false;

@@ -3,6 +3,7 @@
 """CuPy's and RMM's blocks by a hook in Python, over stand-ins with journals; PyTorch, NCCL and CuPy on one device."""
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -75,6 +76,9 @@ import os; os._exit(0)
         with record("import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')", os.path.join(HERE, "cupy_leaks.py"), SIM_VRAM="2G") as run:
             report = run.report()
             said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, check=True).stdout.decode()
+            next_step = re.search(r"^next: stormlog-analyze (tree --kind block) ", said, re.M).group(1)
+            tree = subprocess.run([e2e.ANALYZE, *next_step.split(), run.traces], capture_output=True, check=True).stdout.decode()
+        self.assertRegex(tree, r"6[0-9]\.0 MiB  pid \d+, at its peak\n(.*\n)*.*cupy_leaks\.py:\d+ remember\n")
         leak = next(row for row in report["findings"] if row["id"] == "leak.kept")
         self.assertEqual((leak["bytes"], leak["place"]["function"]), (60 * MIB, "remember"), leak)
         self.assertRegex(said, r"LEAK +\+1\.00 MiB per step_#, 60 of 60 tensors kept, 60\.0 MiB, in CuPy array\n +cupy_leaks\.py:\d+ remember")
