@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Python Stormlog's own example scripts (its release 0.4.3), whose one import is changed, under the recorder: what they print is true.
+"""Python Stormlog's own example scripts and its usage page (release 0.4.3), whose one import is changed, under the recorder: what they print is true.
 
 STORMLOG_REAL=1.  The sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if that was made:
 PyTorch's real CUDA build on the simulated GPU.  Not here: the scripts of Apple's MLX and MPS, of Modal and W&B, of the text interface,
@@ -50,11 +50,11 @@ def fetch(folder):
                                                        real.VENVS, "stormlog==0.4.3"], capture_output=True, timeout=900).returncode:
         return None
     with tarfile.open(sources) as archive:
-        archive.extractall(folder, [one for one in archive if "/examples/" in one.name])
+        archive.extractall(folder, [one for one in archive if "/examples/" in one.name or one.name.endswith("/docs/usage.md")])
     examples = os.path.join(folder, "stormlog-0.4.3")
     for place, _, names in os.walk(examples):
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith((".py", "usage.md")):
                 path = os.path.join(place, name)
                 with open(path, encoding="utf-8") as file:
                     text = file.read()
@@ -109,6 +109,32 @@ class Examples(unittest.TestCase):
                              SIM_DEVICES=1, LANG="C.UTF-8", HOME="/nonexistent", STORMLOG_BIN=os.path.dirname(os.path.abspath(e2e.ANALYZE)),
                              TMPDIR=self.folder,
                              LD_LIBRARY_PATH=":".join((e2e.SIM, stubs, LIBRARIES + "blas", LIBRARIES + "lapack", libraries)))
+
+    def page(self, module, text, *marks):
+        """A module made of the usage page's snippets that hold a mark each, and of what they leave to the reader."""
+        with open(os.path.join(self.examples, "docs", "usage.md"), encoding="utf-8") as file:
+            snippets = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+        found = [next(snippet for snippet in snippets if mark in snippet) for mark in marks]
+        with open(os.path.join(self.examples, module + ".py"), "w", encoding="utf-8") as file:
+            file.write(text % tuple(found))
+        return module
+
+    def test_the_usage_page_on_a_gpu(self):
+        module = self.page("usage_gpu", """%s
+print(torch.cuda.max_memory_allocated(), summary["peak_memory_usage"], profile.memory_peak.allocated_memory)
+%s
+print(torch.cuda.max_memory_allocated(), *(result.memory_peak.allocated_memory for result in profiler.get_results()))
+""", "def train_step", 'profile_context("forward_pass")')
+        with self.on_gpu(module) as run:
+            lines = run.done.stdout.decode().splitlines()
+            labels = {row["label"]: row["peak_bytes"] for row in run.report()["processes"][0]["labels"]}
+        self.assertEqual(lines[2].split(), 3 * [str(labels["train_step_#"])])
+        self.assertEqual(lines[3].split(), 2 * [str(labels["forward_pass_#"])])
+
+    def test_the_usage_page_on_the_cpu(self):
+        module = self.page("usage_cpu", "%s", 'stats["final_retained_files"]')
+        with self.on_cpu(module) as run:
+            self.assertRegex(run.done.stdout.decode(), r"^\d+\n0\n0\n$")
 
     def test_phase_tracking_demo(self):
         with self.on_cpu("examples.advanced.phase_tracking_demo") as run:

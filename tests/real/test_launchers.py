@@ -138,6 +138,11 @@ class Launchers(unittest.TestCase):
                     "1", "--mixed_precision", "no", "--dynamo_backend", "no", PROGRAM, "3")
         self.assertEqual(self.ranks(), [(rank, 2, 3 * MIB) for rank in range(2)])
 
+    def test_deepspeed(self):
+        self.need("deepspeed")  # PyPI has no wheel of it
+        self.run_it(RUN, "-o", self.traces, "--", "deepspeed", "--num_gpus", "2", "--no_local_rank", PROGRAM, "3", DS_ACCELERATOR="cpu")
+        self.assertEqual(self.ranks(), [(rank, 2, 3 * MIB) for rank in range(2)])
+
     def test_ray(self):
         python = self.python_with("ray")
         self.run_it(python, os.path.join(PROGRAMS, "launch_ray.py"), real.e2e.PRELOAD, self.traces)
