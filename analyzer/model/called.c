@@ -63,12 +63,15 @@ void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 
 static uint32_t called(struct sl_model *model, uint32_t text, int device)
 {
-	for (size_t i = 0; i < model->called.count; i++)
-		if (model->called.item[i].text == text && model->called.item[i].device == device)
-			return (uint32_t)i;
-	SL_ROOM(&model->called);
-	model->called.item[model->called.count] = (struct sl_called){.text = text, .device = device};
-	return (uint32_t)model->called.count++;
+	uint64_t id = (uint64_t)text << 32 | (uint32_t)device;
+	uint32_t at = sl_idmap_get(&model->called_ids, id, UINT32_MAX);
+
+	if (at == UINT32_MAX) {
+		at = (uint32_t)model->called.count;
+		sl_idmap_set(&model->called_ids, id, at);
+		*SL_PUSH(&model->called) = (struct sl_called){.text = text, .device = device};
+	}
+	return at;
 }
 
 /*

@@ -7,6 +7,8 @@
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/verbs.h"
 
+#define PARTS_MAX 256 /* names of hidden memory on a device; further libraries are one */
+
 static uint64_t key_of_device(int device)
 {
 	return ~(uint64_t)(uint32_t)device; /* no context has such an address */
@@ -83,17 +85,12 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
-/* The module whose code a call loaded; a context is its own. */
-static uint64_t costly(const struct sl_item *item)
+/* In model->costs; 0: the call names nothing that could end. */
+static uint64_t key_of(const struct sl_item *item)
 {
-	switch (item->hook->verb) {
-	case SL_VERB_CONTEXT_CREATE:
-		return item->event->context;
-	case SL_VERB_CODE_LOAD:
-		return item->event->object;
-	default:
-		return item->event->address;
-	}
+	uint64_t handle = item->hook->verb == SL_VERB_CODE_LOAD ? item->event->object : item->event->address;
+
+	return item->hook->verb == SL_VERB_CONTEXT_CREATE ? item->event->context : handle ? ~handle : 0;
 }
 
 static uint64_t *bytes_of(struct sl_device_state *device, enum sl_hidden_what what)
@@ -101,52 +98,55 @@ static uint64_t *bytes_of(struct sl_device_state *device, enum sl_hidden_what wh
 	return what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes;
 }
 
-/* The module or context ends, and what is in the context. */
-static void end_costs(struct sl_model *model, uint64_t handle)
+static void end_cost(struct sl_model *model, uint64_t key)
 {
-	size_t kept = 0;
+	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
+	struct sl_device_state *device;
 
-	for (size_t i = 0; i < model->costs.count; i++) {
-		struct sl_cost one = model->costs.item[i];
-		struct sl_device_state *device;
-
-		if (!handle || (one.handle != handle && one.owner != handle)) {
-			model->costs.item[kept++] = one;
-			continue;
-		}
-		device = sl_ledger_device(model, one.device);
+	if (!live)
+		return;
+	device = sl_ledger_device(model, (int)live->thread);
+	if (live->refs == device->age) {
 		sl_pending_code(model, device);
-		device->parts.item[one.part].bytes -= one.bytes;
-		*bytes_of(device, device->parts.item[one.part].what) -= one.bytes;
+		device->parts.item[live->site].bytes -= live->bytes;
+		*bytes_of(device, device->parts.item[live->site].what) -= live->bytes;
 	}
-	model->costs.count = kept;
+	sl_table_remove(&model->costs, live);
 }
 
-static void drop_costs(struct sl_model *model, int device)
+/* The context and the code in it. */
+static void end_costs(struct sl_model *model, uint64_t context)
 {
-	size_t kept = 0;
+	struct sl_tied_list gone = {0};
 
-	for (size_t i = 0; i < model->costs.count; i++)
-		if (model->costs.item[i].device != device)
-			model->costs.item[kept++] = model->costs.item[i];
-	model->costs.count = kept;
+	if (context)
+		gone = sl_tied_take(&model->costs, model, sl_tied_owner, context);
+	for (size_t i = 0; i < gone.addresses.count; i++)
+		end_cost(model, gone.addresses.item[i]);
+	free(gone.addresses.item);
 }
 
-static void add_part(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
+/* The part of that name; `count`, if there is none yet. */
+static size_t part_at(const struct sl_device_state *device, enum sl_hidden_what what, const char *library)
+{
+	size_t at = 0;
+
+	while (at < device->parts.count &&
+	       (device->parts.item[at].what != what || (library && strcmp(device->parts.item[at].library, library))))
+		at++;
+	return at;
+}
+
+static size_t part_of(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
 	const struct sl_event *event = item->event;
 	const char *library = what == SL_HIDDEN_CONTEXT ? NULL
 							: sl_stacks_library(model->defs, model->header, (uint32_t)event->python,
 									    (uint32_t)event->native, event->caller);
-	uint64_t bytes = cost(event);
-	size_t at = 0;
+	size_t at = part_at(device, what, library);
 
-	if (!bytes)
-		return;
-	*bytes_of(device, what) += bytes;
-	while (at < device->parts.count &&
-	       (device->parts.item[at].what != what || (library && strcmp(device->parts.item[at].library, library))))
-		at++;
+	if (at >= PARTS_MAX && library)
+		at = part_at(device, what, library = "other libraries");
 	if (at == device->parts.count) {
 		device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, at, sizeof(*device->parts.item));
 		device->parts.item[device->parts.count++] = (struct sl_hidden_part){
@@ -155,19 +155,40 @@ static void add_part(struct sl_model *model, struct sl_device_state *device, con
 			.first = sl_labels_instant(model, item->thread),
 		};
 	}
+	return at;
+}
+
+static void add_cost(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
+{
+	uint64_t bytes = cost(item->event), key = key_of(item);
+	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
+	size_t at;
+
+	if (!bytes)
+		return;
+	if (live && (live->refs != device->age || (int)live->thread != device->device)) {
+		end_cost(model, key); /* the handle is in use again */
+		live = NULL;
+	}
+	at = live ? live->site : part_of(model, device, item, what);
+	if (!live && key) {
+		live = sl_table_add(&model->costs, key);
+		live->owner = item->event->context ? item->event->context : sl_ledger_thread(model, item->thread)->context;
+		live->site = (uint32_t)at;
+		live->thread = (uint32_t)device->device;
+		live->refs = device->age;
+		sl_tied_add(&model->costs, model, sl_tied_owner, live);
+	}
+	if (live)
+		live->bytes += bytes;
 	device->parts.item[at].bytes += bytes;
 	device->parts.item[at].count++;
-	*SL_PUSH(&model->costs) =
-		(struct sl_cost){.handle = costly(item),
-				 .owner = event->context ? event->context : sl_ledger_thread(model, item->thread)->context,
-				 .bytes = bytes,
-				 .device = device->device,
-				 .part = (uint32_t)at};
+	*bytes_of(device, what) += bytes;
 }
 
 static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 {
-	drop_costs(model, device->device);
+	device->age++;
 	device->context_bytes = device->module_bytes = 0;
 	device->parts.count = device->context_sampled = 0;
 	device->context_made.time_ns = 0;
@@ -196,14 +217,14 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 			device->primary = event->context;
 		break;
 	case SL_VERB_CONTEXT_CREATE:
-		add_part(model, device, item, SL_HIDDEN_CONTEXT);
+		add_cost(model, device, item, SL_HIDDEN_CONTEXT);
 		break;
 	case SL_VERB_MODULE_LOAD:
 	case SL_VERB_CODE_LOAD:
-		add_part(model, device, item, SL_HIDDEN_CODE);
+		add_cost(model, device, item, SL_HIDDEN_CODE);
 		break;
 	case SL_VERB_MODULE_UNLOAD:
-		end_costs(model, event->address);
+		end_cost(model, ~event->address);
 		break;
 	case SL_VERB_CONTEXT_DESTROY:
 		drop_all(model, event->context ? event->context : thread->context, -1);

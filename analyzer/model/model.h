@@ -90,20 +90,6 @@ struct sl_hidden_part {
 	struct sl_instant first;
 };
 
-/* A memory pool that was made with a maximum. */
-struct sl_pool_limit {
-	uint64_t pool, most_bytes;
-	uint32_t track; /* of the call that made it */
-};
-
-/* Something that costs hidden memory until it is destroyed: a context, or code. */
-struct sl_cost {
-	uint64_t handle, owner; /* of the context, or the module and its context; 0: unknown */
-	uint64_t bytes;
-	int device;
-	uint32_t part; /* index in the device's parts */
-};
-
 struct sl_neighbour {
 	int64_t pid;
 	uint64_t bytes, peak_bytes; /* 0: it is gone */
@@ -141,6 +127,7 @@ struct sl_device_state {
 	uint64_t code_ns;			   /* when a context or code last came or went */
 	bool context_steady;			   /* nothing changed while the sample was taken that tells of the context */
 	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same memory by name, in order of appearance */
+	uint32_t age;				   /* times that all of it ended */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
 	SL_VECTOR(uint32_t) present;		   /* neighbours listed by the last sample */
 	struct sl_idmap neighbour_ids;
@@ -439,8 +426,8 @@ struct sl_model {
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
-	SL_VECTOR(struct sl_cost) costs; /* of what lives */
-	SL_VECTOR(struct sl_pool_limit) pool_limits;
+	/* What lives and costs hidden memory, contexts by handle and code by ~handle: `site` is the part, `thread` the device, `refs` its age */
+	struct sl_table costs;
 	struct sl_timeline timeline;
 	struct sl_moments moments;
 	struct sl_host host;
@@ -456,6 +443,7 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;
+	struct sl_idmap called_ids;		       /* by text and device */
 	SL_VECTOR(struct sl_called_part) called_parts; /* by address */
 	struct sl_sought sought[2];
 	struct sl_born *born; /* by site; NULL: nobody asks (model/between.h) */

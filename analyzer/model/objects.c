@@ -42,11 +42,6 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	sl_tracks_death(model, gone.site, gone.bytes);
 }
 
-static uint64_t context_of(const struct sl_model *model, const struct sl_live *live)
-{
-	return live->owner;
-}
-
 /* Code, streams and events end with their context. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
@@ -54,7 +49,7 @@ static void end_inside(struct sl_model *model, uint64_t context)
 
 	for (size_t o = 0; o < SL_COUNT(owned); o++) {
 		struct sl_table *objects = &model->objects[owned[o] - SL_OBJECT_CONTEXT];
-		struct sl_tied_list gone = sl_tied_take(objects, model, context_of, context);
+		struct sl_tied_list gone = sl_tied_take(objects, model, sl_tied_owner, context);
 
 		for (size_t i = 0; i < gone.addresses.count; i++)
 			end(model, objects, sl_table_find(objects, gone.addresses.item[i]));
@@ -80,23 +75,11 @@ static void count_code(struct sl_model *model, const struct sl_event *event)
 	sl_tracks_death(model, site, bytes);
 }
 
-struct sl_pool_limit *sl_objects_pool_limit(const struct sl_model *model, uint64_t pool)
+const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool)
 {
-	for (size_t i = 0; i < model->pool_limits.count; i++)
-		if (model->pool_limits.item[i].pool == pool)
-			return &model->pool_limits.item[i];
-	return NULL;
-}
+	const struct sl_live *live = pool ? sl_table_find(&model->objects[SL_OBJECT_POOL - SL_OBJECT_CONTEXT], pool) : NULL;
 
-/* A handle may be used again, for a pool without a maximum. */
-static void set_limit(struct sl_model *model, const struct sl_event *event, uint32_t track)
-{
-	struct sl_pool_limit *limit = sl_objects_pool_limit(model, event->address);
-
-	if (!limit && event->bytes)
-		limit = SL_PUSH(&model->pool_limits);
-	if (limit)
-		*limit = (struct sl_pool_limit){.pool = event->address, .most_bytes = event->bytes, .track = track};
+	return live && live->owner ? live : NULL;
 }
 
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
@@ -127,11 +110,9 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
 	live->bytes = cost(event);
-	live->owner = event->context ? event->context : thread->context;
-	sl_tied_add(objects, model, context_of, live);
+	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
+	sl_tied_add(objects, model, sl_tied_owner, live);
 	if (made.object >= SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
-	if (made.object == SL_OBJECT_POOL)
-		set_limit(model, event, live->site);
 }

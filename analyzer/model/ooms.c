@@ -199,12 +199,12 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 
 static void take_pool(const struct sl_model *model, struct sl_oom *oom, const struct sl_event *event)
 {
-	const struct sl_pool_limit *limit = event->object ? sl_objects_pool_limit(model, event->object) : NULL;
+	const struct sl_live *pool = sl_objects_limited_pool(model, event->object);
 
-	if (!limit)
+	if (!pool)
 		return;
-	oom->pool_most_bytes = limit->most_bytes;
-	oom->pool_made = limit->track;
+	oom->pool_most_bytes = pool->owner;
+	oom->pool_made = pool->site;
 }
 
 /*

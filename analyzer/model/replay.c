@@ -58,12 +58,12 @@ static void free_replay(struct sl_model *model)
 			model->devices[i]->recent = NULL;
 		}
 	SL_DROP(&model->called_parts);
+	sl_idmap_free(&model->called_ids);
 	for (size_t i = 0; model->site_course && i < model->sites.count; i++)
 		sl_ledger_save(model, &model->sites.item[i]);
 	free(model->site_course);
 	model->site_course = NULL;
-	SL_DROP(&model->costs);
-	SL_DROP(&model->pool_limits);
+	sl_tied_free(&model->costs);
 	free(model->site_slots);
 	model->site_slots = NULL;
 	sl_tracks_rest(&model->tracks);

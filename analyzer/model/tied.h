@@ -12,6 +12,7 @@
 
 struct sl_model;
 typedef uint64_t sl_tied_key(const struct sl_model *model, const struct sl_live *live); /* whose it is */
+uint64_t sl_tied_owner(const struct sl_model *model, const struct sl_live *live);	/* live->owner */
 
 struct sl_tied_list {
 	SL_VECTOR(uint64_t) addresses;

@@ -73,8 +73,8 @@ static inline void sl_called_freed(struct sl_model *model, uint64_t address, uin
 }
 /* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
-/* NULL: the pool has no maximum that is known. */
-struct sl_pool_limit *sl_objects_pool_limit(const struct sl_model *model, uint64_t pool);
+/* A pool that was made with a maximum, which is its `owner`; NULL: it has none that is known. */
+const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Nothing follows: the last sample of each device is used. */

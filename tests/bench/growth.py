@@ -235,7 +235,7 @@ def cost(make, n):
         shutil.rmtree(folder)
 
 
-HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
+HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", unload="MODULE_UNLOAD", pool="POOL_CREATE", call="NAME", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
              instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY")
 API = {name: len(t.HOOKS) + 1 + i for i, name in enumerate(HOOKS)}
 API.update(malloc=t.MALLOC, block=t.TORCH_ALLOC)
@@ -270,6 +270,18 @@ def short_contexts(folder, n):
           *[row for i in range(n) for row in (("context", {"context": 2}), block(n, context=2), ("drop", {"context": 2}))])
 
 
+def loads(folder, n):
+    """Code that costs memory, unloaded the oldest first; and an error in each of as many pools with a maximum."""
+    calls(folder, *[("load", dict(address=i + 1, context=1, extra=2 << 20, extra2=1 << 20)) for i in range(n)], *[("unload", {"address": i + 1}) for i in range(n)],
+          *[("pool", dict(address=i + 1, bytes=1 << 20)) for i in range(n)],
+          *[("malloc", dict(object=n - i, bytes=2 << 20, result=2)) for i in range(n)])
+
+
+def names(folder, n):
+    """A name of its own for each block, from the last to the first."""
+    calls(folder, *[block(i) for i in range(n)], *[("call", dict(address=n - i << 21, label=i + 1)) for i in range(n)])
+
+
 def graphs(folder, n):
     calls(folder, *[row for i in range(n) for row in (("node", dict(object=i + 1, address=i + 1 << 21, bytes=1 << 20)),
                                                       ("instance", dict(address=(1 << 40) + i, object=i + 1)), ("launch", {"address": (1 << 40) + i}))],
@@ -287,7 +299,7 @@ def streams(folder, n):
 
 
 COUNTED = os.path.basename(ANALYZE) == "counted"
-WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, graphs, nodes, streams)
+WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, graphs, nodes, streams)
 SHAPES = WORK if COUNTED else (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
