@@ -23,36 +23,25 @@ static const struct traits {
 	bool loads : 1; /* loads code or makes a context: takes memory that no allocation names */
 } traits[SL_VERB_COUNT] = {
 #define CLASS(verb, name) [SL_VERB_##verb].class = SL_CLASS_##name,
+#define STACK(verb)	  [SL_VERB_##verb].stack = true,
 #include "agent/hooks/classes.def"
 #undef CLASS
-	[SL_VERB_ALLOC].stack = true,
+#undef STACK
 	[SL_VERB_ALLOC].place = true,
-	[SL_VERB_RESERVE].stack = true,
-	[SL_VERB_MAP].stack = true,
 	[SL_VERB_MAP].place = true, /* size is asked for imported memory alone */
-	[SL_VERB_POOL_CREATE].stack = true,
 	[SL_VERB_POOL_CREATE].place = true,
-	[SL_VERB_CONTEXT_CREATE].stack = true,
 	[SL_VERB_CONTEXT_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].loads = true,
-	[SL_VERB_PRIMARY_RETAIN].stack = true,
 	[SL_VERB_DEVICE_RESET].place = true,
-	[SL_VERB_MODULE_LOAD].stack = true,
 	[SL_VERB_MODULE_LOAD].place = true,
 	[SL_VERB_MODULE_LOAD].loads = true,
-	[SL_VERB_CODE_LOAD].stack = true,
 	[SL_VERB_CODE_LOAD].place = true,
 	[SL_VERB_CODE_LOAD].loads = true,
-	[SL_VERB_LIMIT].stack = true,
 	[SL_VERB_LIMIT].place = true,
-	[SL_VERB_GRAPH_ALLOC].stack = true,
 	[SL_VERB_GRAPH_ALLOC].place = true,
-	[SL_VERB_GRAPH_INSTANTIATE].stack = true,
 	[SL_VERB_GRAPH_INSTANTIATE].place = true,
 	[SL_VERB_GRAPH_TRIM].place = true,
-	[SL_VERB_STREAM_CREATE].stack = true,
 	[SL_VERB_STREAM_CREATE].place = true,
-	[SL_VERB_EVENT_CREATE].stack = true,
 	[SL_VERB_EVENT_CREATE].place = true,
 };
 

@@ -20,6 +20,8 @@ struct call {
 struct waiting {
 	uint32_t tid;
 	unsigned count;
+	uint32_t python; /* stack of the call of that number */
+	uint64_t python_number;
 	struct call *calls; /* room for WAITING inner calls and the outermost one */
 };
 
@@ -153,6 +155,14 @@ static void write_waiting(struct sl_calls *calls, struct waiting *thread)
 	thread->count = 0;
 }
 
+void sl_calls_stack(struct sl_calls *calls, uint32_t tid, uint64_t number, uint32_t python)
+{
+	struct waiting *thread = waiting_of(calls, tid);
+
+	thread->python = python;
+	thread->python_number = number;
+}
+
 void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 {
 	struct waiting *thread = waiting_of(calls, seen->tid);
@@ -161,7 +171,10 @@ void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 		return;
 	if (thread->count == WAITING)
 		write_waiting(calls, thread);
-	make_event(&thread->calls[thread->count++], seen, calls->runtime);
+	make_event(&thread->calls[thread->count], seen, calls->runtime);
+	if (thread->python_number == seen->number)
+		thread->calls[thread->count].event.python = thread->python;
+	thread->count++;
 	if (!seen->outer)
 		write_waiting(calls, thread);
 }

@@ -4,22 +4,22 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/hooks/ids.h"
+#include "attach/exports.h"
 #include "attach/rows.h"
+#include "common/base.h"
 
 #define UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, which older headers do not have */
 
@@ -68,16 +68,17 @@ static const struct {
 
 struct sl_probes {
 	struct bpf_object *object;
-	struct bpf_program *begins, *returns;
+	struct bpf_program *begins, *returns, *task, *dies;
 	struct ring_buffer *ring;
-	int lost;
-	bool at_once; /* the kernel can link many probes at once: 6.6 and later */
+	int lost, processes, deaths;
+	uint32_t thread_pointer; /* sl_seen_python; 0: not looked for */
+	bool at_once;		 /* the kernel can link many probes at once: 6.6 and later */
 	struct link {
 		struct bpf_link *link; /* NULL: fd */
 		int fd;
 	} * links;
 	size_t link_count, link_capacity;
-	void (*each)(void *data, const struct sl_seen *seen, size_t bytes);
+	sl_probes_each *each;
 	void *each_data;
 };
 
@@ -102,8 +103,7 @@ static int hand_over(void *context, void *record, size_t bytes)
 {
 	struct sl_probes *probes = context;
 
-	if (bytes >= offsetof(struct sl_seen, data))
-		probes->each(probes->each_data, record, bytes);
+	probes->each(probes->each_data, record, bytes);
 	return 0;
 }
 
@@ -136,17 +136,23 @@ static bool fill_rows(struct sl_probes *probes)
 /* 0 or an error number. */
 static int load(struct sl_probes *probes, bool at_once)
 {
+	const struct {
+		const char *name;
+		struct bpf_program **to;
+	} programs[] = {{"call_begins", &probes->begins},
+			{"call_returns", &probes->returns},
+			{"task_is", &probes->task},
+			{"code_dies", &probes->dies}};
 	int err;
 
 	probes->at_once = at_once;
 	probes->object = bpf.open_mem(sl_probes_programs, (size_t)(sl_probes_programs_end - sl_probes_programs), NULL);
 	if (!probes->object)
 		return errno;
-	probes->begins = bpf.find_program(probes->object, "call_begins");
-	probes->returns = bpf.find_program(probes->object, "call_returns");
-	if (at_once) {
-		bpf.set_type(probes->begins, UPROBE_MULTI);
-		bpf.set_type(probes->returns, UPROBE_MULTI);
+	for (size_t i = 0; i < SL_COUNT(programs); i++) {
+		*programs[i].to = bpf.find_program(probes->object, programs[i].name);
+		if (at_once)
+			bpf.set_type(*programs[i].to, UPROBE_MULTI);
 	}
 	err = -bpf.load(probes->object);
 	if (!err)
@@ -176,6 +182,8 @@ struct sl_probes *sl_probes_open(const char **why)
 		err = load(probes, false);
 	if (!err && fill_rows(probes)) {
 		probes->lost = bpf.find_map(probes->object, "lost");
+		probes->processes = bpf.find_map(probes->object, "processes");
+		probes->deaths = bpf.find_map(probes->object, "deaths");
 		probes->ring = bpf.ring_new(bpf.find_map(probes->object, "ring"), hand_over, probes, NULL);
 	}
 	if (probes->ring)
@@ -183,6 +191,18 @@ struct sl_probes *sl_probes_open(const char **why)
 	*why = refusal(err ? err : errno);
 	sl_probes_close(probes);
 	return NULL;
+}
+
+static void detach_down_to(struct sl_probes *probes, size_t count)
+{
+	while (probes->link_count > count) {
+		struct link link = probes->links[--probes->link_count];
+
+		if (link.link)
+			bpf.destroy(link.link);
+		else
+			close(link.fd);
+	}
 }
 
 /* Room for `more` links. */
@@ -198,11 +218,12 @@ static void expect_links(struct sl_probes *probes, size_t more)
 
 /* One place to watch: its offset in the library's file, and the cookie that names the call (SL_SEEN_COOKIE). */
 struct places {
-	uint64_t pid, *offset, *cookie;
+	int pid;
+	uint64_t *offset, *cookie;
 	uint32_t count, capacity;
 };
 
-static void add_place(struct places *places, uint64_t offset, unsigned api)
+static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
 {
 	if (places->count == places->capacity) {
 		places->capacity = places->capacity ? 2 * places->capacity : 256;
@@ -212,11 +233,17 @@ static void add_place(struct places *places, uint64_t offset, unsigned api)
 			abort();
 	}
 	places->offset[places->count] = offset;
-	places->cookie[places->count++] = SL_SEEN_COOKIE(places->pid, api);
+	places->cookie[places->count++] = cookie;
+}
+
+static void free_places(struct places *places)
+{
+	free(places->offset);
+	free(places->cookie);
 }
 
 /* One link for all places.  libbpf has this only from 1.3 on, so the system call is made directly. */
-static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program, bool at_return, int pid, const char *path,
+static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program, bool at_return, const char *path,
 			   const struct places *places)
 {
 	struct {
@@ -231,7 +258,7 @@ static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program
 		.cookies = (uintptr_t)places->cookie,
 		.count = places->count,
 		.multi_flags = at_return,
-		.pid = (uint32_t)pid,
+		.pid = (uint32_t)places->pid,
 	};
 	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &request, sizeof(request));
 
@@ -242,13 +269,13 @@ static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program
 	return true;
 }
 
-static bool attach_each(struct sl_probes *probes, struct bpf_program *program, bool at_return, int pid, const char *path,
+static bool attach_each(struct sl_probes *probes, struct bpf_program *program, bool at_return, const char *path,
 			const struct places *places)
 {
 	expect_links(probes, places->count);
 	for (uint32_t i = 0; i < places->count; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = at_return, .bpf_cookie = places->cookie[i]);
-		struct bpf_link *link = bpf.attach(program, pid, path, places->offset[i], &options);
+		struct bpf_link *link = bpf.attach(program, places->pid, path, places->offset[i], &options);
 
 		if (!link)
 			return false;
@@ -257,13 +284,43 @@ static bool attach_each(struct sl_probes *probes, struct bpf_program *program, b
 	return true;
 }
 
-/* Attach entries first: a return whose entry was not seen is passed over. */
-static bool attach(struct sl_probes *probes, int pid, const char *path, const struct places *places)
+static bool attach(struct sl_probes *probes, struct bpf_program *program, bool at_return, const char *path,
+		   const struct places *places)
 {
-	__typeof__(&attach_each) with = probes->at_once ? attach_at_once : attach_each;
+	return !places->count || (probes->at_once ? attach_at_once : attach_each)(probes, program, at_return, path, places);
+}
 
-	return !places->count ||
-	       (with(probes, probes->begins, false, pid, path, places) && with(probes, probes->returns, true, pid, path, places));
+/* As the programs know it; new: with nothing. */
+static struct sl_seen_process process_of(struct sl_probes *probes, int pid)
+{
+	struct sl_seen_process process = {0};
+	uint32_t key = (uint32_t)pid;
+
+	bpf.lookup(probes->processes, &key, &process);
+	return process;
+}
+
+static bool put_process(struct sl_probes *probes, int pid, struct sl_seen_process process)
+{
+	uint32_t key = (uint32_t)pid;
+
+	return !bpf.update(probes->processes, &key, &process, BPF_ANY);
+}
+
+bool sl_probes_begin(struct sl_probes *probes, int pid)
+{
+	struct sl_seen_process process = process_of(probes, pid);
+
+	process.watched = true;
+	return put_process(probes, pid, process);
+}
+
+void sl_probes_end(struct sl_probes *probes, int pid)
+{
+	struct sl_seen_process process = process_of(probes, pid);
+
+	process.watched = false;
+	put_process(probes, pid, process);
 }
 
 static unsigned api_of(const char *name)
@@ -276,88 +333,132 @@ static unsigned api_of(const char *name)
 
 /* --- symbols of a library ------------------------------------------------------------------------------- */
 
-struct image {
-	const uint8_t *bytes;
-	size_t size;
+struct search {
+	const struct sl_exports *image;
+	struct places *places;
 };
 
-static const void *part(const struct image *image, uint64_t offset, uint64_t bytes)
+static void find_place(void *data, const char *name, const Elf64_Sym *symbol)
 {
-	return offset <= image->size && bytes <= image->size - offset ? image->bytes + offset : NULL;
-}
+	struct search *search = data;
+	unsigned api = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? api_of(name) : 0;
+	uint64_t offset = api ? sl_exports_offset(search->image, symbol->st_value) : 0;
 
-/* Offset in the file of an address in the library; 0: there is none. */
-static uint64_t offset_of(const struct image *image, uint64_t address)
-{
-	const Elf64_Ehdr *elf = (const void *)image->bytes;
-	const Elf64_Phdr *segment = part(image, elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(*segment));
-
-	for (unsigned i = 0; segment && i < elf->e_phnum; i++)
-		if (segment[i].p_type == PT_LOAD && address >= segment[i].p_vaddr &&
-		    address - segment[i].p_vaddr < segment[i].p_filesz)
-			return address - segment[i].p_vaddr + segment[i].p_offset;
-	return 0;
-}
-
-static void find_symbols(struct places *places, const struct image *image, const Elf64_Shdr *symbols, const Elf64_Shdr *names)
-{
-	const Elf64_Sym *symbol = part(image, symbols->sh_offset, symbols->sh_size);
-	const char *text = part(image, names->sh_offset, names->sh_size);
-
-	for (uint64_t i = 0; symbol && text && i < symbols->sh_size / sizeof(*symbol); i++) {
-		unsigned api;
-		uint64_t offset;
-
-		if (ELF64_ST_TYPE(symbol[i].st_info) != STT_FUNC || !symbol[i].st_shndx || symbol[i].st_name >= names->sh_size ||
-		    !memchr(text + symbol[i].st_name, 0, names->sh_size - symbol[i].st_name))
-			continue;
-		api = api_of(text + symbol[i].st_name);
-		offset = api ? offset_of(image, symbol[i].st_value) : 0;
-		if (offset)
-			add_place(places, offset, api);
-	}
-}
-
-static void find_places(struct places *places, const struct image *image)
-{
-	const Elf64_Ehdr *elf = part(image, 0, sizeof(*elf));
-	const Elf64_Shdr *section;
-
-	if (!elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64)
-		return;
-	section = part(image, elf->e_shoff, (uint64_t)elf->e_shnum * sizeof(*section));
-	for (unsigned i = 0; section && i < elf->e_shnum; i++)
-		if (section[i].sh_type == SHT_DYNSYM && section[i].sh_link < elf->e_shnum)
-			find_symbols(places, image, &section[i], &section[section[i].sh_link]);
+	if (offset)
+		add_place(search->places, offset, SL_SEEN_COOKIE(search->places->pid, api));
 }
 
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), count = -1;
-	struct places places = {.pid = (uint64_t)pid};
-	struct image image;
-	struct stat st;
+	struct places places = {.pid = pid};
+	struct sl_exports image;
+	int count;
 
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0) {
-		image = (struct image){mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0), (size_t)st.st_size};
-		if (image.bytes != MAP_FAILED) {
-			find_places(&places, &image);
-			munmap((void *)image.bytes, image.size);
-		}
-		count = attach(probes, pid, path, &places) ? (int)places.count : -1;
-		*why = refusal(errno);
-	} else {
+	if (!sl_exports_open(&image, path)) {
 		*why = strerror(errno);
+		return -1;
 	}
-	if (fd >= 0)
-		close(fd);
-	free(places.offset);
-	free(places.cookie);
+	sl_exports_each(&image, find_place, &(struct search){&image, &places});
+	sl_exports_close(&image);
+	/* Attach entries first: a return whose entry was not seen is passed over. */
+	count = attach(probes, probes->begins, false, path, &places) && attach(probes, probes->returns, true, path, &places)
+			? (int)places.count
+			: -1;
+	*why = refusal(errno);
+	free_places(&places);
 	return count;
 }
 
-void sl_probes_read(struct sl_probes *probes, void (*each)(void *data, const struct sl_seen *seen, size_t bytes), void *data,
-		    unsigned long long *lost)
+/* --- Python --------------------------------------------------------------------------------------------- */
+
+/* A place of this program's own that is watched once. */
+static SL_NOINLINE void be_seen(void)
+{
+	__asm__ volatile("");
+}
+
+static int is_own(struct dl_phdr_info *info, size_t size, void *base)
+{
+	*(uintptr_t *)base = info->dlpi_addr;
+	return 1; /* the program comes first */
+}
+
+/*
+ * Where the kernel keeps the address that pthread_self returns.  It says so nowhere that all kernels have, so it is looked for
+ * in the kernel's structure of this thread.  0: not there, or at several places.
+ */
+static uint32_t find_thread_pointer(struct sl_probes *probes)
+{
+	struct places places = {.pid = getpid()};
+	uint64_t words[SL_SEEN_TASK / 8], offset = 0;
+	struct sl_exports image;
+	uint32_t zero = 0, found = 0;
+	size_t before = probes->link_count;
+	uintptr_t base = 0;
+
+	dl_iterate_phdr(is_own, &base);
+	if (sl_exports_open(&image, "/proc/self/exe"))
+		offset = sl_exports_offset(&image, (uintptr_t)be_seen - base);
+	sl_exports_close(&image);
+	if (!offset)
+		return 0;
+	add_place(&places, offset, 0);
+	if (attach(probes, probes->task, false, "/proc/self/exe", &places))
+		be_seen();
+	detach_down_to(probes, before);
+	free_places(&places);
+	if (bpf.lookup(bpf.find_map(probes->object, "task"), &zero, words))
+		return 0;
+	for (uint32_t i = 0; i < SL_COUNT(words); i++)
+		if (words[i] == (uint64_t)pthread_self()) {
+			if (found)
+				return 0;
+			found = 8 * i;
+		}
+	return found;
+}
+
+const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_python python, const char *path, uint64_t dealloc)
+{
+	struct places places = {.pid = pid};
+	struct sl_seen_process process;
+	bool counted;
+
+	if (!probes->thread_pointer)
+		probes->thread_pointer = find_thread_pointer(probes);
+	if (!probes->thread_pointer)
+		return "this kernel does not show which thread of Python calls";
+	/* deaths are counted before the first stack is taken */
+	add_place(&places, dealloc, SL_SEEN_COOKIE(pid, 0));
+	counted = attach(probes, probes->dies, false, path, &places);
+	free_places(&places);
+	if (!counted)
+		return refusal(errno);
+	process = process_of(probes, pid);
+	process.python = python;
+	process.python.thread_pointer = probes->thread_pointer;
+	process.python.known = true;
+	return put_process(probes, pid, process) ? NULL : refusal(errno);
+}
+
+void sl_probes_walk_no_more(struct sl_probes *probes, int pid)
+{
+	struct sl_seen_process process = process_of(probes, pid);
+
+	process.python.known = false;
+	put_process(probes, pid, process);
+}
+
+uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code)
+{
+	uint32_t slot = SL_SEEN_SLOT(code);
+	uint64_t count = UINT64_MAX;
+
+	bpf.lookup(probes->deaths, &slot, &count);
+	return count;
+}
+
+void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, unsigned long long *lost)
 {
 	probes->each = each;
 	probes->each_data = data;
@@ -373,14 +474,7 @@ void sl_probes_read(struct sl_probes *probes, void (*each)(void *data, const str
 
 void sl_probes_detach(struct sl_probes *probes)
 {
-	while (probes->link_count) {
-		struct link link = probes->links[--probes->link_count];
-
-		if (link.link)
-			bpf.destroy(link.link);
-		else
-			close(link.fd);
-	}
+	detach_down_to(probes, 0);
 }
 
 void sl_probes_close(struct sl_probes *probes)

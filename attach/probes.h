@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attach/seen.h"
 
@@ -19,9 +20,27 @@ struct sl_probes *sl_probes_open(const char **why);
  */
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why);
 
-/* Calls that have returned since the last reading.  *lost: how many were lost since the beginning. */
-void sl_probes_read(struct sl_probes *probes, void (*each)(void *data, const struct sl_seen *seen, size_t bytes), void *data,
-		    unsigned long long *lost);
+/*
+ * The Python stack of the process's calls will be taken.  path, dealloc: where PyCode_Type.tp_dealloc is: its file, as it can be
+ * opened from here, and its offset in that.  NULL, or why not.
+ */
+const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_python python, const char *path, uint64_t dealloc);
+void sl_probes_walk_no_more(struct sl_probes *probes, int pid);
+
+/* From now on its calls are seen, all at once: its libraries are watched one after the other. */
+bool sl_probes_begin(struct sl_probes *probes, int pid);
+
+/* How many code objects of this one's slot have died so far. */
+uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code);
+
+/* Called with a record that begins with its kind (enum sl_seen_kind). */
+typedef void sl_probes_each(void *data, const void *record, size_t bytes);
+
+/* What was seen since the last reading.  *lost: how many calls were lost since the beginning. */
+void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, unsigned long long *lost);
+
+/* No call that begins afterwards is seen. */
+void sl_probes_end(struct sl_probes *probes, int pid);
 
 /* Detaches: no call is watched afterwards.  Calls already seen can still be read. */
 void sl_probes_detach(struct sl_probes *probes);

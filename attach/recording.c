@@ -14,18 +14,28 @@
 #include "common/base.h"
 #include "common/block.h"
 #include "common/buildid.h"
+#include "common/fnv.h"
 #include "common/tracefile.h"
 #include "common/now.h"
 
-#define STACK_SLOTS 65536 /* native stacks that are told apart; beyond that only the caller is known */
-#define NAMES_MAX   1000
-#define DEFS_BYTES  (1u << 20)
+#define SLOTS	   65536 /* of a table; a stack or frame that finds no room is not known */
+#define NAMES_MAX  1000
+#define DEFS_BYTES (1u << 20)
 
 struct thread {
 	long tid;
 	uint64_t next; /* number of its next event, from 1 */
 	struct sl_event *events;
 	unsigned count;
+};
+
+/* Content -> id, from 1.  The content is known by its hash. */
+struct ids {
+	struct {
+		uint64_t hash;
+		uint32_t id;
+	} * slots;
+	uint32_t count;
 };
 
 struct sl_recording {
@@ -36,11 +46,7 @@ struct sl_recording {
 	uint64_t events;
 	struct thread *threads;
 	unsigned thread_count;
-	struct {
-		uint64_t hash;
-		uint32_t id;
-	} * stacks;
-	uint32_t stack_count;
+	struct ids natives, pythons, frames;
 	uint64_t module_bytes; /* of the memory map when it was last defined */
 	uint8_t *defs;
 	size_t defs_used;
@@ -250,9 +256,8 @@ struct sl_recording *sl_recording_open(const char *folder, long pid, const char 
 	output->block = malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
 	output->frame = malloc(output->frame_bytes);
 	output->defs = malloc(DEFS_BYTES);
-	output->stacks = calloc(STACK_SLOTS, sizeof(*output->stacks));
 	output->compressor = ZSTD_createCCtx();
-	if (!output->block || !output->frame || !output->defs || !output->stacks || !output->compressor)
+	if (!output->block || !output->frame || !output->defs || !output->compressor)
 		abort();
 	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
 	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
@@ -303,33 +308,88 @@ static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
 	return thread;
 }
 
-static uint32_t stack_of(struct sl_recording *output, const uint64_t *frames, unsigned count)
+static uint64_t hash_of(uint64_t hash, uint64_t word)
+{
+	return (hash ^ word) * 0x9e3779b97f4a7c15ull ^ hash >> 29;
+}
+
+/* Id of what has this hash; *is_new: it is to be defined.  0: no room. */
+static uint32_t id_of(struct ids *ids, uint64_t hash, bool *is_new)
+{
+	uint32_t at;
+
+	*is_new = false;
+	if (!ids->slots && !(ids->slots = calloc(SLOTS, sizeof(*ids->slots))))
+		abort();
+	hash += !hash;
+	for (at = hash % SLOTS; ids->slots[at].hash; at = (at + 1) % SLOTS)
+		if (ids->slots[at].hash == hash)
+			return ids->slots[at].id;
+	if (ids->count >= SLOTS / 4 * 3)
+		return 0;
+	*is_new = true;
+	ids->slots[at].hash = hash;
+	return ids->slots[at].id = ++ids->count;
+}
+
+static uint32_t native_of(struct sl_recording *output, const uint64_t *frames, unsigned count)
 {
 	uint8_t bytes[1024];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
-	uint64_t hash = 0xcbf29ce484222325ull;
-	uint32_t at;
+	uint64_t hash = SL_FNV_START;
+	uint32_t id;
+	bool is_new;
 
 	for (unsigned i = 0; i < count; i++)
-		hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15ull ^ hash >> 29;
-	hash += !hash;
-	for (at = hash % STACK_SLOTS; output->stacks[at].hash; at = (at + 1) % STACK_SLOTS)
-		if (output->stacks[at].hash == hash)
-			return output->stacks[at].id;
-	if (!count || output->stack_count >= STACK_SLOTS / 4 * 3)
-		return 0;
-	output->stacks[at].hash = hash;
-	output->stacks[at].id = ++output->stack_count;
+		hash = hash_of(hash, frames[i]);
+	id = count ? id_of(&output->natives, hash, &is_new) : 0;
+	if (!id || !is_new)
+		return id;
 	define_modules(output);
 	sl_pack_map(&map, 3);
 	sl_pack_pair_text(&map, "def", "native_stack");
-	sl_pack_pair_uint(&map, "id", output->stack_count);
+	sl_pack_pair_uint(&map, "id", id);
 	sl_pack_text(&map, "pcs");
 	msgpack_packer packer = sl_pack_packer(&map);
 	msgpack_pack_bin(&packer, count * 8);
 	msgpack_pack_bin_body(&packer, frames, count * 8);
 	sl_recording_define(output, &map);
-	return output->stack_count;
+	return id;
+}
+
+uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_text *text)
+{
+	uint8_t bytes[8192];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	uint64_t hash = sl_fnv_bytes(SL_FNV_START, text->function, text->function_bytes);
+	uint32_t id;
+	bool is_new;
+
+	hash = sl_fnv_bytes(hash_of(hash, text->function_bytes), text->file, text->file_bytes);
+	id = id_of(&output->frames, hash_of(hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line), &is_new);
+	if (!id || !is_new)
+		return id;
+	sl_python_pack_frame(&map, id, text);
+	sl_recording_define(output, &map);
+	return id;
+}
+
+uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames, unsigned count, bool truncated)
+{
+	uint8_t bytes[8192];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	uint64_t hash = SL_FNV_START;
+	uint32_t id;
+	bool is_new;
+
+	for (unsigned i = 0; i < count; i++)
+		hash = hash_of(hash, frames[i]);
+	id = id_of(&output->pythons, hash_of(hash, truncated), &is_new);
+	if (!id || !is_new)
+		return id;
+	sl_python_pack_stack(&map, id, frames, count, truncated);
+	sl_recording_define(output, &map);
+	return id;
 }
 
 static void write_block(struct sl_recording *output, struct thread *thread)
@@ -359,7 +419,7 @@ void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *
 {
 	struct thread *thread = thsl_header_read_of(output, tid);
 
-	event->native = stack_of(output, frames, frame_count);
+	event->native = native_of(output, frames, frame_count);
 	thread->events[thread->count++] = *event;
 	thread->next++;
 	if (thread->count == SL_BLOCK_EVENTS)
@@ -393,7 +453,9 @@ bool sl_recording_close(struct sl_recording *output, const char *how)
 	for (unsigned i = 0; i < output->thread_count; i++)
 		free(output->threads[i].events);
 	free(output->threads);
-	free(output->stacks);
+	free(output->natives.slots);
+	free(output->pythons.slots);
+	free(output->frames.slots);
 	free(output->block);
 	free(output->frame);
 	free(output->defs);

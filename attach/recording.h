@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/stacks/python_pack.h"
 #include "common/event.h"
 #include "common/pack.h"
 
@@ -17,6 +18,12 @@ struct sl_recording;
  */
 struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why);
 const char *sl_recording_path(const struct sl_recording *output);
+
+/* Id of a Python frame, which is defined when it is new.  0: no room. */
+uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_text *text);
+
+/* Id of the stack of these frames (with SL_PYTHON_ENTERED), innermost first.  0: no room. */
+uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames, unsigned count, bool truncated);
 
 /* Adds an event of the thread; events come in order.  frames: native stack, innermost first, ended by a 0. */
 void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *event, const uint64_t *frames,

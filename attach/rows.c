@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/hooks/fields.h"
+#include "agent/hooks/ids.h"
 #include "agent/hooks/prototype.h"
 
 /* Structures that no row reads: none of their data is copied. */
@@ -54,7 +55,7 @@ static void *shadow(void *argument, size_t bytes)
 	if (!now.seen && i < SL_SEEN_COPIES) {
 		now.wanted->copy[i].word = (uint16_t)(value - MARK);
 		now.wanted->copy[i].bytes = (uint16_t)(bytes < SL_SEEN_COPY ? bytes : SL_SEEN_COPY);
-		now.wanted->copies = i + 1;
+		now.wanted->copies = (uint16_t)(i + 1);
 	} else if (now.seen && value && i < now.seen->copies) {
 		now.pointers[i] = (void *)now.seen->data[i];
 	}
@@ -155,6 +156,12 @@ static void run(unsigned api, const uint64_t w[SL_SEEN_WORDS])
 	((read_row *)readers[api])(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13]);
 }
 
+static const bool has_stack[SL_VERB_COUNT] = {
+#define STACK(verb) [SL_VERB_##verb] = true,
+#include "agent/hooks/classes.def"
+#undef STACK
+};
+
 bool sl_rows_has(unsigned api)
 {
 	return api < SL_API_COUNT && readers[api];
@@ -162,7 +169,7 @@ bool sl_rows_has(unsigned api)
 
 struct sl_seen_row sl_rows_wanted(unsigned api)
 {
-	struct sl_seen_row wanted = {0};
+	struct sl_seen_row wanted = {.stack = has_stack[sl_hooks[api].verb]};
 	uint64_t words[SL_SEEN_WORDS];
 
 	for (unsigned i = 0; i < SL_SEEN_WORDS; i++)

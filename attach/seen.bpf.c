@@ -16,12 +16,13 @@ struct registers {
 struct open_call {
 	__u64 begin_ns, sp, number;
 	__u64 words[SL_SEEN_WORDS];
-	__u64 frames[SL_SEEN_FRAMES];
 	__u32 api;
 };
 
 struct thread {
 	__u64 calls;
+	__u64 python;			 /* its thread state when it was last looked for */
+	__u8 frame[SL_SEEN_FRAME_BYTES]; /* of Python, while it is looked at */
 	__u32 depth;
 	struct open_call open[SL_SEEN_DEPTH];
 };
@@ -32,6 +33,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct sl_seen_process);
+} processes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -46,13 +54,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct thread);
 } blank SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_seen);
-} scratch SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -87,6 +88,8 @@ static __always_inline struct thread *thread_of(__u32 tid, int make)
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
+#include "attach/python.bpf.c"
+
 /* The compiler knows that the index is in range and drops the check, but the verifier does not know. */
 static __always_inline struct open_call *open_at(struct thread *thread, __u32 index)
 {
@@ -99,11 +102,11 @@ SEC("uprobe")
 int call_begins(struct registers *at)
 {
 	struct thread *thread = thread_of((__u32)bpf_get_current_pid_tgid(), 1);
+	__u32 pid = SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at)), depth;
+	struct sl_seen_process *process = bpf_map_lookup_elem(&processes, &pid);
 	struct open_call *call;
-	long depth_of_stack;
-	__u32 depth;
 
-	if (!thread)
+	if (!thread || !process)
 		return 0;
 	/* Drops calls that were left by longjmp: those whose stack pointer lies below this one. */
 	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
@@ -113,6 +116,8 @@ int call_begins(struct registers *at)
 		thread->depth = depth - 1;
 	}
 	depth = thread->depth;
+	if (!depth && !process->watched)
+		return 0;
 	if (depth >= SL_SEEN_DEPTH) {
 		lose(SL_SEEN_LOST_DEPTH);
 		return 0;
@@ -128,12 +133,6 @@ int call_begins(struct registers *at)
 	call->words[4] = at->r8;
 	call->words[5] = at->r9;
 	bpf_probe_read_user(&call->words[SL_SEEN_REGISTERS], 8 * SL_SEEN_STACK, (void *)(at->sp + 8));
-	/* The kernel's walk starts at this address and misses the caller, whose frame is not built yet. */
-	depth_of_stack = bpf_get_stack(at, call->frames, sizeof(call->frames), BPF_F_USER_STACK);
-	for (int i = 1; i < SL_SEEN_FRAMES; i++)
-		if (depth_of_stack <= 8 * i)
-			call->frames[i] = 0;
-	bpf_probe_read_user(&call->frames[0], 8, (void *)at->sp);
 	thread->depth = depth + 1;
 	call->begin_ns = bpf_ktime_get_ns();
 	return 0;
@@ -158,50 +157,70 @@ static __always_inline struct open_call *closed(struct thread *thread, __u32 api
 	return 0;
 }
 
+/* Hands a call over, with room for `most` copies.  The caller's frames are whole and its registers restored: stacks begin there. */
+static __always_inline void say_call(struct registers *at, struct thread *thread, const struct open_call *call,
+				     const struct sl_seen_row *row, __u32 copies, const int most, int stack, __u64 now_ns)
+{
+	struct sl_seen *seen = bpf_ringbuf_reserve(&ring, SL_SEEN_BYTES(most), 0);
+	__u32 depth = thread->depth;
+	long bytes = 0;
+
+	if (!seen) {
+		lose(SL_SEEN_LOST_FULL);
+		return;
+	}
+	seen->kind = SL_SEEN_CALL;
+	seen->api = call->api;
+	seen->begin_ns = call->begin_ns;
+	seen->end_ns = now_ns;
+	__builtin_memcpy(seen->words, call->words, sizeof(seen->words));
+	seen->number = call->number;
+	seen->outer = depth ? open_at(thread, depth - 1)->number : 0;
+	if (stack)
+		bytes = bpf_get_stack(at, seen->frames, sizeof(seen->frames), BPF_F_USER_STACK);
+	for (int i = 1; i < SL_SEEN_FRAMES; i++)
+		if (bytes <= 8 * i)
+			seen->frames[i] = 0;
+	seen->frames[0] = at->ip;
+	seen->result = (__s64)at->ax;
+	seen->pid = SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at));
+	seen->tid = (__u32)bpf_get_current_pid_tgid();
+	seen->copies = copies;
+	for (int i = 0; i < most; i++) {
+		__u32 word = row->copy[i].word, size = row->copy[i].bytes;
+		__u64 from = word < SL_SEEN_WORDS ? call->words[word] : 0;
+
+		if (i >= copies)
+			break;
+		if (size > SL_SEEN_COPY)
+			size = SL_SEEN_COPY;
+		if (from) /* data that cannot be read is handed over as zeros */
+			bpf_probe_read_user(seen->data[i], size, (void *)from);
+	}
+	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
+}
+
 SEC("uretprobe")
 int call_returns(struct registers *at)
 {
 	__u64 now_ns = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid(), cookie = bpf_get_attach_cookie(at);
 	struct thread *thread = thread_of((__u32)id, 0);
-	__u32 zero = 0, api = (__u32)cookie;
+	__u32 api = (__u32)cookie;
 	struct open_call *call = thread ? closed(thread, api, at->sp) : 0;
-	struct sl_seen *seen = bpf_map_lookup_elem(&scratch, &zero);
 	struct sl_seen_row *row = bpf_map_lookup_elem(&rows, &api);
-	__u32 depth, copies;
+	int stack;
 
-	if (!call || !seen || !row)
+	if (!call || !row)
 		return 0;
-	seen->begin_ns = call->begin_ns;
-	seen->end_ns = now_ns;
-	__builtin_memcpy(seen->words, call->words, sizeof(seen->words));
-	__builtin_memcpy(seen->frames, call->frames, sizeof(seen->frames));
-	seen->number = call->number;
-	depth = thread->depth;
-	seen->outer = depth ? open_at(thread, depth - 1)->number : 0;
-	seen->result = (__s64)at->ax;
-	seen->pid = SL_SEEN_COOKIE_PID(cookie);
-	seen->tid = (__u32)id;
-	seen->api = api;
-	copies = row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES;
-	seen->copies = copies;
-	for (int i = 0; i < SL_SEEN_COPIES; i++) {
-		__u32 word = row->copy[i].word, bytes = row->copy[i].bytes;
-		__u64 from = word < SL_SEEN_WORDS ? call->words[word] : 0;
-
-		if (i >= copies)
-			break;
-		if (bytes > SL_SEEN_COPY)
-			bytes = SL_SEEN_COPY;
-		if (from) /* data that cannot be read is handed over as zeros */
-			bpf_probe_read_user(seen->data[i], bytes, (void *)from);
-	}
-	if (bpf_ringbuf_output(&ring, seen,
-			       copies == 0   ? sizeof(*seen) - SL_SEEN_COPIES * SL_SEEN_COPY
-			       : copies == 1 ? sizeof(*seen) - (SL_SEEN_COPIES - 1) * SL_SEEN_COPY
-			       : copies == 2 ? sizeof(*seen) - (SL_SEEN_COPIES - 2) * SL_SEEN_COPY
-					     : sizeof(*seen),
-			       BPF_RB_NO_WAKEUP))
-		lose(SL_SEEN_LOST_FULL);
+	/* As the agent: of events that last, and of failures.  Inner calls become part of the outermost. */
+	stack = !thread->depth && (row->stack || (__s32)at->ax);
+	if (stack)
+		say_python(thread, SL_SEEN_COOKIE_PID(cookie), (__u32)id, call->number);
+	if (row->copies <= SL_SEEN_FEW)
+		say_call(at, thread, call, row, row->copies, SL_SEEN_FEW, stack, now_ns);
+	else
+		say_call(at, thread, call, row, row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES, SL_SEEN_COPIES, stack,
+			 now_ns);
 	return 0;
 }
 

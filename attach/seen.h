@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the BPF program hands over: one call that has returned, with its arguments as they lay in registers and on the stack. */
+/* What the BPF programs hand over: calls that have returned, with their arguments as they lay in registers and on the stack. */
 #ifndef ATTACH_SEEN_H
 #define ATTACH_SEEN_H
 
@@ -13,29 +13,85 @@
 #define SL_SEEN_DEPTH	  8   /* depth of nested calls that are followed */
 #define SL_SEEN_APIS	  2048
 #define SL_SEEN_FRAMES	  16
+#define SL_SEEN_LINES	  128
+#define SL_SEEN_STATES	  256	/* thread states that are looked at for the calling thread's */
+#define SL_SEEN_TASK	  16384 /* bytes of the kernel's own structure of a thread that are looked at */
+#define SL_SEEN_SLOT_BITS 14
 
 /* A probe's cookie: which call it is, and the process by its id in the collector's namespace. */
 #define SL_SEEN_COOKIE(pid, api)   ((__u64)(pid) << 32 | (api))
 #define SL_SEEN_COOKIE_PID(cookie) ((__u32)((cookie) >> 32))
 
-/* Which of a call's arguments point to data, and how much of it is to be copied. */
+/* Which of a call's arguments point to data, and how much of it is to be copied; whether its stack is taken if it succeeds. */
 struct sl_seen_row {
-	__u32 copies;
+	__u16 copies, stack;
 	struct {
 		__u16 word, bytes; /* index into words; at most SL_SEEN_COPY */
 	} copy[SL_SEEN_COPIES];
 };
 
+/* First word of a record. */
+enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON };
+
+/* Most calls have few copies: their records are short. */
+#define SL_SEEN_FEW	      2
+#define SL_SEEN_BYTES(copies) (sizeof(struct sl_seen) - (SL_SEEN_COPIES - (copies)) * SL_SEEN_COPY)
+
 struct sl_seen {
+	__u32 kind, api;
 	__u64 begin_ns, end_ns;
 	__u64 words[SL_SEEN_WORDS];
 	__u64 number, outer;	      /* call numbers of the thread; outer 0: in no other call */
 	__u64 frames[SL_SEEN_FRAMES]; /* return addresses by frame pointers, innermost first; 0: no more */
 	__s64 result;
 	__u32 pid, tid; /* tid: as the node numbers it */
-	__u32 api, copies;
-	__u8 data[SL_SEEN_COPIES][SL_SEEN_COPY]; /* the first `copies` are handed over */
+	__u64 copies;
+	__u8 data[SL_SEEN_COPIES][SL_SEEN_COPY]; /* SL_SEEN_FEW are handed over, or all */
 };
+
+/* Where an interpreter keeps its frames: python_layout.h has the meanings.  Addresses, then offsets in bytes. */
+struct sl_seen_python {
+	__u64 threads;	  /* the pointer to the first thread state */
+	__u64 finalizing; /* the pointer to the thread state that shuts Python down */
+	__u32 thread_id, tstate, current, through_cframe;
+	__u32 frame_bytes; /* of a frame, as far as it is read */
+	__u32 previous, code, instr, entry, style;
+	__u32 thread_pointer; /* in the kernel's structure of a thread: the address that pthread_self returns */
+	__u32 known;	      /* 0: there is no interpreter, or it is not known */
+};
+
+/* A process, by its id in cookies.  Not watched: calls that begin are passed over, those inside of others excepted. */
+struct sl_seen_process {
+	__u64 watched;
+	struct sl_seen_python python;
+};
+
+#define SL_SEEN_FRAME_BYTES 128
+
+/*
+ * A Python frame as it was found.  code: bits 0 to 42 are the address of its code object, which is a multiple of 16; bit 43: C
+ * entered the loop with this frame; above: how many code objects of the same slot have died so far, by which those that had
+ * the same address are told apart.
+ */
+struct sl_seen_line {
+	__u64 code, instr;
+};
+
+#define SL_SEEN_LINE(code, deaths) ((code) >> 4 | (__u64)(deaths) << 44)
+#define SL_SEEN_LINE_CODE(line)	   (((line) & ((1ull << 43) - 1)) << 4)
+#define SL_SEEN_LINE_ENTERED	   (1ull << 43)
+
+/* The Python stack of a call that returns; the call's own record follows. */
+struct sl_seen_lines {
+	__u32 kind, count;
+	__u64 number; /* of the call */
+	__u32 pid, tid;
+	__u64 truncated;
+	struct sl_seen_line line[SL_SEEN_LINES]; /* innermost first */
+};
+
+/* Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason. */
+#define SL_SEEN_SLOT(code) ((__u32)(((code) >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))
 
 /* How many calls were lost, by reason. */
 enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_COUNT };

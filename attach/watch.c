@@ -12,6 +12,7 @@
 
 #include "attach/before.h"
 #include "attach/calls.h"
+#include "attach/lines.h"
 #include "attach/probes.h"
 #include "common/base.h"
 #include "common/now.h"
@@ -31,6 +32,9 @@ struct watched {
 	long pid;
 	struct sl_recording *output;
 	struct sl_calls *calls;
+	struct sl_lines *lines; /* NULL: no Python so far, or its stacks cannot be taken */
+	const char *no_lines;	/* why not */
+	bool said_no_lines;
 	unsigned long long seen;
 	bool gone;
 	struct library known[LIBRARIES]; /* libraries that were examined */
@@ -151,8 +155,14 @@ static void say_beginning(struct sl_recording *output, long pid)
 	}
 	sl_recording_note(output,
 			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
-			  "Python stacks, no "
 			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
+}
+
+/* Python may begin later than the attachment. */
+static void find_lines(struct sl_attach_watch *watch, struct watched *one)
+{
+	if (watch->probes && !one->lines && !one->no_lines)
+		one->lines = sl_lines_new(one->pid, watch->probes, &one->no_lines);
 }
 
 /* Watches libraries loaded since the last look.  NULL, or why one cannot be watched. */
@@ -165,6 +175,8 @@ static const char *add_libraries(struct sl_attach_watch *watch, struct watched *
 
 	if (!watch->probes && count && !(watch->probes = sl_probes_open(&why)))
 		return why;
+	if (count)
+		find_lines(watch, one); /* before the first call is seen */
 	for (unsigned i = 0; i < count; i++) {
 		bool known = false;
 
@@ -182,6 +194,18 @@ static const char *add_libraries(struct sl_attach_watch *watch, struct watched *
 	return NULL;
 }
 
+static void say_no_lines(struct watched *one)
+{
+	char text[256];
+
+	if (!one->no_lines || one->said_no_lines)
+		return;
+	one->said_no_lines = true;
+	snprintf(text, sizeof(text), "no Python stacks: %s", one->no_lines);
+	sl_recording_note(one->output, text);
+	fprintf(stderr, "stormlog-attach: %ld: %s\n", one->pid, text);
+}
+
 const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 {
 	const char *why = NULL;
@@ -195,32 +219,55 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	one = &watch->item[watch->count];
 	*one = (struct watched){.pid = pid};
 	why = add_libraries(watch, one, &runtime, &calls, &used);
-	if (why)
+	if (!why && !calls)
+		why = "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
+	if (!why)
+		one->output = sl_recording_open(watch->folder, pid, &why);
+	if (!one->output) {
+		sl_lines_free(one->lines);
 		return why;
-	if (!calls)
-		return "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
-	one->output = sl_recording_open(watch->folder, pid, &why);
-	if (!one->output)
-		return why;
+	}
 	one->calls = sl_calls_new(one->output, runtime);
 	watch->count++;
 	say_beginning(one->output, pid);
+	say_no_lines(one);
+	if (!sl_probes_begin(watch->probes, (int)pid))
+		return "the kernel has no room for another process";
 	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
 		sl_recording_path(one->output));
 	return NULL;
 }
 
-static void take(void *data, const struct sl_seen *seen, size_t bytes)
+static struct watched *watched_of(struct sl_attach_watch *watch, long pid)
 {
-	struct sl_attach_watch *watch = data;
-
-	if (bytes < offsetof(struct sl_seen, data) + (size_t)(seen->copies > 2 ? SL_SEEN_COPIES : seen->copies) * SL_SEEN_COPY)
-		return;
 	for (size_t i = 0; i < watch->count; i++)
-		if (watch->item[i].pid == (long)seen->pid) {
-			watch->item[i].seen++;
-			sl_calls_add(watch->item[i].calls, seen);
-		}
+		if (watch->item[i].pid == pid)
+			return &watch->item[i];
+	return NULL;
+}
+
+static void take_call(struct sl_attach_watch *watch, const struct sl_seen *seen, size_t bytes)
+{
+	struct watched *one;
+
+	if (bytes < SL_SEEN_BYTES(SL_SEEN_FEW) || (seen->copies > SL_SEEN_FEW && bytes < sizeof(*seen)))
+		return;
+	one = watched_of(watch, seen->pid);
+	if (!one)
+		return;
+	one->seen++;
+	sl_calls_add(one->calls, seen);
+}
+
+static void take(void *data, const void *record, size_t bytes)
+{
+	const struct sl_seen_lines *lines = record;
+	struct watched *one;
+
+	if (lines->kind == SL_SEEN_CALL)
+		take_call(data, record, bytes);
+	else if (lines->kind == SL_SEEN_PYTHON && bytes >= sizeof(*lines) && (one = watched_of(data, lines->pid)) && one->lines)
+		sl_calls_stack(one->calls, lines->tid, lines->number, sl_lines_stack(one->lines, one->output, lines));
 }
 
 /* Lost calls are said in every trace, because it is not known whose they were. */
@@ -272,6 +319,7 @@ static bool close_all(struct sl_attach_watch *watch)
 
 		snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
 		sl_calls_end(one->calls);
+		sl_lines_free(one->lines);
 		good = sl_recording_close(one->output, one->gone ? "gone" : "detached") && good;
 		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
 			one->gone ? "it has ended" : "detached", one->seen, path);
@@ -292,6 +340,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 		sl_recording_note(one->output, "a library that was loaded later could not be watched");
 	else if (calls)
 		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	say_no_lines(one);
 	return sl_recording_flush(one->output);
 }
 
@@ -320,6 +369,8 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 				break;
 		}
 	}
+	for (size_t i = 0; i < watch->count; i++)
+		sl_probes_end(watch->probes, (int)watch->item[i].pid);
 	if (watch->probes) {
 		sl_probes_detach(watch->probes);
 		look(watch);

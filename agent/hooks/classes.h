@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which calls merge into the call that made them; classes.def decides by verb. */
+/* Which calls merge into the call that made them, and which have stacks; classes.def decides by verb. */
 #ifndef AGENT_HOOKS_CLASSES_H
 #define AGENT_HOOKS_CLASSES_H
 

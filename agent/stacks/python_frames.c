@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The cold walk: frames one by one, their names and lines, and the definitions of frames and stacks. */
 #include "agent/file/define.h"
-#include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/python.h"
+#include "agent/stacks/python_pack.h"
 
 static struct sl_intern frames, stacks;
 
@@ -99,35 +99,17 @@ static int instruction_offset(const struct sl_python_raw_frame *frame)
 }
 
 struct frame_text {
-	const char *function, *file;
-	uint32_t function_bytes, file_bytes;
-	int line, first_line;
+	struct sl_python_text text;
 	uint8_t *map;
 	size_t map_bytes;
 };
 
 static bool publish_frame(uint32_t id, const void *what)
 {
-	const struct frame_text *text = what;
-	unsigned pairs = 2u + !!text->function_bytes + !!text->file_bytes + (text->line > 0) + (text->first_line > 0);
-	struct sl_pack pack;
+	const struct frame_text *frame = what;
+	struct sl_pack pack = sl_pack_begin(frame->map, frame->map_bytes);
 
-	pack = sl_pack_begin(text->map, text->map_bytes);
-	sl_pack_map(&pack, pairs);
-	sl_pack_pair_text(&pack, "def", "frame");
-	sl_pack_pair_uint(&pack, "id", id);
-	if (text->function_bytes) {
-		sl_pack_text(&pack, "function");
-		sl_pack_bytes(&pack, text->function, text->function_bytes);
-	}
-	if (text->file_bytes) {
-		sl_pack_text(&pack, "file");
-		sl_pack_bytes(&pack, text->file, text->file_bytes);
-	}
-	if (text->line > 0)
-		sl_pack_pair_uint(&pack, "line", (uint64_t)text->line);
-	if (text->first_line > 0)
-		sl_pack_pair_uint(&pack, "first_line", (uint64_t)text->first_line);
+	sl_python_pack_frame(&pack, id, &frame->text);
 	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
@@ -145,65 +127,44 @@ static bool is_code(uintptr_t code)
 
 static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_raw_frame *frame)
 {
-	struct frame_text text = {.function = thread->function,
-				  .file = thread->file,
-				  .line = -1,
+	struct frame_text made = {.text = {.function = thread->function, .file = thread->file, .line = -1},
 				  .map = thread->map,
 				  .map_bytes = sizeof(thread->map)};
+	struct sl_python_text *text = &made.text;
 	struct sl_hash hash = SL_HASH_INIT;
 
 	if (is_code(frame->code)) {
 		uintptr_t table = word_at(frame->code, where->linetable);
 		int offset = instruction_offset(frame);
 
-		text.function_bytes = (uint32_t)code_text(frame->code, where->qualname ? where->qualname : where->name,
-							  thread->function, sizeof(thread->function));
-		text.file_bytes = (uint32_t)code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
-		text.first_line = int_at(frame->code, where->firstlineno);
+		text->function_bytes = code_text(frame->code, where->qualname ? where->qualname : where->name, thread->function,
+						 sizeof(thread->function));
+		text->file_bytes = code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
+		text->first_line = int_at(frame->code, where->firstlineno);
 		if (offset >= -1 && table && word_at(table, where->ob_type) == sl_python.bytes_type)
-			text.line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
-						   word_at(table, where->bytes_size), text.first_line, offset);
+			text->line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
+						    word_at(table, where->bytes_size), text->first_line, offset);
 	}
-	sl_hash_bytes(&hash, text.function, text.function_bytes);
-	sl_hash_bytes(&hash, text.file, text.file_bytes);
-	sl_hash_word(&hash, (uint64_t)(uint32_t)text.line << 32 | (uint32_t)text.first_line);
-	return sl_intern(&frames, hash, publish_frame, &text);
+	sl_hash_bytes(&hash, text->function, text->function_bytes);
+	sl_hash_bytes(&hash, text->file, text->file_bytes);
+	sl_hash_word(&hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line);
+	return sl_intern(&frames, hash, publish_frame, &made);
 }
 
 struct stack_ids {
 	const uint32_t *frames;
 	uint8_t *map;
 	size_t map_bytes;
-	uint32_t count, boundaries;
+	uint32_t count;
 	bool truncated;
 };
-
-#define ENTERED 0x80000000u /* in stack_ids.frames: the loop was entered with this frame */
 
 static bool publish_stack(uint32_t id, const void *what)
 {
 	const struct stack_ids *stack = what;
-	msgpack_packer packer;
-	struct sl_pack pack;
+	struct sl_pack pack = sl_pack_begin(stack->map, stack->map_bytes);
 
-	pack = sl_pack_begin(stack->map, stack->map_bytes);
-	sl_pack_map(&pack, 4 + stack->truncated);
-	sl_pack_pair_text(&pack, "def", "python_stack");
-	sl_pack_pair_uint(&pack, "id", id);
-	sl_pack_text(&pack, "frames");
-	sl_pack_array(&pack, stack->count);
-	for (uint32_t i = 0; i < stack->count; i++)
-		sl_pack_uint(&pack, stack->frames[i] & ~ENTERED);
-	sl_pack_text(&pack, "c_boundaries");
-	sl_pack_array(&pack, stack->boundaries);
-	for (uint32_t i = 0; i < stack->count; i++)
-		if (stack->frames[i] & ENTERED)
-			sl_pack_uint(&pack, i);
-	if (stack->truncated) {
-		sl_pack_text(&pack, "truncated");
-		packer = sl_pack_packer(&pack);
-		msgpack_pack_true(&packer);
-	}
+	sl_python_pack_stack(&pack, id, stack->frames, stack->count, stack->truncated);
 	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
@@ -222,11 +183,10 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 		if (!id)
 			return 0;
 		*lasting &= is_code(frame.code);
-		stack.boundaries += frame.entered;
 		if (codes)
 			codes[stack.count] = frame.code;
 		if (frame.entered)
-			id |= ENTERED;
+			id |= SL_PYTHON_ENTERED;
 		thread->frames[stack.count++] = id;
 		sl_hash_word(&hash, id);
 	}

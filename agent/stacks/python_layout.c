@@ -7,7 +7,8 @@ static bool fixed(struct sl_python_layout *layout, unsigned minor)
 {
 	switch (minor) {
 #define FIXED(minor_, style_, lines_, finalizing_, tstate_, current_, previous_, code_, instr_, entry_, filename_, name_,          \
-	      qualname_, linetable_, firstlineno_, bytecode_, ascii_, compact_, cframe_, cframe_previous_)                         \
+	      qualname_, linetable_, firstlineno_, bytecode_, ascii_, compact_, cframe_, cframe_previous_, main_, threads_,        \
+	      thread_id_)                                                                                                          \
 	case minor_:                                                                                                               \
 		*layout = (struct sl_python_layout){.style = SL_##style_,                                                          \
 						    .lines = SL_##lines_,                                                          \
@@ -17,6 +18,9 @@ static bool fixed(struct sl_python_layout *layout, unsigned minor)
 						    .tstate = tstate_,                                                             \
 						    .current = current_,                                                           \
 						    .previous = previous_,                                                         \
+						    .main = main_,                                                                 \
+						    .threads = threads_,                                                           \
+						    .thread_id = thread_id_,                                                       \
 						    .cframe = cframe_,                                                             \
 						    .cframe_previous = cframe_previous_,                                           \
 						    .code = code_,                                                                 \
@@ -55,12 +59,16 @@ static bool indexed(struct sl_python_layout *layout, unsigned minor, const uint6
 	threaded = table[2];
 	switch (minor) {
 #define INDEXED(minor_, finalizing_, frame_, previous_, code_, instr_, entry_, filename_, name_, qualname_, linetable_,            \
-		firstlineno_, bytecode_, type_, bytes_size_, bytes_data_, state_, length_, ascii_, index_, tlbc_)                  \
+		firstlineno_, bytecode_, type_, bytes_size_, bytes_data_, state_, length_, ascii_, index_, tlbc_, interpreters_,   \
+		threads_, thread_id_)                                                                                              \
 	case minor_:                                                                                                               \
 		*layout = (struct sl_python_layout){.style = SL_SHIM_FRAMES,                                                       \
 						    .lines = SL_LOCATIONS,                                                         \
 						    .minor = minor_,                                                               \
 						    .finalizing = table[finalizing_],                                              \
+						    .main = table[interpreters_] + 8, /* follows the head */                       \
+						    .threads = table[threads_],                                                    \
+						    .thread_id = table[thread_id_],                                                \
 						    .tstate = table[frame_],                                                       \
 						    .previous = table[previous_],                                                  \
 						    .code = table[code_],                                                          \

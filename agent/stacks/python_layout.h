@@ -23,6 +23,7 @@ struct sl_python_layout {
 	bool threaded;	     /* built without the GIL */
 	bool through_cframe; /* tstate + `tstate` is a cframe, `current` leads to the frame */
 	uint32_t finalizing;
+	uint32_t main, threads, thread_id; /* _PyRuntime -> main interpreter -> first thread state -> pthread_self of its thread */
 	uint32_t tstate, current;
 	uint32_t cframe, cframe_previous;
 	uint32_t previous, code, instr, entry;

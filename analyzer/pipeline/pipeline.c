@@ -209,7 +209,7 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 
 	sl_report_warn(report,
 		       "%s: watched from outside for %s: what was before, and how it ended, is not known; neither are "
-		       "Python lines, labels and blocks of PyTorch's",
+		       "labels and blocks of PyTorch's",
 		       name, sl_format_duration(span, process->model->now_ns - process->model->first_ns));
 	if (bytes)
 		sl_report_warn(report, "%s: before attach: %s held on all devices, contexts included, by NVML", name,

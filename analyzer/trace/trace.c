@@ -426,7 +426,7 @@ void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
 	const struct sl_slept *slept = &trace->folded.slept;
 
 	if (trace->header.watcher)
-		snprintf(text, size, "attached by BPF: nothing from before, no Python lines, labels and blocks of PyTorch");
+		snprintf(text, size, "attached by BPF: nothing from before, no labels and blocks of PyTorch");
 	else if (slept->now)
 		snprintf(text, size, "asleep since %.0f s: nothing newer is written; stormlog-attach %lld wakes it",
 			 (double)(atomic_load(&trace->ring.head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9,

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 """attachments.py [COUNT [SEED]]: programs of tests/apps that know nothing of a recorder, attached to at a random moment.  From there on the
 trace's calls are the journal's: per thread their names and results in their order, and every block with its address and size."""
+import glob
+import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -94,6 +97,49 @@ def differences(trace, truth, since_ns):
             if (effect.address, effect.bytes) not in blocks and (effect.address, 0) not in blocks:
                 wrong.append("%s block %#x of %d bytes is missing" % (effect.kind, effect.address, effect.bytes))
     return wrong
+
+
+STANDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stands.py")
+
+
+def pythons():
+    """STORMLOG_TEST_PYTHONS, or those on PATH and pyenv's."""
+    if os.environ.get("STORMLOG_TEST_PYTHONS"):
+        return os.environ["STORMLOG_TEST_PYTHONS"].split()
+    found = {}
+    for path in [shutil.which("python3"), *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3*/bin/python3")))]:
+        if path and subprocess.run([path, "-c", "import sys; sys.exit(sys.version_info < (3, 9))"], capture_output=True).returncode == 0:
+            found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+def python_stacks(trace):
+    """{id: [[function, file, line]]}"""
+    frames = {frame["id"]: [frame.get("function"), frame.get("file"), frame.get("line")] for frame in trace.defs.get("frame", [])}
+    return {stack["id"]: [frames[frame] for frame in stack["frames"]] for stack in trace.defs.get("python_stack", [])}
+
+
+def stands(trace, folder):
+    """The stacks of a trace of stands.py against what it wrote down: how many were compared, how many have a frame without a name, what is wrong."""
+    events, stacks, taken = trace.events(), python_stacks(trace), {}
+    tids = {thread["id"]: thread["tid"] for thread in trace.defs["thread"]}
+    for thread, api, python in zip(*(events[name].tolist() for name in ("thread", "api", "python"))):
+        if trace.hooks[api - 1][0] == "cudaMalloc":
+            taken.setdefault(tids[thread], []).append(stacks.get(python, []))
+    compared, unnamed, wrong = 0, 0, []
+    for path in glob.glob(os.path.join(folder, "stands-*")):
+        with open(path) as file:
+            truth = [json.loads(line) for line in file]
+        mine = taken.get(int(path.rsplit("-", 1)[1]), [])
+        if len(mine) != len(truth):
+            wrong.append("%d stacks, %d calls" % (len(mine), len(truth)))
+        for seen, real in zip(mine, truth):
+            gone = [at for at, (a, b) in enumerate(zip(seen, real)) if a == [None, None, None] and b[1].startswith("<")]
+            compared += 1
+            unnamed += bool(gone)
+            if [a for at, a in enumerate(seen) if at not in gone] != [b for at, b in enumerate(real) if at not in gone] and len(wrong) < 10:
+                wrong.append((seen[:5], real[:5], len(seen), len(real)))
+    return compared, unnamed, wrong
 
 
 def checked():

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A library or program as its file says it: the symbols that it exports, and where its addresses lie in the file. */
+#ifndef ATTACH_EXPORTS_H
+#define ATTACH_EXPORTS_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sl_exports {
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/* False: errno says why.  What is no ELF file of 64 bits has no symbols. */
+bool sl_exports_open(struct sl_exports *file, const char *path);
+void sl_exports_close(struct sl_exports *file);
+
+/* Calls each(data, ...) for what the file defines and exports. */
+void sl_exports_each(const struct sl_exports *file, void (*each)(void *data, const char *name, const Elf64_Sym *symbol),
+		     void *data);
+
+/* Offset in the file of an address in it; 0: there is none. */
+uint64_t sl_exports_offset(const struct sl_exports *file, uint64_t address);
+
+/* The address at which the file's first byte is mapped, if it is loaded where it asks to be. */
+uint64_t sl_exports_base(const struct sl_exports *file);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Python frames of the thread that is in a call.  No race, for the reasons of agent/stacks/python.h: the thread stands still
+ * inside its call, and its frames hold their code objects.  What a code object says is read by the collector (lines.c).
+ * Part of seen.bpf.c.
+ */
+#define SHIM 3 /* owner of frames that are not Python's: at least this (SL_PYTHON_SHIM) */
+
+enum { FRAME_OBJECTS, ENTRY_FLAGS, SHIM_FRAMES }; /* enum sl_python_style */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << SL_SEEN_SLOT_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} deaths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8[SL_SEEN_TASK]);
+} task SEC(".maps");
+
+/* Once, in the collector: copies what the kernel keeps of the thread, so that the collector finds in it what it knows of itself. */
+SEC("uprobe")
+int task_is(struct registers *at)
+{
+	__u64 from = bpf_get_current_task();
+	__u32 zero = 0;
+	__u8 *copy = bpf_map_lookup_elem(&task, &zero);
+
+	if (!copy)
+		return 0;
+	for (int i = 0; i < SL_SEEN_TASK; i += 256)
+		bpf_probe_read_kernel(copy + i, 256, (void *)(from + i));
+	return 0;
+}
+
+/* PyCode_Type.tp_dealloc */
+SEC("uprobe")
+int code_dies(struct registers *at)
+{
+	__u32 slot = SL_SEEN_SLOT(at->di);
+	__u64 *count = bpf_map_lookup_elem(&deaths, &slot);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return 0;
+}
+
+static __always_inline __u64 word(__u64 address)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* In every version a thread state begins with the one before it in the list and the next. */
+#define BEFORE(state) word(state)
+#define NEXT(state)   word((state) + 8)
+
+static __always_inline int is_listed(__u64 state, const struct sl_seen_python *python)
+{
+	__u64 before = BEFORE(state);
+
+	return state == (before ? NEXT(before) : word(python->threads));
+}
+
+/* The innermost frame of a thread state; 0: it runs nothing. */
+static __always_inline __u64 innermost(__u64 state, const struct sl_seen_python *python)
+{
+	__u64 frame = word(state + python->tstate);
+
+	return python->through_cframe ? word(frame + python->current) : frame;
+}
+
+/*
+ * The innermost frame of the calling thread, and its state; 0: it runs no Python.  Until 3.11 a state that is made for a thread
+ * that begins has the number of the thread that makes it, and no frame.
+ */
+static __always_inline __u64 first_frame(struct thread *thread, const struct sl_seen_python *python)
+{
+	__u64 id = 0, state = thread->python, frame;
+
+	if (bpf_probe_read_kernel(&id, sizeof(id), (void *)(bpf_get_current_task() + python->thread_pointer)) || !id)
+		return 0;
+	if (state && word(state + python->thread_id) == id && is_listed(state, python) && (frame = innermost(state, python)))
+		return frame;
+	state = word(python->threads);
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SL_SEEN_STATES && state; i++) {
+		if (word(state + python->thread_id) == id && (frame = innermost(state, python))) {
+			thread->python = state;
+			return frame;
+		}
+		state = NEXT(state);
+	}
+	return 0;
+}
+
+/* Offsets in a frame are below its size, which the verifier does not know. */
+#define FIELD(type, frame, offset) (*(type *)&(frame)[(offset) & (SL_SEEN_FRAME_BYTES - sizeof(type))])
+
+/*
+ * The count is kept in the record, whose contents the verifier does not follow: it would look at each number of frames that
+ * may have been found before each frame.
+ */
+static __always_inline void walk(struct sl_seen_lines *lines, __u8 *frame, __u64 at, const struct sl_seen_python *python)
+{
+	volatile __u32 *count = &lines->count;
+
+	*count = 0;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < SL_SEEN_LINES + SL_SEEN_LINES / 4 && at; i++) {
+		__u32 n = *count, owner, slot;
+		struct sl_seen_line *line;
+		__u64 *dead, code;
+
+		if (n >= SL_SEEN_LINES || bpf_probe_read_user(frame, python->frame_bytes & (SL_SEEN_FRAME_BYTES - 1), (void *)at))
+			break;
+		at = FIELD(__u64, frame, python->previous);
+		owner = FIELD(__u8, frame, python->entry);
+		if (python->style == SHIM_FRAMES && owner >= SHIM) {
+			if (n)
+				lines->line[n - 1].code |= SL_SEEN_LINE_ENTERED;
+			continue;
+		}
+		code = FIELD(__u64, frame, python->code) & ~7ull;
+		slot = SL_SEEN_SLOT(code);
+		dead = bpf_map_lookup_elem(&deaths, &slot);
+		line = &lines->line[n];
+		line->code = SL_SEEN_LINE(code, dead ? *dead : 0);
+		line->instr = python->style == FRAME_OBJECTS ? (__u64)(__s64)FIELD(__s32, frame, python->instr)
+							     : FIELD(__u64, frame, python->instr);
+		if (python->style == FRAME_OBJECTS || (python->style == ENTRY_FLAGS && owner))
+			line->code |= SL_SEEN_LINE_ENTERED;
+		*count = n + 1;
+	}
+	lines->truncated = at != 0;
+}
+
+static __always_inline void say_python(struct thread *thread, __u32 pid, __u32 tid, __u64 number)
+{
+	struct sl_seen_process *process = bpf_map_lookup_elem(&processes, &pid);
+	const struct sl_seen_python *python = &process->python;
+	struct sl_seen_lines *lines;
+	__u64 finalizing, first;
+
+	if (!process || !python->known || !(first = first_frame(thread, python)))
+		return;
+	finalizing = word(python->finalizing);
+	if (finalizing && finalizing != thread->python) /* its frames may be freed under it */
+		return;
+	lines = bpf_ringbuf_reserve(&ring, sizeof(*lines), 0);
+	if (!lines)
+		return;
+	lines->kind = SL_SEEN_PYTHON;
+	lines->number = number;
+	lines->pid = pid;
+	lines->tid = tid;
+	walk(lines, thread->frame, first, python);
+	if (lines->count)
+		bpf_ringbuf_submit(lines, BPF_RB_NO_WAKEUP);
+	else
+		bpf_ringbuf_discard(lines, BPF_RB_NO_WAKEUP);
+}
