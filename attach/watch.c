@@ -14,6 +14,7 @@
 #include "attach/calls.h"
 #include "attach/lines.h"
 #include "attach/probes.h"
+#include "attach/targets.h"
 #include "common/base.h"
 #include "common/now.h"
 
@@ -134,25 +135,32 @@ bool sl_watch_uses_gpu(long pid)
 	return libraries_of(pid, libraries, &runtime) > 0;
 }
 
-static void say_beginning(struct sl_recording *output, long pid)
+/* text: NULL for a number */
+static void say_capability(struct sl_recording *output, const char *name, const char *text, uint64_t number)
 {
-	uint8_t bytes[256];
+	uint8_t bytes[1024];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
-	uint64_t before;
 
 	sl_pack_map(&map, 3);
 	sl_pack_pair_text(&map, "def", "capability");
-	sl_pack_pair_text(&map, "name", "recorded");
-	sl_pack_pair_text(&map, "value", "attached by BPF while it ran");
+	sl_pack_pair_text(&map, "name", name);
+	if (text)
+		sl_pack_pair_text(&map, "value", text);
+	else
+		sl_pack_pair_uint(&map, "value", number);
 	sl_recording_define(output, &map);
-	if (sl_before_bytes(pid, &before)) {
-		map = sl_pack_begin(bytes, sizeof(bytes));
-		sl_pack_map(&map, 3);
-		sl_pack_pair_text(&map, "def", "capability");
-		sl_pack_pair_text(&map, "name", "before_attach_bytes");
-		sl_pack_pair_uint(&map, "value", before);
-		sl_recording_define(output, &map);
-	}
+}
+
+static void say_beginning(struct sl_recording *output, long pid)
+{
+	char groups[512];
+	uint64_t before;
+
+	say_capability(output, "recorded", "attached by BPF while it ran", 0);
+	if (sl_targets_cgroups(pid, groups, sizeof(groups)))
+		say_capability(output, "cgroups", groups, 0);
+	if (sl_before_bytes(pid, &before))
+		say_capability(output, "before_attach_bytes", NULL, before);
 	sl_recording_note(output,
 			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
 			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
@@ -319,6 +327,8 @@ static bool close_all(struct sl_attach_watch *watch)
 
 		snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
 		sl_calls_end(one->calls);
+		/* what this program took for all processes that it watches */
+		say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
 		sl_lines_free(one->lines);
 		good = sl_recording_close(one->output, one->gone ? "gone" : "detached") && good;
 		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,

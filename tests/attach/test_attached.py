@@ -221,7 +221,9 @@ class Attached(unittest.TestCase):
         with e2e.Recording(KILL_ME, 1, preload=False, SIM_LATENCY=1000000, code=-9, during=during) as run:
             trace, = stormlog_trace.open_folder(run.traces)
             self.assertEqual([footer["how"] for footer in trace.defs["footer"]], ["detached"])
-            self.assertEqual(trace.defs["capability"], [{"def": "capability", "name": "recorded", "value": "attached by BPF while it ran"}])
+            said = {capability["name"]: capability["value"] for capability in trace.defs["capability"]}
+            self.assertEqual(said["recorded"], "attached by BPF while it ran")
+            self.assertGreater(said["watcher_cpu_ns"], 0)
             stacks = {stack["id"]: stack["pcs"] for stack in trace.defs["native_stack"]}
             self.assertTrue(all(native in stacks for native in trace.events()["native"].tolist()))
             # without its build id no library gives names
@@ -259,6 +261,7 @@ class Attached(unittest.TestCase):
         for trace in traces:
             self.assertEqual(trace.damage, [])
             self.assertGreater(len(trace.events()["api"]), 10)
+        self.groups = [capability["value"].split() for trace in traces for capability in trace.defs["capability"] if capability["name"] == "cgroups"]
         return sorted(trace.header["pid"] for trace in traces)
 
     def test_a_group_is_all_of_its_processes_and_those_to_come(self):
@@ -276,6 +279,7 @@ class Attached(unittest.TestCase):
                         file.write("0")
                 self.assertEqual(self.watched_pids(run, chosen, lambda: children.extend(self.children(run, 2, preexec_fn=join)) or children),
                                  sorted(child.pid for child in children))
+                self.assertEqual([path in groups for groups in self.groups], [True, True])
 
     def test_all_is_every_process_that_it_sees(self):
         """Runs in a pid namespace of its own, so that no other process of this machine is watched."""
