@@ -476,8 +476,17 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 	return max;
 }
 
-unsigned sl_symbols_missed(const struct sl_symbols *symbols, const struct sl_symbols_missed **list)
+static int by_path(const void *a, const void *b)
+{
+	const struct sl_symbols_missed *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+unsigned sl_symbols_missed(struct sl_symbols *symbols, unsigned from, const struct sl_symbols_missed **list)
 {
 	*list = symbols->missed.item;
+	if (from < symbols->missed.count)
+		qsort(symbols->missed.item + from, symbols->missed.count - from, sizeof(**list), by_path);
 	return (unsigned)symbols->missed.count;
 }

@@ -22,13 +22,13 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 			 unsigned max);
 
 /*
- * Files whose frames have no names, in the order in which they were asked for, and the reasons.  The list is valid until the
- * next question.
+ * Files whose frames have no names, and the reasons; those from number `from` on come by path, as threads ask in no order.  The
+ * list is valid until the next question.
  */
 struct sl_symbols_missed {
 	const char *path, *why;
 	bool absent; /* the file is not on this machine */
 };
-unsigned sl_symbols_missed(const struct sl_symbols *symbols, const struct sl_symbols_missed **list);
+unsigned sl_symbols_missed(struct sl_symbols *symbols, unsigned from, const struct sl_symbols_missed **list);
 
 #endif

@@ -21,7 +21,7 @@ void sl_report_warn(struct sl_report *report, const char *format, ...)
 void sl_report_warn_of_symbols(struct sl_report *report)
 {
 	const struct sl_symbols_missed *missed = NULL;
-	unsigned count = sl_symbols_missed(report->symbols, &missed), absent = 0;
+	unsigned count = sl_symbols_missed(report->symbols, report->missed_said, &missed), absent = 0;
 	const char *first = NULL;
 
 	for (; report->missed_said < count; report->missed_said++) {

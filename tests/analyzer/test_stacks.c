@@ -108,7 +108,7 @@ static void code_of_another_build_has_no_names(void **state)
 	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	dl_iterate_phdr(this_program, &module);
 	assert_int_equal(sl_symbols_find(symbols, &module, outermost() - 1, found, 8), 0);
-	assert_int_equal(sl_symbols_missed(symbols, &missed), 1);
+	assert_int_equal(sl_symbols_missed(symbols, 0, &missed), 1);
 	assert_string_equal(missed[0].path, path);
 	assert_non_null(strstr(missed[0].why, "another build"));
 	sl_symbols_free(symbols);
