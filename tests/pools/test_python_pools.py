@@ -115,7 +115,7 @@ cupy.cuda.set_allocator(pool.malloc)
 from stormlog_native import pools
 pools.install()
 kept = cupy.empty(1000)
-print(kept.data.ptr < pool.end and kept.data.mem._owner.mem.pool is pool)
+print(kept.data.ptr < pool.end and kept.data.mem._owner.mem.pool is pool, flush=True)
 import os; os._exit(0)
 """, STORMLOG_PYTHON_POOLS="0") as run:
             self.assertEqual(run.done.stdout, b"True\n")
