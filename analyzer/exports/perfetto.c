@@ -258,6 +258,15 @@ static void put_counters(struct writer *w, const struct sl_stream_process *p, in
 	}
 }
 
+/* A free names no device. */
+static void put_all_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
+{
+	if (ordinal >= 0)
+		put_counters(w, p, ordinal);
+	for (int i = 0; ordinal < 0 && i < SL_DEVICES_MAX; i++)
+		put_counters(w, p, i);
+}
+
 static void put_sample(struct writer *w, const struct sl_stream_process *p)
 {
 	char name[64];
@@ -280,7 +289,7 @@ static bool run(struct sl_export_job *job)
 		if (p->item->kind == SL_ITEM_EVENT) {
 			put_call(&w, p);
 			sl_stream_apply(p);
-			put_counters(&w, p, p->item->event->device);
+			put_all_counters(&w, p, p->item->event->device);
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			put_sample(&w, p);
 		}

@@ -182,10 +182,10 @@ class Exports(unittest.TestCase):
 
     # perfetto
 
-    def packets(self, *arguments):
+    def packets(self, *arguments, **of):
         trace_pb2 = outside.perfetto_messages(self)
         trace = trace_pb2()
-        trace.ParseFromString(self.export("perfetto", *arguments))
+        trace.ParseFromString(self.export("perfetto", *arguments, **of))
         return trace.packet
 
     def test_protoc_knows_every_field_by_the_published_schema(self):
@@ -219,6 +219,13 @@ class Exports(unittest.TestCase):
             if p.HasField("track_event"):
                 self.assertIn(p.track_event.track_uuid, tracks)
         self.assertEqual(packets[0].sequence_flags, 1)
+
+    def test_perfetto_counts_down_with_frees_that_name_no_device(self):
+        packets = self.packets(of="app")
+        held = next(p.track_descriptor.uuid for p in packets if p.track_descriptor.name == "device 0 held")
+        values = [p.track_event.counter_value for p in packets if p.track_event.track_uuid == held]
+        self.assertEqual(values[-1], sum(row["live_bytes"] for row in self.reports["app"]["processes"][0]["memory"]
+                                         if row["device"] == 0 and row["kind"] in ("device", "pool", "vmm", "array", "graph")))
 
     def test_perfetto_marks_what_ran_out_of_memory(self):
         found = [p.track_event for p in self.packets("--rank", 1) if p.track_event.type == 3]
