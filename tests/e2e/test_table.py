@@ -236,6 +236,8 @@ class Ends(unittest.TestCase):
         with e2e.script("alloc=10", "device=1", "alloc=500", "try=900000", "free", "device=0", "alloc=3", SIM_VRAM="4G", RANK=4, WORLD_SIZE=8) as run:
             rows = json.loads(analyze("ranks", "--json", run.traces))["ranks"]
             text = analyze("ranks", run.traces).splitlines()
+            tree = analyze("tree", run.traces).splitlines()[0]
+        self.assertRegex(tree, "^ *510 MiB  rank 4, each of 2 devices at its own peak$")  # it never held so much at once
         self.assertEqual([(row["rank"], row["device"], row["peak_bytes"] >> 20, row["end_bytes"] >> 20, row["ooms"]) for row in rows],
                          [(4, 0, 10, 3, 0), (4, 1, 500, 0, 1)])
         self.assertEqual([line.split()[2:5] for line in text[1:]], [["0", "10.0", "MiB"], ["1", "500", "MiB"]])
