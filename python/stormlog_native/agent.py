@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import inspect
 import itertools
 import os
 import re
@@ -107,6 +108,13 @@ def begin(name: str, pairs: Optional[Mapping[str, Any]] = None) -> Call:
     call = Call(name, label, next(_calls[label]))
     push(name, call.step, **dict(pairs or {}))
     return call
+
+
+def refuse_halves(function: Any) -> None:
+    """ConfigurationError: a call of the function only makes what runs its body, between others' work, so no range is its call."""
+    if any(asks(function) for asks in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
+        raise ConfigurationError("%s is a coroutine function or a generator: its call returns before its body runs. Profile what it does between "
+                                 "two awaits or yields: with profile_context(...)" % getattr(function, "__name__", function))
 
 
 @contextlib.contextmanager

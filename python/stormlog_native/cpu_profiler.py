@@ -70,6 +70,7 @@ class CPUMemoryProfiler:
     def profile_function(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> CPUProfileResult:
         """Call func once and return what it did.  ConfigurationError where nothing is recorded, before it is called."""
         agent.trace_path()
+        agent.refuse_halves(func)
         with self.profile_context(getattr(func, "__name__", "cpu_function")):
             func(*args, **kwargs)
         return self._results_of(self._done[-1:])[0]

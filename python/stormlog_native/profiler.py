@@ -9,6 +9,8 @@ import contextlib
 import functools
 import re
 import threading
+import time
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -124,11 +126,25 @@ def snapshot_at(entry: Dict[str, Any], when: str, device: int, cpu: Optional[int
                           operation=operation)
 
 
-class _Done:
-    """A call that has ended, with resident memory before and after it."""
+NOT_RECORDED = "the recording has no entry of %r: ranges that lie in 32 others, or with --labels off, are not recorded"
+FIGURES = ("before_bytes", "after_bytes", "peak_bytes", "held_before_bytes", "held_after_bytes", "held_peak_bytes", "allocated_bytes",
+           "freed_bytes", "blocks_created", "blocks_freed")
 
-    def __init__(self, call: agent.Call, cpu_before: Optional[int], cpu_after: Optional[int]) -> None:
-        self.call, self.cpu_before, self.cpu_after = call, cpu_before, cpu_after
+
+class _Done:
+    """A call that has ended, with resident memory before and after it.  begin_ns: None, or when it began before the recording did;
+    end_ns: None, or when it ended before that."""
+
+    def __init__(self, call: agent.Call, cpu_before: Optional[int], cpu_after: Optional[int], begin_ns: Optional[int],
+                 end_ns: Optional[int]) -> None:
+        self.call, self.cpu_before, self.cpu_after, self.begin_ns, self.end_ns = call, cpu_before, cpu_after, begin_ns, end_ns
+
+    def entry(self, found: Dict[Tuple[str, Optional[int]], Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+        """Its line of `entries`.  A recording begins with the first GPU call: what ended before used none.  None: it was not recorded."""
+        if self.end_ns is not None:
+            return dict(dict.fromkeys(FIGURES, 0), begin_ns=self.begin_ns, end_ns=self.end_ns, thread=None)
+        entry = found.get((self.call.label, self.call.step))
+        return dict(entry, begin_ns=self.begin_ns) if entry and self.begin_ns else entry
 
 
 class GPUMemoryProfiler:
@@ -151,22 +167,29 @@ class GPUMemoryProfiler:
             yield
             return
         before = _host_bytes() if self.track_cpu_memory else None
+        begin_ns = None if agent.recording() else time.time_ns()
         call = agent.begin(name, pairs)
         try:
             yield
         finally:
             agent.pop()
+            end_ns = None if agent.recording() else time.time_ns()
             after = _host_bytes() if self.track_cpu_memory else None
             with self._lock:
-                self._done.append(_Done(call, before, after))
+                self._done.append(_Done(call, before, after, begin_ns, end_ns))
 
     def profile_function(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> ProfileResult:
         """Call func once and return what it did.  ConfigurationError where nothing is recorded, before it is called."""
         if not agent.available():
             agent.trace_path()  # raises ConfigurationError
-        with self.profile_context(getattr(func, "__name__", type(func).__name__)):
+        name = getattr(func, "__name__", type(func).__name__)
+        agent.refuse_halves(func)
+        with self.profile_context(name):
             func(*args, **kwargs)
-        return self._results_of(self._done[-1:])[0]
+        results, _ = self._results_of(self._done[-1:])
+        if not results:
+            raise ProfilerError(NOT_RECORDED % name)
+        return results[0]
 
     def start_monitoring(self, interval: Optional[float] = None) -> None:
         """Begin a span of `snapshots`.  The recording has every change; `interval` is the resolution of the snapshots."""
@@ -192,17 +215,17 @@ class GPUMemoryProfiler:
                                             self.device, "monitoring"))
         return found[-self.max_snapshots:]
 
-    def _results_of(self, done: List[_Done]) -> List[ProfileResult]:
+    def _results_of(self, done: List[_Done]) -> "tuple[List[ProfileResult], Dict[str, int]]":
+        """And by name how many calls the recording does not have."""
         path = recording.own_trace()
         found = {(row["label"], row["step"]): row for row in recording.entries(path)}
-        results, counts = [], {}  # type: List[ProfileResult], Dict[str, int]
+        results, counts, lacking = [], {}, {}  # type: List[ProfileResult], Dict[str, int], Dict[str, int]
         for one in done:
-            entry = found.get((one.call.label, one.call.step))
+            entry, name = one.entry(found), one.call.name
             if entry is None:
-                raise ProfilerError("the recording has no entry of %r: ranges deeper than 32, or with --labels off, are not "
-                                    "recorded" % one.call.name)
-            counts[one.call.name] = counts.get(one.call.name, 0) + 1
-            name = one.call.name
+                lacking[name] = lacking.get(name, 0) + 1
+                continue
+            counts[name] = counts.get(name, 0) + 1
             results.append(ProfileResult(
                 function_name=name, execution_time=(entry["end_ns"] - entry["begin_ns"]) / 1e9,
                 memory_before=snapshot_at(entry, "before", self.device, one.cpu_before, name),
@@ -211,14 +234,20 @@ class GPUMemoryProfiler:
                 memory_allocated=entry["allocated_bytes"], memory_freed=entry["freed_bytes"],
                 tensors_created=entry["blocks_created"], tensors_deleted=entry["blocks_freed"], call_count=counts[name],
                 _span=(entry["begin_ns"], entry["end_ns"], entry["thread"], path)))
-        return results
+        return results, lacking
 
-    def get_results(self) -> List[ProfileResult]:
-        """Every call and block that has ended, in their order."""
+    def _results(self) -> "tuple[List[ProfileResult], Dict[str, int]]":
         with self._lock:
             done = list(self._done)
         agent.trace_path()
-        return self._results_of(done) if done else []
+        results, lacking = self._results_of(done) if done else ([], {})
+        for name, count in lacking.items():
+            warnings.warn("%d calls are left out: %s" % (count, NOT_RECORDED % name), RuntimeWarning, stacklevel=3)
+        return results, lacking
+
+    def get_results(self) -> List[ProfileResult]:
+        """Every call and block that has ended, in their order.  A warning says which the recording does not have."""
+        return self._results()[0]
 
     @property
     def results(self) -> List[ProfileResult]:
@@ -226,7 +255,7 @@ class GPUMemoryProfiler:
 
     def get_summary(self) -> Dict[str, Any]:
         """Totals of what was profiled, by function, and what the process uses now.  The baseline is before the first call."""
-        results, now = self.get_results(), recording.process()
+        (results, lacking), now = self._results(), recording.process()
         functions: Dict[str, Dict[str, Any]] = {}
         for result in results:
             row = functions.setdefault(result.function_name, {"call_count": 0, "total_time": 0.0, "total_memory_allocated": 0,
@@ -243,6 +272,7 @@ class GPUMemoryProfiler:
         unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in now["pytorch"] if row["device"] >= 0)
         baseline = results[0].memory_before.allocated_memory if results else None
         return {"device": self.device, "total_functions_profiled": len(functions), "total_function_calls": len(results),
+                "calls_not_recorded": sum(lacking.values()),
                 "total_execution_time": sum(result.execution_time for result in results),
                 "total_memory_allocated": sum(result.memory_allocated for result in results),
                 "total_memory_freed": sum(result.memory_freed for result in results),
@@ -282,8 +312,10 @@ def profile_context(name: str = "context", device: Any = None, profiler: Optiona
 
 def profile_function(func: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None, device: Any = None,
                      profiler: Optional[GPUMemoryProfiler] = None) -> Any:
-    """@profile_function, or @profile_function(name="step"): every call is a range of that name."""
+    """@profile_function, or @profile_function(name="step"): every call is a range of that name.  ConfigurationError: a coroutine
+    function or a generator, whose call returns before its body runs."""
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        agent.refuse_halves(function)
         label = name or function.__name__
 
         @functools.wraps(function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, ContextManager, Dict, List, Optional
 
+from . import agent
 from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult
 from .system import get_system_info as get_system_info
 from .tensorflow_tracker import TensorFlowMemoryTracker as TensorFlowMemoryTracker
@@ -69,6 +70,7 @@ class TFMemoryProfiler:
 
     def profile_function(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: record every call."""
+        agent.refuse_halves(func)
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self.profile_context(func.__name__):

@@ -152,6 +152,68 @@ except sn.ConfigurationError as error: print(json.dumps("no GPU call" in str(err
 ''') as run:
             self.assertIs(answer(run), True)
 
+    def test_a_call_before_the_first_gpu_call_used_nothing_and_hides_no_other(self):
+        with program('''
+import time, warnings
+warnings.simplefilter("error")
+@sn.profile_function
+def load(): time.sleep(0.05)
+@sn.profile_function
+def train():
+    time.sleep(0.05); give(take(4))
+load(); train(); load()
+profiler = sn.get_global_profiler()
+print(json.dumps([[[r.function_name, r.call_count, r.memory_before.allocated_memory, r.peak_memory_usage(), r.memory_allocated, r.tensors_created,
+                    r.execution_time > 0.04, r.lines() != []] for r in profiler.get_results()], profiler.get_summary()["peak_memory_usage"]]))
+''') as run:
+            mib = 1 << 20
+            self.assertEqual(answer(run), [[["load", 1, 0, 0, 0, 0, True, False], ["train", 1, 0, 4 * mib, 4 * mib, 1, True, True],
+                                            ["load", 2, 0, 0, 0, 0, True, False]], 4 * mib])
+
+    def test_calls_too_deep_to_be_recorded_are_named_and_hide_no_other(self):
+        with program('''
+import warnings
+@sn.profile_function
+def deep(n):
+    p = take(1)
+    if n > 1: deep(n - 1)
+    give(p)
+@sn.profile_function
+def flat(): give(take(2))
+give(take(1)); deep(40); flat()
+profiler = sn.get_global_profiler()
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    results, summary = profiler.get_results(), profiler.get_summary()
+own = sn.GPUMemoryProfiler()
+found = []
+def inner():
+    try: own.profile_function(take, 1)
+    except sn.ProfilerError as error: found.append("32" in str(error))
+def down(n):
+    with sn.range("r"): down(n - 1) if n else inner()
+down(32)
+print(json.dumps([[[r.function_name, r.peak_memory_usage() >> 20] for r in results], summary["calls_not_recorded"],
+                  [str(w.message) for w in said], found]))
+''') as run:
+            results, lacking, said, found = answer(run)
+        self.assertEqual(results, [["deep", 40]] * 32 + [["flat", 2]])
+        self.assertEqual((lacking, len(said), found), (8, 2, [True]))
+        self.assertIn("8 calls are left out: the recording has no entry of 'deep': ranges that lie in 32 others", said[0])
+
+    def test_a_function_whose_call_is_not_its_work_is_refused(self):
+        with program('''
+async def work(): give(take(1))
+def generate(): yield take(1)
+said = []
+for refuse in (sn.profile_function, sn.profile_function(name="n"), sn.GPUMemoryProfiler().profile_function, sn.TFMemoryProfiler().profile_function):
+    for function in (work, generate):
+        try: refuse(function)
+        except sn.ConfigurationError as error: said.append("profile_context" in str(error))
+print(json.dumps(said))
+''') as run:
+            self.assertEqual(answer(run), [True] * 8)
+
     def test_steps_annotations_and_metadata_are_in_the_report(self):
         with program('''
 sn.metadata(model="resnet50")
