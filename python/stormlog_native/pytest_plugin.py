@@ -18,12 +18,23 @@ from .system import format_memory
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def parse_size(text: Any) -> int:
-    """"2 GiB", "512MB", "0": binary, as every size here."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.I)
+def _parts(text: Any) -> "re.Match[str]":
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(([KMGT]?)(?:i?B)?)\s*", str(text), re.I)
     if not match:
         raise ValueError("%r is no size; write \"2 GiB\"" % (text,))
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return match
+
+
+def parse_size(text: Any) -> int:
+    """"2 GiB", "512MB", "0": binary, as every size here."""
+    match = _parts(text)
+    return int(float(match[1]) * _UNITS[match[3].upper()])
+
+
+def _as(text: Any, size: int) -> str:
+    """The size in the unit of `text`, and exactly."""
+    _, unit, letter = _parts(text).groups()
+    return "%.2f %s (%d bytes)" % (size / _UNITS[letter.upper()], unit, size) if letter else "%d bytes" % size
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -40,35 +51,33 @@ def pytest_configure(config: Any) -> None:
 class _Limits:
     def __init__(self, config: Any) -> None:
         self.config = config
-        self.calls: Dict[str, agent.Call] = {}
         self.rows: List[str] = []
         self.problem = ""
 
-    def _limits(self, item: Any) -> Dict[str, int]:
-        return {name: parse_size(mark.args[0] if mark.args else mark.kwargs["size"])
+    def _limits(self, item: Any) -> Dict[str, Any]:
+        return {name: mark.args[0] if mark.args else mark.kwargs["size"]
                 for name in ("limit_gpu_leaks", "limit_gpu_memory") for mark in item.iter_markers(name)}
 
-    @pytest.hookimpl(hookwrapper=True)
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> Any:
-        limited = bool(self._limits(item))
-        if limited:
-            self.calls[item.nodeid] = agent.begin("test " + item.name)
-        yield
-        if limited:
-            agent.pop()
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
-        report = (yield).get_result()
-        if call.when != "call" or item.nodeid not in self.calls:
+        """Beyond its limit the test raises, as by an assertion of its own: so xfail means here what it means there."""
+        limits = self._limits(item)
+        for limit in limits.values():
+            parse_size(limit)
+        call = agent.begin("test " + item.name) if limits else None
+        outcome = yield
+        if not call:
             return
-        wrong = self._judge(item)
-        if wrong and report.passed:
-            report.outcome, report.longrepr = "failed", wrong
+        agent.pop()
+        wrong = self._judge(item, call, limits)
+        if wrong and not outcome.excinfo:
+            error = pytest.fail.Exception(wrong, pytrace=False)
+            if not hasattr(outcome, "force_exception"):  # before pluggy 1.1, which says nothing of a raise here
+                raise error
+            outcome.force_exception(error)
 
-    def _judge(self, item: Any) -> str:
+    def _judge(self, item: Any, call: agent.Call, limits: Dict[str, Any]) -> str:
         """What is wrong with the test's memory, and its row of the table."""
-        call = self.calls.pop(item.nodeid)
         try:
             if not agent.available():
                 agent.trace_path()
@@ -82,8 +91,8 @@ class _Limits:
         peak = rows[0]["peak_bytes"] - rows[0]["before_bytes"] if rows else 0
         stays = max(0, rows[0]["after_bytes"] - rows[0]["before_bytes"]) if rows else 0
         found = {"limit_gpu_memory": (peak, "needed %s of GPU memory"), "limit_gpu_leaks": (stays, "left %s of GPU memory behind")}
-        wrong = [found[name][1] % format_memory(found[name][0]) + ", limit %s" % format_memory(limit)
-                 for name, limit in self._limits(item).items() if found[name][0] > limit]
+        wrong = [found[name][1] % _as(limit, found[name][0]) + ", limit %s" % _as(limit, parse_size(limit))
+                 for name, limit in limits.items() if found[name][0] > parse_size(limit)]
         self.rows.append("%12s %12s  %s" % (format_memory(peak), format_memory(stays), item.nodeid))
         return "; ".join(wrong)
 

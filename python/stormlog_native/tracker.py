@@ -76,6 +76,26 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
     return OOMExceptionClassification(False)
 
 
+def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent]]) -> None:
+    """A failure leaves a file of that name as it was."""
+    if form not in ("json", "csv"):
+        raise ConfigurationError("format is json or csv")
+    events, place = read(), "%s.%d" % (filename, os.getpid())
+    try:
+        with open(place, "w", encoding="utf-8", newline="") as file:
+            if form == "json":
+                json.dump(events, file, indent=2)
+            elif events:
+                writer = csv.DictWriter(file, list(events[0]))
+                writer.writeheader()
+                writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()}
+                                 for event in events)
+        os.replace(place, filename)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place)
+
+
 # What Python Stormlog's statistics say of a sink: a tracker has none here.
 NO_SINK = {"rollover_count": 0, "pruned_segment_count": 0, "pruned_bytes": 0, "final_retained_files": 0,
            "final_retained_bytes": 0}
@@ -259,18 +279,8 @@ class MemoryTracker:
                 "last_oom_dump_path": self.last_oom_dump_path, **NO_SINK}
 
     def export_events(self, filename: str, format: str = "csv") -> None:  # noqa: A002
-        """Telemetry events of the span as a file, csv or json."""
-        events = self._events()
-        with open(filename, "w", encoding="utf-8", newline="") as file:
-            if format == "json":
-                json.dump(events, file, indent=2)
-            elif format == "csv" and events:
-                writer = csv.DictWriter(file, list(events[0]))
-                writer.writeheader()
-                writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()}
-                                 for event in events)
-            elif format != "csv":
-                raise ConfigurationError("format is json or csv")
+        """Telemetry events of the span as a file, csv or json, which is replaced as a whole."""
+        write_events(filename, format, self._events)
 
     def span(self) -> "tuple[float, float]":
         """Begin and end (now, while tracking goes on) as seconds of Unix time."""

@@ -349,6 +349,18 @@ print(json.dumps([[[b.action, b.path, b.attributes] for b in found if b], refuse
         self.assertEqual((refused, header), (3, ["allocator_active_bytes", "allocator_allocated_bytes"]))
         self.assertEqual(events, [["forward", 2 << 20, True], ["train", 2 << 20, True]])
 
+    def test_an_export_of_an_unknown_format_leaves_the_file_as_it_was(self):
+        with program('''
+tracker = sn.MemoryTracker(); tracker.start_tracking(); kept = take(1); tracker.stop_tracking()
+with open("events", "w") as file: file.write("kept")
+try: tracker.export_events("events", "xml")
+except sn.ConfigurationError: pass
+first = open("events").read()
+tracker.export_events("events", "json")
+print(json.dumps([first, len(json.load(open("events"))) == len(tracker.get_events()), [name for name in os.listdir(".") if name.startswith("events")]]))
+''') as run:
+            self.assertEqual(answer(run), ["kept", True, ["events"]])
+
     def test_a_phase_that_is_entered_ends_where_it_is_closed_and_events_can_be_cleared(self):
         with program('''
 tracker = sn.MemoryTracker(job_id="nightly", rank=0, world_size=1); give(take(1)); tracker.start_tracking()
@@ -580,6 +592,15 @@ def test_leaks(): take(1)
 @pytest.mark.limit_gpu_leaks("0")
 @pytest.mark.limit_gpu_memory("1 GiB")
 def test_clean(): give(take(1))
+@pytest.mark.limit_gpu_memory("1 MiB")
+def test_a_byte():
+    p = ctypes.c_void_p(); assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(MIB + 1)) == 0; give(p)
+@pytest.mark.xfail(reason="known", strict=True)
+@pytest.mark.limit_gpu_memory("8 MiB")
+def test_known(): give(take(9))
+@pytest.mark.xfail(raises=ValueError)
+@pytest.mark.limit_gpu_memory("8 MiB")
+def test_another_error_is_known(): give(take(9))
 '''
         pytests = [p for p in PYTHONS if subprocess.run([p, "-c", "import pytest"], stderr=subprocess.DEVNULL).returncode == 0]
         if not pytests:
@@ -595,12 +616,13 @@ def test_clean(): give(take(1))
                     said = run.done.stdout.decode()
                     if preload:
                         self.assertEqual(run.done.returncode, 1, said)
-                        self.assertIn("2 failed, 2 passed", said)
-                        self.assertIn("needed 9.00 MB of GPU memory, limit 8.00 MB", said)
-                        self.assertIn("left 1.00 MB of GPU memory behind, limit 0 B", said)
+                        self.assertIn("4 failed, 2 passed, 1 xfailed", said)
+                        self.assertIn("needed 9.00 MiB (9437184 bytes) of GPU memory, limit 8.00 MiB (8388608 bytes)", said)
+                        self.assertIn("needed 1.00 MiB (1048577 bytes) of GPU memory, limit 1.00 MiB (1048576 bytes)", said)
+                        self.assertIn("left 1048576 bytes of GPU memory behind, limit 0 bytes", said)
                         self.assertRegex(said, r"8\.00 MB +0 B +.*test_fits")
                     else:
-                        self.assertIn("4 passed", said)
+                        self.assertIn("1 failed, 5 passed, 1 xpassed", said)  # the strict xfail did not fail
                         self.assertIn("not measured", said)
 
 
