@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog_native as its users write it, on every CPython at hand: its figures equal what the program did on the simulated GPU."""
+"""stormlog_native as its users write it, on every CPython at hand: its figures equal what the program did on the simulated GPU.
+
+Longer than other files: one program a promise of the package, which share their start."""
 import glob
 import json
 import os
