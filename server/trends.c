@@ -144,9 +144,7 @@ static void put_changes(struct trend *trend, bool bytes)
 			*p[-1].commit ? p[-1].commit : "not known", sl_html_number(before, p[-1].run), run);
 	}
 	if (!trend->course.change_count)
-		sl_html(trend->page, trend->course.points.count <= SL_CHANGE_BEFORE + 1
-					     ? "<p>Too few runs to say whether it changed.</p>"
-					     : "<p>No change that two runs in a row confirm.</p>");
+		sl_html(trend->page, "<p>There is $.</p>", sl_series_unchanged(trend->course.points.count));
 }
 
 static void put_table(struct trend *trend, bool bytes)

@@ -7,6 +7,7 @@
  *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
  *    do not tell how often it does, and then there is no change.
  * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
+ * Or seven runs that hardly differ are followed by five that hardly differ, farther than 1 %.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */
@@ -25,5 +26,8 @@ struct sl_series_change {
 
 /* Finds the changes of values, oldest first.  least: smaller differences never count.  Writes at most `room`; returns how many. */
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room);
+
+/* What to say of so many values where no change was found. */
+const char *sl_series_unchanged(size_t count);
 
 #endif

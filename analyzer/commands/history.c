@@ -265,10 +265,8 @@ static void put_text(const struct history *h)
 	draw(h);
 	for (size_t i = 0; i < h->change_count; i++)
 		put_change(h, &h->changes[i]);
-	if (!h->change_count && h->points.count > SL_CHANGE_BEFORE)
-		puts("no change");
-	else if (!h->change_count)
-		sl_door_print(stdout, "too few runs to tell a change: it takes %d before it and two since\n", SL_CHANGE_BEFORE);
+	if (!h->change_count)
+		sl_door_print(stdout, "%s\n", sl_series_unchanged(h->points.count));
 }
 
 /* ---- JSON */

@@ -126,6 +126,46 @@ static void a_stable_history_has_at_most_one_false_alarm_in_1000(void **state)
 	}
 }
 
+/* Whenever somebody looks at so few runs that two in a row do not tell, too. */
+static void two_values_look_like_a_step_in_at_most_one_of_1000_short_histories(void **state)
+{
+	static const double often[] = {0.3, 0.4, 0.5, 0.6};
+	double values[13];
+	struct sl_series_change change;
+
+	seed = 88172645463325252ull;
+	for (size_t o = 0; o < 4; o++)
+		for (unsigned count = 12; count <= 13; count++) {
+			unsigned alarms = 0;
+
+			for (unsigned i = 0; i < HISTORIES; i++) {
+				for (unsigned k = 0; k < count; k++)
+					values[k] = LEVEL * (uniform() < often[o] ? 1 : 1.04);
+				alarms += sl_series_changes(values, count, 1024, &change, 1) > 0;
+			}
+			print_message("two values, %.0f %% of one, %u runs: %u false alarms in %d histories\n", 100 * often[o],
+				      count, alarms, HISTORIES);
+			assert_in_range(alarms, 0, HISTORIES / 1000);
+		}
+}
+
+static void seven_alike_and_five_alike_are_a_step(void **state)
+{
+	double values[12];
+	struct sl_series_change changes[2];
+
+	for (int spread = 0; spread < 2; spread++) {
+		for (int i = 0; i < 12; i++)
+			values[i] = (i < 7 ? 302 : 314) * 1048576.0 + spread * (i % 3) * 4e5;
+		assert_int_equal(sl_series_changes(values, 11, 1024, changes, 2), 0);
+		assert_int_equal(sl_series_changes(values, 12, 1024, changes, 2), 1);
+		assert_int_equal(changes[0].at, 7);
+	}
+	for (int i = 0; i < 12; i++) /* as far apart as they vary */
+		values[i] = (i < 7 ? 302 : 314) * 1048576.0 + (i % 3) * 3e6;
+	assert_int_equal(sl_series_changes(values, 12, 1024, changes, 2), 0);
+}
+
 static void runs_of_another_kind_now_and_then_are_seldom_a_change(void **state)
 {
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
@@ -221,6 +261,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stable_history_has_at_most_one_false_alarm_in_1000),
+		cmocka_unit_test(two_values_look_like_a_step_in_at_most_one_of_1000_short_histories),
+		cmocka_unit_test(seven_alike_and_five_alike_are_a_step),
 		cmocka_unit_test(runs_of_another_kind_now_and_then_are_seldom_a_change),
 		cmocka_unit_test(a_change_is_named_although_single_runs_were_so_before),
 		cmocka_unit_test(two_percent_are_named_within_two_runs),
