@@ -126,6 +126,10 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 		"name='before'"
 		" inputmode='numeric' pattern='[0-9]+' required></label> <button>Compare</button></p></form>",
 		run);
+	if (card->status && !strcmp(card->status, "damaged"))
+		sl_html(&page,
+			"<p role='alert' class='failed'>This pack is damaged: a part of the run is missing, so its figures are "
+			"not known and it is in no trend. The report shows what is left.</p>");
 	put_facts(&page, card);
 	put_notes(&page, store, card, run);
 	put_metrics(&page, card);

@@ -6,6 +6,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/gate/measure.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/trace/archive.h"
 
 #define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* the largest of each sort */
 
@@ -205,6 +206,31 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 	sl_map_free(&met);
 }
 
+/* A part of the pack is missing, so what is left tells neither how the run ended nor its figures. */
+static void forget_figures(struct sl_card *card)
+{
+	card->status = "damaged";
+	card->finding = card->severity = NULL;
+	card->left_out += card->metrics.count;
+	card->left_out += !card->left_out; /* a place that is not listed is unknown, and not empty */
+	card->metrics.count = 0;
+	for (unsigned i = 0; i < sl_card_field_count; i++)
+		if (sl_card_fields[i].type == SL_CARD_BYTES || sl_card_fields[i].type == SL_CARD_COUNT)
+			*sl_card_number(card, &sl_card_fields[i]) = -1;
+}
+
+static bool is_torn(const struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->images.image_count; i++) {
+		const struct sl_image *image = &report->images.images[i];
+		const char *file = image->file_count ? image->files[0] : image->ring;
+
+		if (file && sl_pack_is_torn(file))
+			return true;
+	}
+	return false;
+}
+
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source)
 {
 	take_identity(card, report);
@@ -212,6 +238,8 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 	take_figures(card, report);
 	take_metrics(card, report);
 	take_names(card, report);
+	if (is_torn(report))
+		forget_figures(card);
 }
 
 void sl_card_measures(const struct sl_card *card, struct sl_measures *measures)

@@ -16,7 +16,7 @@ enum { SL_CATALOGUED_OPTIONS = 13 };
 	{"--job-id", 0, "ID", "of this job"}, \
 	{"--rank", 0, "N", "in which this rank was recorded"}, \
 	{"--world-size", 0, "N", "of so many ranks"}, \
-	{"--status", 0, "WORD", "completed, failed, killed, running, unknown"}, \
+	{"--status", 0, "WORD", "completed, failed, killed, running, unknown, damaged"}, \
 	{"--has-oom-bundle", 0, NULL, "that ran out of memory"}, \
 	{"--no-has-oom-bundle", 0, NULL, "that did not"}, \
 	{"--created-after", 0, "TIME", "begun after that: a date, a date and a time, -7d"}, \

@@ -16,11 +16,11 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
-#include "analyzer/trace/defs.h"
 #include "analyzer/trace/names.h"
 
 struct opened {
 	char *folder; /* NULL: closed */
+	bool torn;
 	SL_VECTOR(char *) members;
 };
 
@@ -67,7 +67,7 @@ struct reader {
 	ZSTD_DStream *zstd;
 	uint8_t bytes[1 << 16];
 	ZSTD_inBuffer have;
-	bool ended;
+	bool ended, ended_whole; /* the file; its frame, at the end of it */
 };
 
 /* Reads exactly `size` bytes; false: it cannot. */
@@ -83,6 +83,7 @@ static bool pull(struct reader *r, void *to, size_t size)
 			r->ended = !r->have.size;
 		}
 		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
+		r->ended_whole = !left;
 		if (ZSTD_isError(left) || (r->ended && out.pos == before))
 			return false;
 	}
@@ -113,6 +114,23 @@ static bool copy(struct reader *r, const char *path, uint64_t size)
 	return fine && !r->unwritten;
 }
 
+/* Reads on to the end of the frame, behind the last member; false: it is missing. */
+static bool pull_end(struct reader *r)
+{
+	uint8_t more;
+	ZSTD_outBuffer out = {&more, 1, 0};
+	size_t left;
+
+	do {
+		if (r->have.pos == r->have.size)
+			r->have = (ZSTD_inBuffer){r->bytes, fread(r->bytes, 1, sizeof(r->bytes), r->in), 0};
+		if (!r->have.size)
+			return false;
+		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
+	} while (left && !ZSTD_isError(left) && !out.pos);
+	return !left;
+}
+
 static bool take_members(struct reader *r, struct opened *pack)
 {
 	uint32_t length;
@@ -123,7 +141,7 @@ static bool take_members(struct reader *r, struct opened *pack)
 		if (!pull(r, &length, sizeof(length)) || length > NAME_MAX)
 			return false;
 		if (!length)
-			return true;
+			return r->ended_whole || pull_end(r);
 		if (!pull(r, name, length) || !pull(r, &size, sizeof(size)))
 			return false;
 		name[length] = 0;
@@ -181,7 +199,8 @@ static const char *unpack(FILE *in, const char *path)
 		reader.budget += UNPACKED_RATIO * (uint64_t)st.st_size;
 
 	if (pack.folder) {
-		if (!take_members(&reader, &pack))
+		pack.torn = !take_members(&reader, &pack);
+		if (pack.torn)
 			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
 				      why(&reader), pack.members.count);
 		*SL_PUSH(&packs) = pack;
@@ -207,6 +226,31 @@ const char *sl_pack_open(const char *path)
 		folder = unpack(in, path);
 	fclose(in);
 	return folder;
+}
+
+static const struct opened *pack_of(const char *file)
+{
+	for (size_t i = 0; i < packs.count; i++) {
+		const char *folder = packs.item[i].folder;
+
+		if (folder && !strncmp(file, folder, strlen(folder)) && (file[strlen(folder)] == '/' || !file[strlen(folder)]))
+			return &packs.item[i];
+	}
+	return NULL;
+}
+
+bool sl_pack_is_torn(const char *file)
+{
+	const struct opened *pack = pack_of(file);
+
+	return pack && pack->torn;
+}
+
+const char *sl_pack_member(const char *file)
+{
+	const struct opened *pack = pack_of(file);
+
+	return pack ? file + strlen(pack->folder) + 1 : file;
 }
 
 void sl_pack_close(const char *path)

@@ -18,6 +18,11 @@
  */
 const char *sl_pack_open(const char *path);
 
+/* True: the file was unpacked from a pack of which a part is missing. */
+bool sl_pack_is_torn(const char *file);
+/* The name in its pack of a file that was unpacked; another path as it is. */
+const char *sl_pack_member(const char *file);
+
 /* Removes that folder earlier, for callers that open one pack after the other.  Nothing from it may be in use any more. */
 void sl_pack_close(const char *path);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/damage.h"
+#include "analyzer/trace/archive.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@ static void add(struct sl_damage *damage, const char *file, int64_t offset, cons
 	char *what, *line;
 
 	damage->count++;
+	file = file ? sl_pack_member(file) : NULL;
 	if (damage->lines == SL_DAMAGE_LINES || vasprintf(&what, format, args) < 0)
 		return;
 	if (file && offset >= 0)

@@ -184,8 +184,12 @@ static void add_pack(struct sl_images *folder, const char *path)
 {
 	const char *unpacked = sl_pack_open(path);
 
-	if (unpacked)
-		search(folder, unpacked);
+	if (!unpacked)
+		return;
+	search(folder, unpacked);
+	if (sl_pack_is_torn(unpacked))
+		sl_damage_add(&folder->copies, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, -1,
+			      "the pack is damaged: a part of the run is missing");
 }
 
 /* Packs in the order of their names, whatever that of the listing is. */

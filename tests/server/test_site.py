@@ -7,6 +7,7 @@ import hashlib
 import html.parser
 import json
 import os
+import random
 import re
 import shutil
 import struct
@@ -283,7 +284,7 @@ class Site(unittest.TestCase):
         trend = self.page("/trends", q="project=growing", field="peak")
         self.assertEqual([a["class"] for tag, a in trend.elements if tag == "circle"], ["point"] * 14 + ["changed", "point"])
         self.assertRegex(trend.text, rf"100 MiB before, 102 MiB since run {numbers[14]} of \S+, commit 14c0ffee; the run before: commit 13c0ffee")
-        self.assertIn("No change", self.page("/trends", q="project=steady", field="peak").text)
+        self.assertIn("no change", self.page("/trends", q="project=steady", field="peak").text)
 
     # ---- what people add
 
@@ -348,6 +349,31 @@ class Site(unittest.TestCase):
         self.assertEqual(status, 422)
         self.assertRegex(body, rb"pack")
         self.assertNotIn(self.server.store.encode(), body, "where it lies is nobody's business")
+
+    def test_half_a_pack_is_a_damaged_run_in_no_trend(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        early = {"started_ns": runs.t.UNIX0 - 3 * 10 ** 15, "metadata": {"project": "halves"}}
+        healthy = self.send(runs.course(ANALYZE, folder, 1, [(0, 130 * MIB, 1 << 32)], **early))
+        some = random.Random(7)
+        other = runs.course(ANALYZE, folder, 2, [(n * 1000 + some.randrange(1000), some.randrange(1, 1 << 30), some.randrange(1, 1 << 46)) for n in range(60000)], **early)
+        for cut in (len(other) * 2 // 3, len(other) - 1):
+            number = self.send(other[:cut])
+            run = self.json(f"/api/v1/runs/{number}")["run"]
+            self.assertEqual({run[name] for name in ("peak", "leak", "hidden", "oom", "processes", "findings", "finding")}, {None})
+            self.assertEqual((run["status"], run["metrics"]), ("damaged", []))
+            self.assertRegex(self.page(f"/runs/{number}").text, "damaged: a part of the run is missing")
+            self.assertIn("damaged", self.page("/search", q=f"identity:{run['identity']}").text)
+            report = self.server.get(f"/api/v1/runs/{number}/report")[2].decode()
+            self.assertRegex(report, "the pack is damaged")
+            self.assertNotIn(self.server.store, report, "where it lies is nobody's business")
+            self.assertNotIn("stormlog-pack-", report)
+        place = self.json("/api/v1/metrics", q="project=halves")["metrics"][0]
+        for which in ({"field": "peak"}, {"metric": place["metric"]}):
+            points = self.json("/api/v1/history", q="project=halves", **which)["points"]
+            self.assertEqual([p["value"] for p in points], [130 * MIB, None, None], which)
+            trend = self.page("/trends", q="project=halves", **which)
+            self.assertEqual([tag for tag, _ in trend.elements].count("circle"), 1)
+        self.assertEqual(self.json(f"/api/v1/runs/{healthy}")["run"]["status"], "completed")
 
     @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_what_cannot_be_computed_is_said_and_not_tried_for_ever(self):
