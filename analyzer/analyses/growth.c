@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry.  The stacks that
- * grew are found by comparing what each held at the end of an early entry and at the end of a late one.
+ * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry; one step, which another
+ * thread or a cache makes once, is no growth.  The stacks that grew are found by comparing what each held at the end of an early entry and at the end of a late one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +19,8 @@
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
 #define HOLDER_MIN_PART 0.1 /* part of the growth: a smaller holder is not worth a line */
+#define STEP_SIDE_MIN	2   /* pieces of the floor on each side of a step */
+#define STEP_F_MIN	40  /* F of a step beside the line; the best of up to 31 places is looked for, so chance exceeds 10 */
 
 /* Student's t that chance exceeds once in 200 times, by degrees of freedom from 1 on; the last value serves all further ones. */
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
@@ -49,13 +51,72 @@ static bool survives(const struct sl_floor *floor, double slope)
 	return (double)after - (double)before >= 0.5 * slope * (double)((floor->count - 2 * quarter) * floor->each);
 }
 
-static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
+/* A line through the floor that may have one step. */
+struct stepped {
+	double slope, xx, yy, xy,
+		rest; /* slope: a piece; the sums are around the mean of each side; rest: what the line leaves of yy */
+	double step;
+	unsigned at; /* piece that the step is before; 0: none */
+};
+
+static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)
+{
+	struct stepped line = {.at = at};
+	double mean_x[2] = {0}, mean_y[2] = {0};
+
+	for (unsigned side = 0; side < 2; side++) {
+		unsigned from = side ? at : 0, to = side || !at ? floor->count : at;
+
+		for (unsigned i = from; i < to; i++) {
+			mean_x[side] += (double)i / (to - from);
+			mean_y[side] += (double)floor->least[i] / (to - from);
+		}
+		for (unsigned i = from; i < to; i++) {
+			double x = (double)i - mean_x[side], y = (double)floor->least[i] - mean_y[side];
+
+			line.xx += x * x;
+			line.xy += x * y;
+			line.yy += y * y;
+		}
+		if (!at)
+			break;
+	}
+	line.slope = line.xy / line.xx;
+	line.rest = fmax(0, line.yy - line.xy * line.slope);
+	if (at)
+		line.step = mean_y[1] - mean_y[0] - line.slope * (mean_x[1] - mean_x[0]);
+	return line;
+}
+
+/* The line with the step that leaves least, where it leaves so much less than the line without one that no chance makes it. */
+static struct stepped best_line(const struct sl_floor *floor)
+{
+	struct stepped plain = {0}, best = {0};
+
+	if (floor->count < 4 * STEP_SIDE_MIN)
+		return plain;
+	best = plain = line_with_step(floor, 0);
+	for (unsigned at = STEP_SIDE_MIN; at + STEP_SIDE_MIN <= floor->count; at++) {
+		struct stepped line = line_with_step(floor, at);
+
+		if (line.rest < best.rest)
+			best = line;
+	}
+	if (plain.rest > plain.yy * 1e-9 && (plain.rest - best.rest) * (floor->count - 3) >= STEP_F_MIN * best.rest)
+		return best;
+	return plain;
+}
+
+static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, double *step)
 {
 	double n = (double)label->points, mean = label->sy / n;
 	double xx = label->sxx - label->sx * label->sx / n, xy = label->sxy - label->sx * label->sy / n;
 	double yy = label->syy - label->sy * label->sy / n, least;
 	struct sl_growth growth = {.label = index};
+	struct sl_floor floor = label->floor;
+	struct stepped line;
 
+	*step = 0;
 	if (label->points < POINTS_MIN || xx <= 0)
 		return growth;
 	growth.slope = xy / xx;
@@ -63,10 +124,20 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 	growth.r_squared = yy > label->syy * 1e-12 ? fmin(1, xy * xy / (xx * yy)) : 0;
 	growth.error = sqrt(fmax(0, yy - xy * xy / xx) / (n - 2) / xx);
 	least = t_of(label->points) * growth.error;
+	line = best_line(&floor);
+	if (line.at) {
+		*step = line.step;
+		for (unsigned i = line.at; i < floor.count; i++)
+			floor.least[i] = (uint64_t)fmax(0, (double)floor.least[i] - line.step);
+		growth.slope = line.slope / (double)floor.each;
+		growth.r_squared = line.yy > 0 ? fmin(1, line.xy * line.xy / (line.xx * line.yy)) : 0;
+		growth.error = sqrt(line.rest / (floor.count - 3) / line.xx) / (double)floor.each;
+		least = t_of(floor.count - 1) * growth.error;
+	}
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&label->floor, growth.slope)))
+	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&floor, growth.slope)))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
@@ -100,7 +171,8 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 	growth->holders[at] = *holder;
 }
 
-static void name_holders(struct sl_growth *growth, const struct sl_model *model)
+/* A stack that made the step is no holder of what grew. */
+static void name_holders(struct sl_growth *growth, const struct sl_model *model, double step)
 {
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
 				   *late = &model->labels.item[growth->label].late;
@@ -120,6 +192,8 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	for (size_t i = 0, k; i < count; i = k) {
 		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
+		if (step > 0 && all[i].bytes_per_entry * (double)(late->entry - early->entry) >= step / 2)
+			continue;
 		/* measured between two entries, not by the line: a part must not exceed the whole */
 		all[i].bytes_per_entry = fmin(all[i].bytes_per_entry, growth->slope);
 		keep_holder(growth, &all[i]);
@@ -173,13 +247,15 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 
 static void process(struct sl_process *process)
 {
+	double step;
+
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
 		SL_ROOM(&process->growth);
-		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i);
+		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i, &step);
 		struct sl_growth *growth = &process->growth.item[process->growth.count++];
 
 		if (growth->verdict && !strcmp(growth->verdict, "growing"))
-			name_holders(growth, process->model);
+			name_holders(growth, process->model, step);
 		growth->credited = growth->verdict && is_credited(process, growth);
 		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it"
 						      : "look for what each one keeps: a list of losses, a cache without a bound";

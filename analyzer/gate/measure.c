@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
 #include "analyzer/report/devices.h"
@@ -211,6 +212,8 @@ static void take_growth(struct taking *taking, const char *name, const struct sl
 
 	if (noisy)
 		measure->at_most = (uint64_t)growth->at_most + 1;
+	if (growing)
+		measure->at_least = sl_stats_bytes(2 * growth->slope - growth->at_most);
 }
 
 static void keep_most(struct sl_measure *all, uint64_t bytes)
@@ -272,6 +275,7 @@ static void keep_worst(struct taking *taking)
 		keep_most(all, one->bytes);
 		all->unknown += one->bytes != SL_UNKNOWN && one->unknown;
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
+		all->at_least = one->at_least > all->at_least ? one->at_least : all->at_least;
 	}
 	sl_measures_free(&taking->one);
 	sl_map_free(&taking->one_index);

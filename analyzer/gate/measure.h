@@ -26,6 +26,7 @@ struct sl_measure {
 	struct sl_measure_lines lines; /* of places and leaks: what `bytes` are made of, in the worst process; empty: not known */
 	uint64_t bytes;		       /* the most that is known; SL_UNKNOWN: nothing is */
 	uint64_t at_most;	       /* of growth: where it is unknown it is not above this; 0: nowhere unknown */
+	uint64_t at_least;	       /* of growth, by the error of its slope, in the process where that is most */
 	unsigned unknown;	       /* processes (devices) of which it is not known: these may hold more */
 };
 

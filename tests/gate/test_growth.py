@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze check --max-growth: one step is no growth, and what fails is sure."""
+import sys
+import unittest
+
+from test_check import Folder, Recording, check
+
+# Four labels one after the other: 40 entries that keep 0 or 10 000 bytes each; once, before an entry, 64 MiB are taken outside.
+ONE_STEP = '''
+import ctypes
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+def take(size):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
+    return p
+for name, kept, at in ((b"early", 0, 12), (b"half", 0, 20), (b"late", 0, 28), (b"keeps", 10000, 20)):
+    for i in range(40):
+        if i == at:
+            big = take(64 << 20)
+        nvtx.nvtxRangePushA(name)
+        p = take(10000)
+        if not kept:
+            cudart.cudaFree(p)
+        nvtx.nvtxRangePop()
+    cudart.cudaFree(big)
+'''
+
+
+# Batches of 256 to 768 KiB are live at the end of 20 entries that keep 100 000 bytes each.
+ROUGH = '''
+import ctypes
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+def take(size):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
+    return p
+for i in range(20):
+    nvtx.nvtxRangePushA(b"rough")
+    batch = take((1 + i % 3) << 18)
+    take(100000)
+    nvtx.nvtxRangePop()
+    cudart.cudaFree(batch)
+'''
+
+
+class Growth(Folder):
+    def test_one_step_is_no_growth_and_hides_none(self):
+        with Recording(sys.executable, self.path("one_step.py", ONE_STEP), SIM_VRAM="8G") as run:
+            labels = {label["label"]: label for label in run.report()["processes"][0]["labels"]}
+            for name, kept in (("early", 0), ("half", 0), ("late", 0), ("keeps", 10000)):
+                with self.subTest(name):
+                    self.assertEqual(labels[name]["verdict"], "growing" if kept else "steady")
+                    self.assertAlmostEqual(labels[name]["growth_bytes_per_entry"], kept, delta=1)
+                    self.assertAlmostEqual(labels[name]["growth_error_bytes"], 0, delta=1)
+            check("--max-growth", "10001", run.traces)
+            self.assertEqual(len(labels["keeps"]["held_by"]), 1, "what made the step holds nothing of the growth")
+            check("--max-growth", "9K/keeps", run.traces, code=1)
+
+    def test_growth_fails_by_what_is_sure_of_it(self):
+        with Recording(sys.executable, self.path("rough.py", ROUGH), SIM_VRAM="8G") as run:
+            label, = run.report()["processes"][0]["labels"]
+            sure = label["growth_bytes_per_entry"] - 2.92 * label["growth_error_bytes"]  # Student's t of 16 points, once in 200
+            self.assertTrue(0 < sure < 100000 < label["growth_bytes_per_entry"] + 2.92 * label["growth_error_bytes"], label)
+            out = check("--max-growth", str(int(sure) - 2), run.traces, code=1).stdout
+            self.assertRegex(out, r"(?m)^FAIL +max-growth +rough grows by .* an entry, at least .*, limit")
+            out = check("--max-growth", str(int(sure) + 2), run.traces).stdout
+            self.assertRegex(out, r"(?m)^unknown +max-growth +rough grows by .* an entry, at least .*, limit")
+            check("--max-growth", str(int(sure) + 2), "--strict", run.traces, code=1)
+            check("--max-growth", str(int(label["growth_bytes_per_entry"]) + 1), run.traces)
+
+
+if __name__ == "__main__":
+    unittest.main()
