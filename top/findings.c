@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "top/top.h"
 
-#define SHARE	 100 /* a report may take at most 1/SHARE of the time */
+#define SHARE	 100 /* a report may take at most 1/SHARE of a core */
 #define LEAST_NS 5000000000ull
 
 /* True: the same words, whatever the figures: 64 ranks that run out of memory at one place are one line. */
@@ -115,10 +116,10 @@ void top_findings_take(struct top *top)
 	findings->text[findings->size] = 0;
 	findings->said = NULL;
 	findings->size = 0;
-	findings->next_ns = top->now_ns + SHARE * (top->now_ns - findings->begun_ns);
+	findings->told_ns = findings->begun_ns;
+	findings->next_ns = top->now_ns + SHARE * top_findings_end(top);
 	if (findings->next_ns < top->now_ns + LEAST_NS)
 		findings->next_ns = top->now_ns + LEAST_NS;
-	top_findings_end(top);
 }
 
 void top_findings_anew(struct top *top)
@@ -131,16 +132,19 @@ void top_findings_anew(struct top *top)
 		top_findings_ask(top);
 }
 
-void top_findings_end(struct top *top)
+uint64_t top_findings_end(struct top *top)
 {
 	struct findings *findings = &top->findings;
+	struct rusage took = {0};
 
 	if (findings->fd < 0)
-		return;
+		return 0;
 	close(findings->fd);
 	findings->fd = -1;
 	if (findings->child > 0) {
 		kill((pid_t)findings->child, SIGKILL);
-		waitpid((pid_t)findings->child, NULL, 0);
+		wait4((pid_t)findings->child, NULL, 0, &took);
 	}
+	return (uint64_t)(took.ru_utime.tv_sec + took.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(took.ru_utime.tv_usec + took.ru_stime.tv_usec) * 1000;
 }

@@ -35,8 +35,8 @@ struct seen {
 struct findings {
 	int fd; /* from the child that is under way; -1: none */
 	long child;
-	uint64_t next_ns, begun_ns;
-	char *said; /* what the child has printed so far and how much; the last complete answer */
+	uint64_t next_ns, begun_ns, told_ns; /* told_ns: the moment of `text` */
+	char *said;			     /* what the child has printed so far and how much; the last complete answer */
 	size_t size;
 	char *text;
 };
@@ -92,8 +92,8 @@ double top_rate(const struct top *top, unsigned index, unsigned device);
 /* The findings of a report, made by a child as often as costs less than a hundredth of the time. */
 void top_findings_ask(struct top *top);
 void top_findings_take(struct top *top);
-void top_findings_anew(struct top *top); /* after another choice of what is shown */
-void top_findings_end(struct top *top);
+void top_findings_anew(struct top *top);    /* after another choice of what is shown */
+uint64_t top_findings_end(struct top *top); /* processor time of the child that was under way, ns */
 
 /* Checks the alert rules and keeps what they report. */
 void top_alerts_look(struct top *top);

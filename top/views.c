@@ -165,12 +165,14 @@ static void places_of(struct top *top, struct lines *lines, unsigned index, bool
 		const struct sl_live_place *place = &places.place.item[i];
 		uint64_t change = (uint64_t)llabs(place->since_bytes);
 		bool grew = place->since_bytes > 0;
+		const char *sign = change ? grew ? "+" : "-" : "";
 
-		snprintf(speed, sizeof(speed), " %9s/s", size(each, since > 0 ? (uint64_t)((double)change / since) : 0));
-		snprintf(signed_more, sizeof(signed_more), "%s%s", change ? grew ? "+" : "-" : "", size(more, change));
+		snprintf(speed, sizeof(speed), " %s%s/s", sign, size(each, since > 0 ? (uint64_t)((double)change / since) : 0));
+		snprintf(signed_more, sizeof(signed_more), "%s%s", sign, size(more, change));
 		top_line(lines, grew && change > place->bytes / 10 ? TONE_BOLD : TONE_PLAIN, (int)index,
-			 "%4s %9s %7llu %10s%s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
-			 (unsigned long long)place->blocks, signed_more, wide ? speed : "", place->line, place->library);
+			 "%4s %9s %7llu %10s%*s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
+			 (unsigned long long)place->blocks, signed_more, wide ? 13 : 0, wide ? speed : "", place->line,
+			 place->library);
 	}
 	sl_live_places_free(&places);
 }
@@ -180,7 +182,7 @@ static void places(struct top *top, struct lines *lines, unsigned columns)
 	bool wide = columns >= 110;
 
 	snprintf(lines->header, sizeof(lines->header), "%4s %9s %7s %10s%s %s", "rank", "live", "blocks", "since mark",
-		 wide ? "       per s" : "", "place");
+		 wide ? "        per s" : "", "place");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++)
 		if (shown(top, i))
 			places_of(top, lines, i, wide);
@@ -397,9 +399,13 @@ static void ranks(struct top *top, struct lines *lines)
 
 static void findings(struct top *top, struct lines *lines)
 {
-	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text;
+	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text, ago[SL_FORMAT_BYTES];
 
-	snprintf(lines->header, sizeof(lines->header), "what a report of this moment finds");
+	if (top->findings.text && top->now_ns - top->findings.told_ns >= 2000000000)
+		snprintf(lines->header, sizeof(lines->header), "what a report found %s ago",
+			 sl_format_duration(ago, top->now_ns - top->findings.told_ns));
+	else
+		snprintf(lines->header, sizeof(lines->header), "what a report of this moment finds");
 	while ((text = strsep(&at, "\n")))
 		if (*text)
 			top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);

@@ -71,8 +71,8 @@ class Terminal:
         for button in buttons:
             self.keys("-H", "1b", "5b", "4d", button, *at)
 
-    def wait_for(self, pattern):
-        until = time.monotonic() + 30
+    def wait_for(self, pattern, seconds=30):
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             screen = self.screen()
             if re.search(pattern, screen):
@@ -303,6 +303,13 @@ class Top(unittest.TestCase):
             top.keys("6")
             screen = top.wait_for("critical .*, and 1 more like it: out of memory")
             self.assertEqual(screen.count("out of memory:"), 1, screen)
+
+    def test_findings_say_how_old_they_are_and_are_made_anew(self):
+        with holding("alloc=100") as job, Terminal(job.traces) as top:
+            top.wait_for("1 running")
+            top.keys("6")
+            top.wait_for(r"what a report found \d+\.\d s ago")
+            top.wait_for("what a report of this moment finds", 80)  # a hundred times the processor time of one
 
     def test_a_finished_run_and_no_utf8(self):
         with Job("python3", e2e.SCRIPT, "alloc=100") as job:
