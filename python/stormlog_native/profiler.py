@@ -14,9 +14,8 @@ import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from . import agent, recording
+from . import agent, recording, span
 from .errors import ProfilerError
-from .system import DEVICE_KINDS
 from .tracker import MemoryTracker
 
 
@@ -268,8 +267,7 @@ class GPUMemoryProfiler:
         for row in functions.values():
             row["avg_time"] = row["total_time"] / row["call_count"]
             row["avg_memory_allocated"] = row["total_memory_allocated"] / row["call_count"]
-        reserved = sum(row["live_bytes"] for row in now["memory"] if row["kind"] in DEVICE_KINDS)
-        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in now["pytorch"] if row["device"] >= 0)
+        used, reserved = span.in_use(now)
         baseline = results[0].memory_before.allocated_memory if results else None
         return {"device": self.device, "total_functions_profiled": len(functions), "total_function_calls": len(results),
                 "calls_not_recorded": sum(lacking.values()),
@@ -279,8 +277,8 @@ class GPUMemoryProfiler:
                 "net_memory_change": sum(result.memory_diff() for result in results),
                 "peak_memory_usage": max((result.memory_peak.allocated_memory for result in results), default=None),
                 "baseline_memory_usage": baseline,
-                "memory_change_from_baseline": None if baseline is None else reserved - unused - baseline,
-                "current_memory_usage": reserved - unused, "current_memory_reserved": reserved,
+                "memory_change_from_baseline": None if baseline is None else used - baseline,
+                "current_memory_usage": used, "current_memory_reserved": reserved,
                 "function_summaries": functions, "monitoring_active": self._is_monitoring(), "snapshots_collected": len(self.snapshots)}
 
     def clear_results(self) -> None:

@@ -101,7 +101,7 @@ class TensorFlowMemoryTracker:
         return [] if threshold is None else [self._alert(at, used, threshold) for at, used in sorted(samples.items()) if used > threshold]
 
     def get_tracking_results(self) -> TrackingResult:
-        events = self._tracker.get_events()
+        events = self._tracker._all_events()
         line = self._tracker.get_memory_timeline(self.sampling_interval)
         usage = [value / MB for value in line["allocated"]]
         held = {event["timestamp_ns"] / 1e9: event["allocator_allocated_bytes"] / MB for event in events}
@@ -110,7 +110,7 @@ class TensorFlowMemoryTracker:
         if peak is not None:
             samples[peak] = held[peak]
         begin, end = self._tracker.span()
-        return TrackingResult(begin, end, usage, line["timestamps"], events, self._alerts(samples),
+        return TrackingResult(begin, end, usage, line["timestamps"], events[-self._tracker.max_events:], self._alerts(samples),
                               None if peak is None else held[peak], sum(usage) / len(usage) if usage else None, min(held.values(), default=None))
 
     def get_statistics(self) -> Dict[str, Any]:

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
-from . import agent, alerts, recording
+from . import agent, alerts, recording, span
 from .errors import ConfigurationError, ProfilerError
 from .phases import PhaseHandle
 from .system import format_memory
@@ -208,20 +208,26 @@ class MemoryTracker:
         return TrackingEvent(event, event_type="warning", context="Large memory increase: %s" % format_memory(change), metadata=metadata)
 
     def _events(self) -> List[TrackingEvent]:
+        return self._all_events()[-self.max_events:]
+
+    def _read(self) -> List[TrackingEvent]:
+        """Telemetry of the whole recording."""
+        with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
+            return [TrackingEvent(event) for event in recording.telemetry(
+                os.path.join(folder, "analysis"), None, "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
+                "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])]
+
+    def _all_events(self) -> List[TrackingEvent]:
         if self._begin is None:
             raise ConfigurationError("nothing was tracked: call start_tracking() first")
         agent.trace_path()
-        with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
-            events = recording.telemetry(os.path.join(folder, "analysis"), None,
-                                         "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
-                                         "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])
         begin, end = int(self._begin * 1e9), int((self._end or time.time()) * 1e9)
         found: List[TrackingEvent] = []
-        for event in map(TrackingEvent, events):
+        for event in self._read():
             if begin <= event["timestamp_ns"] <= end:
                 leap = self._leap(event) if self.enable_alerts else None
                 found += [event, leap] if leap else [event]
-        return found[-self.max_events:]
+        return found
 
     def enter_phase(self, name: str, *, metadata: Optional[Mapping[str, Any]] = None) -> PhaseHandle:
         """Begin a phase, which its close() ends."""
@@ -259,23 +265,32 @@ class MemoryTracker:
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Statistics of the span; None where it holds no event."""
-        events = self._events()
-        last = events[-1] if events else None
-        changes = [event["allocator_change_bytes"] for event in events]
-        total = last["device_total_bytes"] if last else None
-        return {"total_events": len(events), "session_id": last["session_id"] if last else None,
-                "peak_memory": max((event["allocator_allocated_bytes"] for event in events), default=None),
-                "peak_reserved": max((event["allocator_reserved_bytes"] for event in events), default=None),
-                "total_allocation_bytes": sum(change for change in changes if change > 0) if events else None,
-                "total_deallocation_bytes": -sum(change for change in changes if change < 0) if events else None,
-                "alert_count": sum(event["event_type"] in ("warning", "critical", "error") for event in events),
+        """Statistics of the span, also of what max_events leaves out: bytes are exact, by the recording's calls; None where it holds no event."""
+        events, (begin, end) = self._all_events(), self.span()
+        figures: Dict[str, Any] = span.figures(recording.own_trace(), int(begin * 1e9), int(end * 1e9)) if events else {}
+        last, seconds = events[-1] if events else None, end - begin
+        total = next((event["device_total_bytes"] for event in reversed(events) if event["device_total_bytes"] is not None), None)
+        answer: Dict[str, Any] = {name: figures.get(name) for name in (
+            "total_allocations", "total_allocation_bytes", "total_deallocations", "total_deallocation_bytes")}
+        for kind in ("allocation", "deallocation"):
+            answer["average_%s_size" % kind] = figures["total_%s_bytes" % kind] / max(figures["total_%ss" % kind], 1) if figures else None
+        kept = min(len(events), self.max_events)
+        used = figures.get("current")
+        return {**answer, "total_events": kept, "history_window_limit_events": self.max_events, "history_retained_events": kept,
+                "history_dropped_events": len(events) - kept,
+                "events_last_hour": sum(event.timestamp > time.time() - 3600 for event in events[-self.max_events:]),
+                "session_id": last["session_id"] if last else None, "backend": last.backend if last else None,
+                "session_status": "running" if self.is_tracking else "completed",
+                "peak_memory": figures.get("peak"), "peak_reserved": figures.get("peak_held"),
+                "peak_device_used": max((event["device_used_bytes"] for event in events), default=None),
+                "allocations_per_second": figures["total_allocations"] / max(seconds, 1) if figures else None,
+                "bytes_allocated_per_second": figures["total_allocation_bytes"] / max(seconds, 1) if figures else None,
+                "alert_count": sum(event["event_type"] in alerts.KINDS for event in events),
                 "oom_count": sum("oom_reason" in event["metadata"] for event in events),
-                "current_memory_allocated": last["allocator_allocated_bytes"] if last else None,
-                "current_memory_reserved": last["allocator_reserved_bytes"] if last else None,
+                "current_memory_allocated": used, "current_memory_reserved": figures.get("current_held"),
                 "device_used_bytes": last["device_used_bytes"] if last else None, "device_total_bytes": total,
-                "memory_utilization_percent": 100.0 * last["allocator_allocated_bytes"] / total if last and total else None,
-                "tracking_duration_seconds": (self._end or time.time()) - (self._begin or 0),
+                "memory_utilization_percent": 100.0 * used / total if used is not None and total else None,
+                "oom_flight_recorder_enabled": self.config.enabled, "tracking_duration_seconds": seconds,
                 "last_oom_dump_path": self.last_oom_dump_path, **NO_SINK}
 
     def export_events(self, filename: str, format: str = "csv") -> None:  # noqa: A002

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What a span of this process's recording did to memory, to the byte: its end is what the analysis says is in use now, less what
+the calls since then made and more what they gave back, and so on back to its begin.
+
+Blocks are PyTorch's where it reports them, and those of calls that hold none of them; else those of calls."""
+from __future__ import annotations
+
+import bisect
+import csv
+import io
+from typing import Any, Dict, List, Tuple
+
+from . import recording
+from .system import DEVICE_KINDS
+
+VERBS = ("ALLOC", "FREE", "BLOCK_ALLOC", "BLOCK_FREE")
+
+
+def in_use(process: Dict[str, Any]) -> "tuple[int, int]":
+    """(in use, obtained from the driver) by a process's part of report.json."""
+    held = sum(row["live_bytes"] for row in process["memory"] if row["kind"] in DEVICE_KINDS)
+    return held - sum(row["reserved_bytes"] - row["allocated_bytes"] for row in process["pytorch"] if row["device"] >= 0), held
+
+
+def _changes(path: str) -> "List[Tuple[int, int, bool, bool]]":
+    """[(ns, bytes made or minus bytes freed, in use, held), ...] in time order."""
+    rows = [row for row in csv.DictReader(io.StringIO(recording.analyze("export", "csv", path)))
+            if row["verb"] in VERBS and row["result"] in ("", "0") and row["address"]]
+    blocks = sorted({int(row["address"]) for row in rows if row["verb"] == "BLOCK_ALLOC"})
+    live: Dict[Tuple[bool, int], Tuple[int, bool]] = {}
+    found = []
+    for row in rows:
+        block, address = row["verb"].startswith("BLOCK_"), int(row["address"])
+        ns = int(row["t0_ns"] if row["verb"] == "FREE" else row["t1_ns"] or row["t0_ns"])
+        if row["verb"].endswith("ALLOC"):
+            if not block and row["kind"] not in DEVICE_KINDS:
+                continue
+            size = int(row["bytes"] or 0)
+            first = bisect.bisect_left(blocks, address)
+            segment = bool(blocks) and not block and (row["kind"] == "vmm" or (first < len(blocks) and blocks[first] < address + size))
+            live[block, address] = size, not segment
+            found.append((ns, size, not segment, not block))
+        elif (block, address) in live:
+            size, used = live.pop((block, address))
+            found.append((ns, -size, used, not block))
+    return sorted(found, key=lambda change: change[0])
+
+
+def figures(path: str, begin_ns: int, end_ns: int) -> Dict[str, int]:
+    """Of the span: what was in use and held at its end and at most, and the blocks that were made and freed in it."""
+    used, held = in_use(recording.process(path))
+    answer: Dict[str, int] = dict.fromkeys(("total_allocations", "total_allocation_bytes", "total_deallocations",
+                                            "total_deallocation_bytes"), 0)
+    ended = False
+    for ns, change, is_use, is_held in reversed(_changes(path)):
+        if ns <= end_ns and not ended:
+            ended = True
+            answer.update(current=used, current_held=held, peak=used, peak_held=held)
+        if ns < begin_ns:
+            break
+        if ended and is_use:
+            kind = "allocation" if change > 0 else "deallocation"
+            answer["total_%ss" % kind] += 1
+            answer["total_%s_bytes" % kind] += abs(change)
+        used, held = used - change * is_use, held - change * is_held
+        if ended:
+            answer.update(peak=max(answer["peak"], used), peak_held=max(answer["peak_held"], held))
+    if not ended:
+        answer.update(current=used, current_held=held, peak=used, peak_held=held)
+    return answer
