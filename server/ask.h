@@ -17,7 +17,7 @@ struct sl_ask {
 	bool wrong; /* q could not be parsed; see error */
 };
 
-/* False: the store cannot be opened; the request has been answered. */
+/* False: the store cannot be opened, or an argument is wrong (400); the request has been answered. */
 bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request);
 void sl_ask_end(struct sl_ask *ask);
 int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most);

@@ -26,6 +26,7 @@ struct question {
 
 static int channel = -1; /* to the lender */
 static const char *extra;
+static bool refuses;
 
 static int open_matching(const char *path, const char *build_id)
 {
@@ -134,6 +135,11 @@ void sl_lender_start(const char *symbols)
 		channel = ends[0];
 }
 
+void sl_lender_refuse(void)
+{
+	refuses = true;
+}
+
 /* Each question carries its own socket for the answer, since processes and threads ask at the same time. */
 static int ask(const struct question *question)
 {
@@ -186,8 +192,14 @@ static int open_extra(const char *path, const char *build_id)
 
 int sl_lender_open(const char *path, const char *build_id, struct stat *st)
 {
-	int fd = open_one(path, build_id), why = errno;
+	int fd, why;
 
+	if (refuses) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	fd = open_one(path, build_id);
+	why = errno;
 	if (fd < 0 && extra && *build_id)
 		fd = open_extra(path, build_id);
 	if (fd >= 0 && fstat(fd, st)) {

@@ -17,6 +17,9 @@
  */
 void sl_lender_start(const char *symbols);
 
+/* From now on nothing is opened (ENOTSUP): the names of functions are those that traces brought. */
+void sl_lender_refuse(void);
+
 /*
  * A descriptor, or -1 with errno: EINVAL not a regular file, EFBIG over the budget, ENOEXEC not ELF, ESTALE another build.
  * build_id: in hexadecimal; "": the file must have none.

@@ -179,7 +179,7 @@ static bool span_of(struct object *object, GElf_Addr *low, GElf_Addr *high)
 	return *high > *low && *high - *low < PLACE;
 }
 
-static const char not_here[] = "not on this machine";
+static const char not_here[] = "not on this machine", not_asked[] = "not to be opened";
 
 static const char *why_not(int error)
 {
@@ -187,6 +187,8 @@ static const char *why_not(int error)
 	case ENOENT:
 	case ENOTDIR:
 		return not_here;
+	case ENOTSUP:
+		return not_asked;
 	case EINVAL:
 		return "no regular file";
 	case EFBIG:
@@ -246,7 +248,8 @@ static const char *open_object(struct object *object, const char *build_id)
 
 static void miss(struct sl_symbols *symbols, const struct object *object)
 {
-	*SL_PUSH(&symbols->missed) = (struct sl_symbols_missed){object->path, object->why, object->why == not_here};
+	if (object->why != not_asked)
+		*SL_PUSH(&symbols->missed) = (struct sl_symbols_missed){object->path, object->why, object->why == not_here};
 }
 
 /* ---- libdw ends the program when memory runs out, with an exit status that has another meaning here */

@@ -15,6 +15,7 @@
 #include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/catalogue/take.h"
 #include "analyzer/gate/diff.h"
@@ -45,6 +46,7 @@ static void enter(const char *folder, char *const *packs)
 
 	if (!sl_cage_limits())
 		exit(SL_CHILD_FAILED);
+	sl_lender_refuse(); /* what lies on this machine is not what the run used, and none of a stranger's business */
 	sl_confine((const char *const *)packs, writes, false); /* where the kernel supports it */
 	for (; *packs; packs++)
 		if (!sl_pack_open(*packs)) {

@@ -19,7 +19,7 @@ async function ask() {
 	const word = /[^\s()]*$/.exec(box.value)[0].replace(/^[a-z]+[:=]"?/, ""), mine = ++asked;
 	if (word.length < 2)
 		return show([]);
-	const answer = await fetch("/api/v1/names?begins=" + encodeURIComponent(word));
+	const answer = await fetch(location.origin + "/api/v1/names?begins=" + encodeURIComponent(word));
 	const {names} = answer.ok ? await answer.json() : {names: []};
 	if (mine === asked)
 		show(names);

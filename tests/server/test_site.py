@@ -121,6 +121,23 @@ class Site(unittest.TestCase):
         self.assertIn("character", self.json("/api/v1/runs", 400, q="(((")["error"])
         self.assertEqual(len(self.json("/api/v1/runs", limit=2, skip=1)["runs"]), 2)
 
+    def test_an_argument_that_nothing_understands_is_refused(self):
+        for path in ("/api/v1/runs", "/search", "/trends"):
+            for argument in ("order=nonsense", "order=-nonsense", "limit=abc", "limit=-1", "skip=1x", "field=nope", "metric=abc", "field=project"):
+                status, _, body = self.server.get(f"{path}?{argument}")
+                self.assertEqual((status, argument.split("=")[0].encode() + b"=" in body), (400, True), (path, argument, body))
+            self.assertEqual(self.server.get(path + "?order=-peak&limit=7&skip=0&field=peak")[0], 200)
+        self.assertEqual(self.server.get("/search?order=")[0], 200)
+
+    def test_no_library_of_this_machine_is_missed(self):
+        folder, t = tempfile.mkdtemp(dir=self.folder), runs.t
+        maps = [{"def": "module", "base": 1 << 24, "end": 2 << 24, "path": os.path.realpath(sys.executable), "build_id": "aa", "ns": t.T0},
+                {"def": "native_stack", "id": 1, "pcs": struct.pack("<Q", (1 << 24) + 5)}]
+        events = t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[1 << 32], device=0, bytes=[MIB], native=1, label=0)
+        t.write(os.path.join(folder, "run-1", "rank-00000-100.msgpack.zst"), t.header(run_id="named", started_ns=t.UNIX0 - 10 ** 16), t.defs(maps), events, t.footer(events=1))
+        number = self.send(runs.pack(ANALYZE, folder, 1))
+        self.assertEqual(self.json(f"/api/v1/runs/{number}/report")["warnings"], [])
+
     def test_a_run_comes_whole_with_its_report(self):
         number = self.numbers[4]
         run = self.json(f"/api/v1/runs/{number}")
@@ -338,7 +355,7 @@ class Site(unittest.TestCase):
                 self.assertIn(status, (200, 400), (path, evil))
                 self.assertNotIn("X-Evil", headers)
                 if path in ("/search", "/trends"):
-                    self.assertEqual([tag for tag, _ in Page(body.decode()).elements].count("script"), 1, (path, evil))
+                    self.assertLessEqual({attributes.get("src") for tag, attributes in Page(body.decode()).elements if tag == "script"}, {"/static/search.js"}, (path, evil))
             self.json("/api/v1/names", begins=evil)
         self.assertGreaterEqual(self.json("/api/v1/runs")["count"], 5 + len(EVIL), "nothing was dropped")
 

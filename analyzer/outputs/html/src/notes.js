@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A run on a stormlog-server: its notes on moments are marks of the time line, and its page is where one is written. */
 import {h} from "./dom.js";
-import {runOf} from "./url.js";
+import {interfaceOf, runOf} from "./url.js";
 
 export class Notes {
 	constructor({page, state, draw}) {
@@ -19,7 +19,7 @@ export class Notes {
 	}
 
 	async fetch() {
-		const response = await fetch("/api/v1" + this.run);
+		const response = await fetch(interfaceOf(location, this.run));
 		if (!response.ok)
 			return;
 		for (const {at_ns: at, author, text} of (await response.json()).notes)

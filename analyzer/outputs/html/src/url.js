@@ -24,11 +24,15 @@ export function format(state) {
 /* The page of the run whose report this is. */
 export const runOf = ({pathname}) => pathname.replace(/\/report$/, "");
 
+/* An address of the server's interface.  With its origin: relative to a page's address with a name and password in it, browsers refuse it. */
+export const interfaceOf = ({origin}, path) => origin + "/api/v1" + path;
+
 /* Where a stormlog-server has the data of its page at this address, or only the lines of a part of the run. */
-export function dataOf({pathname, search}, from, to) {
+export function dataOf(location, from, to) {
+	const {pathname, search} = location;
 	if (!pathname.endsWith("/report"))
-		return "/api/v1" + pathname + search;
-	return "/api/v1" + pathname.replace(/report$/, "page") + (to > from ? `?from=${Math.max(0, Math.floor(from))}&to=${Math.ceil(to)}` : "");
+		return interfaceOf(location, pathname + search);
+	return interfaceOf(location, pathname.replace(/report$/, "page") + (to > from ? `?from=${Math.max(0, Math.floor(from))}&to=${Math.ceil(to)}` : ""));
 }
 
 /* The state of the page: views subscribe, and are told which keys changed. */

@@ -44,11 +44,11 @@ test("a view is asked for only where its bins are too wide and finer ones can be
 	assert.equal(isCoarse(1024, 0, 1024 * 255), true);
 	assert.equal(isCoarse(1024, 0, 1024 * 256), false);
 	assert.equal(isCoarse(2, 0, 10), false);
-	const at = (pathname, search, ...view) => dataOf({pathname, search}, ...view);
-	assert.equal(at("/runs/7/report", "", 1.5, 9.5), "/api/v1/runs/7/page?from=1&to=10");
-	assert.equal(at("/runs/7/report", "?x", -3, 9), "/api/v1/runs/7/page?from=0&to=9");
-	assert.equal(at("/runs/7/report", ""), "/api/v1/runs/7/page");
-	assert.equal(at("/compare", "?before=1&after=2"), "/api/v1/compare?before=1&after=2");
+	const at = (pathname, search, ...view) => dataOf({origin: "http://here", href: `http://me:secret@here${pathname}`, pathname, search}, ...view);
+	assert.equal(at("/runs/7/report", "", 1.5, 9.5), "http://here/api/v1/runs/7/page?from=1&to=10");
+	assert.equal(at("/runs/7/report", "?x", -3, 9), "http://here/api/v1/runs/7/page?from=0&to=9");
+	assert.equal(at("/runs/7/report", ""), "http://here/api/v1/runs/7/page");
+	assert.equal(at("/compare", "?before=1&after=2"), "http://here/api/v1/compare?before=1&after=2");
 });
 
 test("what a server still computes is asked for again, and its refusal is told in its words", async () => {
