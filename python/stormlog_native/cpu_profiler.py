@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import time
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from . import agent, recording
+from .system import resident_now
 from .tracker import CPUMemoryTracker
 
 __all__ = ["CPUMemoryProfiler", "CPUMemorySnapshot", "CPUMemoryTracker", "CPUProfileResult"]
@@ -44,9 +44,7 @@ class CPUProfileResult:
 
 
 def _now() -> CPUMemorySnapshot:
-    with open("/proc/self/statm") as file:
-        vms, rss = (int(number) * resource.getpagesize() for number in file.read().split()[:2])
-    return CPUMemorySnapshot(time.time(), rss, vms)
+    return CPUMemorySnapshot(time.time(), *resident_now())
 
 
 class CPUMemoryProfiler:
@@ -84,18 +82,13 @@ class CPUMemoryProfiler:
         if self._monitored:
             self._monitored[-1][1] = min(self._monitored[-1][1], time.time())
 
-    def _samples(self) -> "List[tuple[float, int]]":
-        columns = recording.samples()
-        return [(ns / 1e9, int(rss)) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
-                if ns is not None and rss is not None]
-
     @property
     def snapshots(self) -> List[CPUMemorySnapshot]:
         """The samples that were taken while monitoring was on."""
-        return [CPUMemorySnapshot(at, rss, None) for at, rss in self._samples() if any(begin <= at <= end for begin, end in self._monitored)]
+        return [CPUMemorySnapshot(at, rss, None) for at, rss in recording.resident() if any(begin <= at <= end for begin, end in self._monitored)]
 
     def _results_of(self, done: "List[tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]]") -> List[CPUProfileResult]:
-        samples = self._samples()
+        samples = recording.resident()
         return [CPUProfileResult(name, after.timestamp - before.timestamp, before, after, max(
             [before.rss, after.rss] + [rss for at, rss in samples if before.timestamp <= at <= after.timestamp]))
             for name, before, after in done]

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import agent, recording, span
 from .errors import ProfilerError
+from .system import resident_now
 from .tracker import MemoryTracker
 
 
@@ -108,12 +109,6 @@ def _device_number(device: Any) -> int:
     return int(tail) if tail.isdigit() else 0
 
 
-def _host_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        import resource
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
 def snapshot_at(entry: Dict[str, Any], when: str, device: int, cpu: Optional[int], operation: str) -> MemorySnapshot:
     """`when`: before, after or peak, of a line of `entries`."""
     allocated, held = entry[when + "_bytes"], entry["held_%s_bytes" % when]
@@ -165,7 +160,7 @@ class GPUMemoryProfiler:
         if not agent.available():
             yield
             return
-        before = _host_bytes() if self.track_cpu_memory else None
+        before = resident_now()[0] if self.track_cpu_memory else None
         begin_ns = None if agent.recording() else time.time_ns()
         call = agent.begin(name, pairs)
         try:
@@ -173,7 +168,7 @@ class GPUMemoryProfiler:
         finally:
             agent.pop()
             end_ns = None if agent.recording() else time.time_ns()
-            after = _host_bytes() if self.track_cpu_memory else None
+            after = resident_now()[0] if self.track_cpu_memory else None
             with self._lock:
                 self._done.append(_Done(call, before, after, begin_ns, end_ns))
 

@@ -91,6 +91,13 @@ def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
     return columns
 
 
+def resident() -> "List[tuple[float, int]]":
+    """[(seconds of Unix time, resident bytes), ...] as sampled."""
+    columns = samples()
+    return [(ns / 1e9, int(rss)) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
+            if ns is not None and rss is not None]
+
+
 def telemetry(folder: str, path: Optional[str] = None, *options: str) -> List[Dict[str, Any]]:
     """Writes the whole analysis into `folder` and returns its telemetry events (V3), in time order."""
     analyze("report", "-q", "-o", folder, *options, path or own_trace())

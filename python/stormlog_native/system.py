@@ -19,6 +19,13 @@ def format_memory(bytes_value: int, precision: int = 2) -> str:
     return "%.*f %s" % (precision, value, UNITS[unit]) if bytes_value else "0 B"
 
 
+def resident_now() -> "tuple[int, int]":
+    """(resident, address space) in bytes, of this process."""
+    with open("/proc/self/statm") as file:
+        space, resident = (int(number) * os.sysconf("SC_PAGE_SIZE") for number in file.read().split()[:2])
+    return resident, space
+
+
 def _memory() -> Dict[str, Any]:
     found: Dict[str, Any] = {"memory_total": None, "memory_available": None}
     with open("/proc/meminfo") as file:

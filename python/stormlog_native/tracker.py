@@ -19,8 +19,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import agent, alerts, recording, span
 from .errors import ConfigurationError, ProfilerError
-from .phases import PhaseHandle
-from .system import format_memory
+from .phases import PHASE_ENTER_EVENT, PHASE_EXIT_EVENT, PhaseHandle
+from .system import format_memory, resident_now
 
 
 @dataclass(frozen=True)
@@ -375,12 +375,40 @@ class MemoryWatchdog:
                 "aggressive_cleanup_threshold": self.aggressive_cleanup_threshold}
 
 
+class _HostTracker(MemoryTracker):
+    """Of the host also where the process has a device, whose telemetry is the device's."""
+
+    def _read(self) -> List[TrackingEvent]:
+        found = super()._read()
+        if not any(event["device_id"] >= 0 for event in found):
+            return found
+        host, before, samples = [], None, recording.resident()
+        for at, rss in samples:
+            host.append(self._of_host(found[0], int(at * 1e9), "sample", rss, 0 if before is None else rss - before))
+            before = rss
+        for event in found:
+            if event["event_type"] in (PHASE_ENTER_EVENT, PHASE_EXIT_EVENT):
+                rss = next((rss for at, rss in reversed(samples) if at * 1e9 <= event["timestamp_ns"]), samples[0][1] if samples else 0)
+                host.append(self._of_host(event, event["timestamp_ns"], event["event_type"], rss, 0, event["context"],
+                                          phase_scope=event["metadata"].get("phase_scope")))
+        return sorted(host, key=lambda event: event["timestamp_ns"])
+
+    def _of_host(self, model: TrackingEvent, ns: int, kind: str, rss: int, change: int, context: Optional[str] = None,
+                 **metadata: Any) -> TrackingEvent:
+        return TrackingEvent(model, timestamp_ns=ns, event_type=kind, collector="stormlog.cpu_tracker", device_id=-1, context=context,
+                             allocator_allocated_bytes=rss, allocator_reserved_bytes=rss, allocator_change_bytes=change,
+                             allocator_active_bytes=None, allocator_inactive_bytes=None, device_used_bytes=rss, device_free_bytes=None,
+                             device_total_bytes=None, metadata=dict(metadata, backend="cpu", sampling_source="resident memory"))
+
+
 class CPUMemoryTracker:
     """Host memory of the process over time: stormlog-run --host python train.py"""
 
     def __init__(self, sampling_interval: float = 0.1, max_events: int = 10_000, enable_oom_flight_recorder: bool = False,
                  oom_dump_dir: str = "oom_dumps", **options: Any) -> None:
-        self._tracker = MemoryTracker("cpu", sampling_interval, max_events, enable_oom_flight_recorder=enable_oom_flight_recorder,
+        self._begin_rss: Optional[int] = None
+        self._end_rss: Optional[int] = None
+        self._tracker = _HostTracker("cpu", sampling_interval, max_events, enable_oom_flight_recorder=enable_oom_flight_recorder,
                                       oom_dump_dir=oom_dump_dir, **options)
         self.capture_oom, self.handle_exception = self._tracker.capture_oom, self._tracker.handle_exception
         self.phase, self.enter_phase, self.clear_events = self._tracker.phase, self._tracker.enter_phase, self._tracker.clear_events
@@ -401,32 +429,35 @@ class CPUMemoryTracker:
         return self._tracker.is_tracking
 
     def start_tracking(self) -> None:
+        if not self.is_tracking:
+            self._begin_rss, self._end_rss = resident_now()[0], None
         self._tracker.start_tracking()
 
     def stop_tracking(self) -> None:
+        if self.is_tracking:
+            self._end_rss = resident_now()[0]
         self._tracker.stop_tracking()
 
-    def _samples(self) -> List["tuple[float, float]"]:
-        if self._tracker._begin is None:
-            raise ConfigurationError("nothing was tracked: call start_tracking() first")
-        columns = recording.samples()
-        begin, end = self._tracker._begin, self._tracker._end or time.time()
-        return [(ns / 1e9, rss) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
-                if ns is not None and rss is not None and begin <= ns / 1e9 <= end]
+    def _samples(self) -> List["tuple[float, int]"]:
+        begin, end = self._tracker.span()
+        return [(at, rss) for at, rss in recording.resident() if begin <= at <= end]
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
         """{"timestamps", "allocated", "reserved"}: resident bytes, as sampled (--device-interval), at most one an interval."""
         line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
         for at, rss in self._samples():
             if not line["timestamps"] or at - line["timestamps"][-1] >= interval:
-                for name, value in (("timestamps", at), ("allocated", int(rss)), ("reserved", int(rss))):
+                for name, value in (("timestamps", at), ("allocated", rss), ("reserved", rss)):
                     line[name].append(value)
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
-        samples = self._samples()
-        return {"mode": "cpu", "total_events": len(samples), "peak_memory": int(max(rss for _, rss in samples)) if samples else None,
-                "current_memory_allocated": int(samples[-1][1]) if samples else None,
-                "memory_change_from_baseline": int(samples[-1][1] - samples[0][1]) if samples else None,
+        """Both ends are read from /proc/self/statm when tracking starts and stops (or now), what lies between was sampled."""
+        samples, events = [rss for _, rss in self._samples()], self.get_events()
+        begin = self._begin_rss or 0  # start_tracking read it: _samples() would have raised
+        now = self._end_rss or resident_now()[0]
+        return {"mode": "cpu", "total_events": len(events), "peak_memory": max(samples + [begin, now]), "current_memory_allocated": now,
+                "memory_change_from_baseline": now - begin, "baseline_memory": begin, "baseline_source": "/proc/self/statm at start_tracking",
+                "session_id": events[-1]["session_id"] if events else None, "session_status": "running" if self.is_tracking else "completed",
                 "tracking_duration_seconds": (self._tracker._end or time.time()) - (self._tracker._begin or 0),
                 "last_oom_dump_path": self.last_oom_dump_path, "history_dropped_events": 0, **NO_SINK}

@@ -324,6 +324,29 @@ print(json.dumps([tracker.get_statistics(), len(tracker.get_memory_timeline(0.1)
             self.assertGreater(points, 2)
             self.assertEqual([statistics[name] for name in ("final_retained_files", "history_dropped_events")], [0, 0])
 
+    def test_host_memory_of_a_program_with_a_gpu_is_the_hosts_from_the_start_on(self):
+        with program('''
+import time
+from stormlog_native.telemetry import validate_telemetry_record
+give(take(1)); time.sleep(0.3)
+tracker = sn.CPUMemoryTracker(); tracker.start_tracking()
+block = bytearray(200 << 20); kept = take(7000)
+with tracker.phase("work"): time.sleep(0.5)
+tracker.stop_tracking()
+more = bytearray(64 << 20); time.sleep(0.3)
+found, events = tracker.get_statistics(), tracker.get_events()
+tracker.export_events("events.json", "json")
+with open("events.json") as file: records = json.load(file)
+for record in records: validate_telemetry_record(record)
+print(json.dumps([found["memory_change_from_baseline"] / (1 << 20), found["peak_memory"] >> 30, found["baseline_source"], found["total_events"] == len(records),
+    sorted({(e["collector"], e["device_id"], e["metadata"]["backend"], e["allocator_allocated_bytes"] >> 30) for e in records}),
+    [e.context for e in events if e.event_type == "phase_exit" and e.memory_allocated > 200 << 20], len(records) > 4]))
+''', STORMLOG_HOST="1") as run:
+            change, peak, source, agree, kinds, phases, several = answer(run)
+        self.assertAlmostEqual(change, 200, delta=4)
+        self.assertEqual((peak, source, agree, kinds, phases, several), (
+            0, "/proc/self/statm at start_tracking", True, [["stormlog.cpu_tracker", -1, "cpu", 0]], ["work"], True))
+
     def test_phases_of_a_tracker_are_boundaries_with_their_metadata(self):
         with program('''
 from stormlog_native.phases import parse_phase_boundary
