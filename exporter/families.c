@@ -79,7 +79,7 @@ static double in_flight(const struct series *s)
 
 static double running(const struct series *s)
 {
-	return !s->seen->ended_ns;
+	return s->seen->followed->removed ? NAN : !s->seen->ended_ns;
 }
 
 static double info(const struct series *s)
@@ -106,7 +106,8 @@ static const struct family {
 	{"stormlog_events", NULL, "Recorded events.", OF_PROCESS, true, events},
 	{"stormlog_out_of_memory", NULL, "Calls that ran out of memory.", OF_PROCESS, true, ooms},
 	{"stormlog_calls_in_flight", NULL, "Calls that have not returned.", OF_PROCESS, false, in_flight},
-	{"stormlog_process_running", NULL, "1 while the process runs; a minute longer 0.", OF_PROCESS, false, running},
+	{"stormlog_process_running", NULL, "1 while the process runs; a minute longer 0; absent once its recording was removed.",
+	 OF_PROCESS, false, running},
 	{"stormlog_process_info", NULL, "The program of a process.", OF_PROCESS, false, info},
 };
 

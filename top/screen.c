@@ -53,10 +53,10 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 
 static void title(const struct top *top)
 {
-	unsigned count = 0, running = 0;
+	unsigned count = 0, running = 0, removed = 0;
 	const struct sl_header *header = NULL;
 	uint64_t until = 0, begun = UINT64_MAX;
-	char since[SL_FORMAT_BYTES] = "", chosen[TOP_CHOSEN_MAX];
+	char since[SL_FORMAT_BYTES] = "", gone[32] = "", chosen[TOP_CHOSEN_MAX];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_followed *followed = top_process(top, i);
@@ -66,6 +66,7 @@ static void title(const struct top *top)
 		count++;
 		header = header ? header : &followed->process.trace->header;
 		running += !followed->ended;
+		removed += followed->removed;
 		begun = followed->process.started_unix_ns < begun ? followed->process.started_unix_ns : begun;
 		until = followed->process.ended_unix_ns > until ? followed->process.ended_unix_ns : until;
 	}
@@ -74,12 +75,14 @@ static void title(const struct top *top)
 	if (count && until > begun)
 		sl_format_duration(since, until - begun);
 	top_chosen(top, chosen, sizeof(chosen));
+	if (removed)
+		snprintf(gone, sizeof(gone), ", %u removed", removed);
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
-	put(0, 1, A_REVERSE, "stormlog-top  %s%s%.40s  %u running, %u ended%s%s  %s%s",
+	put(0, 1, A_REVERSE, "stormlog-top  %s%s%.40s  %u running, %u ended%s%s%s  %s%s",
 	    header	     ? sl_stacks_program(header)
 	    : top->telemetry ? "Python Stormlog's files"
 			     : "nothing is recorded",
-	    *chosen ? "  " : "", chosen, running, count - running, header && header->host ? " on " : "",
+	    *chosen ? "  " : "", chosen, running, count - running - removed, gone, header && header->host ? " on " : "",
 	    header && header->host ? header->host : "", since, top->paused ? "  paused" : "");
 	put(0, COLS > 16 ? COLS - 15 : 0, A_REVERSE, "q quit  ? help");
 }

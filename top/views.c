@@ -43,6 +43,8 @@ static bool shown(const struct top *top, unsigned index)
 
 static const char *state_of(const struct sl_followed *followed)
 {
+	if (followed->removed)
+		return "removed";
 	switch (followed->process.trace->status) {
 	case SL_STATUS_RUNNING:
 		return "";

@@ -227,7 +227,10 @@ static void look_at_process(struct track *track, const struct sl_followed *follo
 		stop.context = completed ? "Process ended" : "Process was killed";
 		if (completed)
 			sl_live_sink_add(track->sink, tracked->number, &stop);
-		sl_live_sink_end(track->sink, tracked->number, completed ? SL_SESSION_COMPLETED : SL_SESSION_INTERRUPTED,
+		sl_live_sink_end(track->sink, tracked->number,
+				 completed	     ? SL_SESSION_COMPLETED
+				 : followed->removed ? SL_SESSION_INCOMPLETE
+						     : SL_SESSION_INTERRUPTED,
 				 stop.timestamp_ns);
 		tracked->ended = true;
 	}

@@ -247,6 +247,20 @@ static void end(struct sl_followed *followed)
 	followed->ended = true;
 }
 
+static bool lives(const struct sl_trace *trace)
+{
+	const struct sl_header *header = &trace->header;
+
+	return header->boot_id && header->pid > 0 &&
+	       sl_ring_process_lives(header->boot_id, (uint64_t)header->pid, header->process_start);
+}
+
+/* Its ring is gone, and neither footer nor process tells of an end. */
+static bool is_removed(const struct sl_trace *trace)
+{
+	return trace->cursor->ring && !trace->ring.path && trace->status == SL_STATUS_UNKNOWN && lives(trace);
+}
+
 /* 1: something is new; 0: nothing; -1: it can no longer be read. */
 static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 {
@@ -261,6 +275,8 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 	followed->process.places = NULL;
 	followed->process.roles = NULL;
 	changed = pass(followed, limit_of(followed->process.trace, now), now);
+	if (is_removed(followed->process.trace))
+		return -1;
 	ends = followed->process.trace->status != SL_STATUS_RUNNING;
 	worn = followed->late && now - followed->replayed_ns > 100 * followed->replay_cost_ns;
 	if (worn || (ends && (followed->late || followed->late_records)))
@@ -285,8 +301,7 @@ static bool is_unborn(const struct sl_trace *trace)
 	if (trace->ring.path || trace->footer_ns || header->watcher)
 		return false;
 	if (header->known)
-		return header->boot_id && header->pid > 0 &&
-		       sl_ring_process_lives(header->boot_id, (uint64_t)header->pid, header->process_start);
+		return lives(trace);
 	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < YOUNG_S;
 }
 
@@ -387,9 +402,11 @@ bool sl_follow_poll(struct sl_follow *follow)
 		sl_pool_use(followed->run->pool);
 		state = followed->ended ? 0 : poll_process(follow, followed);
 		sl_pool_use(NULL);
-		changed = changed || state > 0;
-		if (state < 0)
+		changed = changed || state;
+		if (state < 0) {
 			followed->ended = true;
+			followed->removed = followed->process.trace && lives(followed->process.trace);
+		}
 		if (state < 0 && !followed->process.trace) {
 			drop(follow, followed);
 			follow->processes.item[i--] = follow->processes.item[--follow->processes.count];

@@ -29,6 +29,7 @@
 struct sl_followed {
 	struct sl_process process; /* trace and model; no analyses */
 	bool ended;		   /* nothing will change any more */
+	bool removed;		   /* ... since its recording is gone; the process lives on, and no more is known of it */
 	uint64_t applied_ns;	   /* events up to here are in the model */
 	uint64_t late;		   /* events that came out of order since the last replay */
 	uint64_t late_ever;	   /* the same since it was found */

@@ -223,7 +223,7 @@ static void hold(struct sl_watch *watch, struct watched *one, struct sl_alarm *a
 	if (!over || !alarm->raised)
 		return;
 	alarm->raised = false;
-	alert.state = one->followed->process.trace->status == SL_STATUS_RUNNING ? "unknown" : "ended";
+	alert.state = one->followed->removed ? "unknown" : "ended";
 	alert.value = NAN;
 	tell(watch, one, &alert);
 }

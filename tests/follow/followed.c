@@ -22,6 +22,7 @@ static void print(const struct sl_follow *follow)
 		sl_json_uint(j, "events", followed->process.model->events);
 		sl_json_uint(j, "unknown_frees", followed->process.model->unknown_frees);
 		sl_json_bool(j, "ended", followed->ended);
+		sl_json_bool(j, "removed", followed->removed);
 		sl_json_uint(j, "late", followed->late);
 		sl_json_uint(j, "late_ever", followed->late_ever);
 		sl_json_uint(j, "replays", followed->replays);

@@ -137,6 +137,23 @@ class Follow(unittest.TestCase):
                 known, = self.end_equals_report(job)
                 self.assertEqual(known["status"], "interrupted")
 
+    def test_a_recording_that_is_removed_while_its_process_lives(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            shutil.rmtree(job.traces)
+            known, = job.wait_for(lambda known: known[0]["ended"])
+            self.assertTrue(known["removed"])
+            self.assertIsNone(job.process.poll())
+
+    def test_a_recording_that_is_removed_once_its_process_was_killed(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            job.process.kill()
+            job.process.wait()
+            shutil.rmtree(job.traces)
+            known, = job.wait_for(lambda known: known[0]["ended"])
+            self.assertFalse(known["removed"])
+
     def test_random_stops_of_a_job_that_ends_and_the_simulators_journal(self):
         for threads in (1, 4):
             with self.subTest(threads), Job(os.path.join(e2e.APPS, "threads"), threads, 30000 // threads) as job:

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,6 +150,18 @@ class Watch(unittest.TestCase):
             _, said = watcher.end()
             self.assertEqual([(alert["state"], alert["value"]) for alert in self.lines(alerts)], [("raised", 500 * MIB), ("ended", None)])
             self.assertRegex(said, r"stormlog: ended with its process \(live > 400MiB\): pid %d device 0 of script.py" % run.process.pid)
+
+    def test_an_alert_of_a_job_whose_recording_was_removed_is_unknown(self):
+        with job("alloc=500", "sleep=100") as run, tempfile.TemporaryDirectory() as folder:
+            alerts = os.path.join(folder, "alerts")
+            run.wait_for(lambda known: known and known[0]["memory"])
+            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts)
+            wait_until(lambda: self.lines(alerts))
+            shutil.rmtree(run.traces)
+            _, said = watcher.wait()
+            self.assertEqual([(alert["state"], alert["value"]) for alert in self.lines(alerts)], [("raised", 500 * MIB), ("unknown", None)])
+            self.assertIn("no longer known (live > 400MiB): pid %d" % run.process.pid, said)
+            self.assertIsNone(run.process.poll())
 
     def test_hysteresis_a_value_that_stays_near_the_limit_is_one_alert(self):
         with job(*["alloc=95", "sleep=0.3", *["alloc=8", "sleep=0.4"] * 1, "free", "alloc=95", "sleep=0.4", "alloc=8", "sleep=0.4"]) as run:
