@@ -37,7 +37,7 @@ struct sl_trend {
 	unsigned count; /* number of all values so far */
 };
 void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes);
-/* Bytes per second; false: fewer than eight values, or no more than chance (three standard errors) explains. */
+/* Bytes per second; false: fewer than eight values, or no more than chance explains once in ten thousand times. */
 bool sl_trend_slope(const struct sl_trend *trend, double *per_second);
 
 /* What was seen of a device of a process, look by look.  All zeroes: nothing yet. */

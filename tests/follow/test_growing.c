@@ -92,6 +92,28 @@ static void look(struct replay *r, const struct shape *shape, unsigned *signific
 	sl_order_free(order);
 }
 
+/* Values that come and go without any growth, by a generator of its own: each look of each series asks anew. */
+static void what_jitters_does_not_grow(void **state)
+{
+	unsigned told = 0;
+	uint64_t dice = 1;
+
+	for (unsigned series = 0; series < 2000; series++) {
+		struct sl_trend trend = {0};
+		double per_second;
+		bool grew = false;
+
+		for (unsigned s = 1; s <= 20; s++) {
+			dice = dice * 6364136223846793005ull + 1442695040888963407ull;
+			sl_trend_add(&trend, s * SECOND, (1ull << 30) + (dice >> 40));
+			grew |= sl_trend_slope(&trend, &per_second);
+		}
+		told += grew;
+	}
+	print_message("%u of 2000 series without growth are told to grow\n", told);
+	assert_in_range(told, 0, 8);
+}
+
 static void check(const struct shape *shape)
 {
 	struct sl_damage damage = {0};
@@ -225,7 +247,8 @@ static void a_follower_keeps_no_line_for_each_label(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(from_the_beginning),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_jitters_does_not_grow),
+					   cmocka_unit_test(from_the_beginning),
 					   cmocka_unit_test(after_a_steady_hour),
 					   cmocka_unit_test(after_weights_were_loaded),
 					   cmocka_unit_test(beside_a_place_that_churns),
