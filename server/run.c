@@ -76,6 +76,9 @@ static void put_facts(struct sl_html *page, const struct sl_card *card)
 		if (text && strcmp(field->name, "source") && strcmp(field->name, "pinned"))
 			sl_html(page, "<dt>$<dd>$ <span class='soft'>$</span>", field->name, text, field->help);
 	}
+	for (size_t i = 0; i < card->names.count; i++)
+		if (card->names.item[i].kind == SL_NAME_META)
+			sl_html(page, "<dt>meta<dd>$", card->names.item[i].text);
 	sl_html(page, "</dl>");
 }
 

@@ -5,7 +5,7 @@
 
 #include "analyzer/base/text.h"
 
-const char *const sl_name_kinds[SL_NAME_KIND_COUNT] = {"label", "function", "file", "library", "place"};
+const char *const sl_name_kinds[SL_NAME_KIND_COUNT] = {"label", "function", "file", "library", "place", "meta"};
 
 #define ID			       SL_CARD_ID
 #define TEXT			       SL_CARD_TEXT_TYPE

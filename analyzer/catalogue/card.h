@@ -34,10 +34,11 @@ enum sl_name_kind {
 	SL_NAME_FILE,
 	SL_NAME_LIBRARY,
 	SL_NAME_PLACE,
+	SL_NAME_META, /* KEY=VALUE of its metadata */
 	SL_NAME_KIND_COUNT,
 	SL_NAME_CARD = 16
 };
-extern const char *const sl_name_kinds[SL_NAME_KIND_COUNT]; /* label, function, file, library, place */
+extern const char *const sl_name_kinds[SL_NAME_KIND_COUNT]; /* label, function, file, library, place, meta */
 struct sl_card_name {
 	enum sl_name_kind kind;
 	const char *text;

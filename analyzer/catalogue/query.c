@@ -17,6 +17,7 @@ const char sl_query_help[] =
 	"A query is terms with and, or, not and parentheses; terms side by side are joined by and.\n"
 	"  WORD, \"TEXT\", WORD*       anywhere: project, command, labels, functions, files, libraries\n"
 	"  label:, function:, file:, library:, place:TEXT   there; = for the whole of it\n"
+	"  meta:KEY=VALUE            metadata of the run\n"
 	"  project:x, branch=main    fields of text: : contains the words, =, != is the whole\n"
 	"  peak>40GiB, oom>=1        fields of sizes and counts: = != < <= > >=\n"
 	"  when>-7d, when:2026-11    fields of time: a date, a date and \"2026-11-21 10:30\", or -N s m h d w ago\n"

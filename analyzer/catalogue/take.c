@@ -179,6 +179,23 @@ static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_proces
 	}
 }
 
+/* All that a process was told, and what it told itself. */
+static void add_metadata(struct sl_card *card, struct sl_map *met, const struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+	const struct sl_defs *defs = process->model->defs;
+	char pair[SL_CARD_TEXT + 1];
+
+	for (size_t i = 0; i < defs->metadata.count + header->metadata_count; i++) {
+		bool told = i >= defs->metadata.count;
+		const struct sl_pair *given = told ? &header->metadata[i - defs->metadata.count] : NULL;
+
+		snprintf(pair, sizeof(pair), "%s=%s", told ? given->name : defs->metadata.item[i].key,
+			 told ? given->value : defs->metadata.item[i].value);
+		add_once(card, met, SL_NAME_META, pair);
+	}
+}
+
 /* The stacks that have metrics: those that held something at a peak, and leaks. */
 static void take_names(struct sl_card *card, struct sl_report *report)
 {
@@ -188,6 +205,7 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 		const struct sl_model *model = process->model;
 
+		add_metadata(card, &met, process);
 		for (size_t k = 0; k < model->labels.count; k++)
 			add_once(card, &met, SL_NAME_LABEL, sl_defs_text(model->defs, model->labels.item[k].text));
 		for (size_t k = 0; k < model->holders.count; k++)

@@ -162,8 +162,8 @@ static void put_found(const struct comparison *c)
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak",
-					     "LEAKS",  "LABELS, at their peak",	   "GROWTH an entry"};
+	static const char *const titles[] = {"TOTALS",		"LIBRARIES, at their peak", "PLACES, at the peak",
+					     "LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
 	char before[120], after[120], size[SL_FORMAT_BYTES], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;

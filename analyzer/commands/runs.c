@@ -49,7 +49,7 @@ static bool take(void *context, int option, const char *value)
 #define COLUMNS	 9
 #define CELL_MAX 40
 
-static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"};
+static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"};
 static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};
 static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 11, 10};
 
@@ -73,6 +73,11 @@ static void short_command(char *out, size_t size, const char *command)
 	}
 }
 
+static void put_count(char cell[SL_FORMAT_BYTES], int64_t count)
+{
+	snprintf(cell, SL_FORMAT_BYTES, count < 0 ? "?" : "%lld", (long long)count);
+}
+
 static void cells_of(const struct listing *l, const struct sl_card *card, char cells[COLUMNS][SL_FORMAT_BYTES])
 {
 	char text[SL_FORMAT_BYTES];
@@ -80,10 +85,10 @@ static void cells_of(const struct listing *l, const struct sl_card *card, char c
 	sl_catalogued_time(&l->catalogued, cells[0], card->started_ns);
 	snprintf(cells[1], SL_FORMAT_BYTES, "%.*s", (int)widest[1], card->project ? card->project : "?");
 	short_command(cells[2], widest[2] + 1, card->command ? card->command : "?");
-	snprintf(cells[3], SL_FORMAT_BYTES, "%lld", (long long)card->ranks);
+	put_count(cells[3], card->ranks);
 	snprintf(cells[4], SL_FORMAT_BYTES, "%s", size_of(text, card->peak_bytes));
 	snprintf(cells[5], SL_FORMAT_BYTES, "%s", size_of(text, card->leak_bytes));
-	snprintf(cells[6], SL_FORMAT_BYTES, "%lld", (long long)card->ooms);
+	put_count(cells[6], card->ooms);
 	snprintf(cells[7], SL_FORMAT_BYTES, "%.*s", (int)widest[7], card->status ? card->status : "?");
 	snprintf(cells[8], SL_FORMAT_BYTES, "%.*s", (int)widest[8], card->commit_id ? card->commit_id : "");
 }

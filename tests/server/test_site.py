@@ -129,6 +129,15 @@ class Site(unittest.TestCase):
             self.assertEqual(self.server.get(path + "?order=-peak&limit=7&skip=0&field=peak")[0], 200)
         self.assertEqual(self.server.get("/search?order=")[0], 200)
 
+    def test_metadata_is_on_the_page_and_found(self):
+        told = {"project": "told", "lr": "0.125", "build": "7 <b>of</b> main"}
+        number = self.send(runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), "told", [5], function="told", second=-4 * 10 ** 6, metadata=told))
+        page = self.page(f"/runs/{number}").text
+        for key, value in told.items():
+            self.assertIn(f"meta{key}={value}", page)
+        for query, wanted in (("meta:lr=0.125", [number]), ("meta=\"lr=0.125\"", [number]), ("meta:lr=0.25", []), ("meta:build=7", [number]), ("\"lr 0.125\"", [number])):
+            self.assertEqual([run["number"] for run in self.json("/api/v1/runs", q=query)["runs"]], wanted, query)
+
     def test_no_library_of_this_machine_is_missed(self):
         folder, t = tempfile.mkdtemp(dir=self.folder), runs.t
         maps = [{"def": "module", "base": 1 << 24, "end": 2 << 24, "path": os.path.realpath(sys.executable), "build_id": "aa", "ns": t.T0},
@@ -167,7 +176,7 @@ class Site(unittest.TestCase):
 
     def test_the_landing_page_has_projects_and_newest_runs(self):
         page = self.page("/")
-        for name in ("alpha", "beta", "tag-4"):
+        for name in ("alpha", "beta", "tag-4", "Left"):
             self.assertIn(name, page.text)
         for n in range(5):
             self.assertIn(f"/runs/{self.numbers[n]}", page.links())
