@@ -289,6 +289,7 @@ class MemoryTracker:
                 "oom_count": sum("oom_reason" in event["metadata"] for event in events),
                 "current_memory_allocated": used, "current_memory_reserved": figures.get("current_held"),
                 "device_used_bytes": last["device_used_bytes"] if last else None, "device_total_bytes": total,
+                "current_device_used": last["device_used_bytes"] if last else None, "device_total": total,
                 "memory_utilization_percent": 100.0 * used / total if used is not None and total else None,
                 "oom_flight_recorder_enabled": self.config.enabled, "tracking_duration_seconds": seconds,
                 "last_oom_dump_path": self.last_oom_dump_path, **NO_SINK}

@@ -386,13 +386,13 @@ later = take(5); give(later); last = take(9)
 found = tracker.get_statistics()
 print(json.dumps([[found[name] for name in ("current_memory_allocated", "current_memory_reserved", "peak_memory", "peak_reserved",
     "total_allocations", "total_deallocations", "total_allocation_bytes", "total_deallocation_bytes", "device_total_bytes", "backend",
-    "session_status", "history_retained_events")], found["allocations_per_second"] > 1, found["average_allocation_size"],
+    "session_status", "history_retained_events", "device_total")], found["allocations_per_second"] > 1, found["average_allocation_size"],
     found["peak_device_used"] >= 7000 << 20, found["memory_utilization_percent"]]))
 ''') as run:
             mib = 1 << 20
             figures, rate, mean, peak, share = answer(run)
         self.assertEqual(figures, [3 * mib, 3 * mib, 7003 * mib, 7003 * mib, 6002, 6002, 13080 * mib, 13080 * mib, 8192 * mib, "cuda",
-                                   "completed", 50])
+                                   "completed", 50, 8192 * mib])
         self.assertEqual((rate, mean, peak, share), (True, 13080 * mib / 6002, True, 100 * 3 / 8192))
 
     def test_statistics_count_blocks_of_pytorch_and_what_lies_beside_them(self):
