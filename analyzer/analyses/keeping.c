@@ -112,12 +112,13 @@ double sl_keeping_slope(const struct sl_keeping *series, const double *clock, do
 		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
 	}
 	slope = xx > 0 ? xy / xx : 0;
-	for (unsigned i = 0; i < series->count; i++) {
-		double off = series->kept[i] - sy / n - slope * (clock[i] - sx / n);
+	/* What is kept adds up, so it walks away from the line; the slope through a walk has 6/5 of the variance of its mean step. */
+	for (unsigned i = 1; i < series->count; i++) {
+		double off = series->kept[i] - series->kept[i - 1] - slope * (clock[i] - clock[i - 1]);
 
 		left += off * off;
 	}
-	*error = xx > 0 && n > 2 ? sqrt(left / (n - 2) / xx) : 0;
+	*error = xx > 0 && n > 2 ? sqrt(1.2 * left * (n - 1) / (n - 2)) / (clock[series->count - 1] - clock[0]) : 0;
 	return slope;
 }
 

@@ -78,6 +78,15 @@ static double steps_per_birth(const struct sl_process *process, const struct sl_
 	return each > 1 && fabs(births - each * steps) <= each ? 1 / each : steps / births;
 }
 
+/* Two digits of microseconds: it divides an amount. */
+static const char *format_period(char *out, double ns)
+{
+	if (ns >= 10000)
+		return sl_format_duration(out, (uint64_t)ns);
+	snprintf(out, SL_FORMAT_BYTES, "%.1f us", ns / 1e3);
+	return out;
+}
+
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_iterations *steps = &process->iterations;
@@ -91,8 +100,7 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	else if (every)
 		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
 	else
-		snprintf(out, size, "+%s every %s", amount,
-			 sl_format_duration(time, (uint64_t)(span / (double)(kept->births - 1))));
+		snprintf(out, size, "+%s every %s", amount, format_period(time, span / (double)(kept->births - 1)));
 }
 
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyzer/analyses/keeping.h"
+
+/* Windows keep 0 to 2 by chance, 1 on average: what is kept is a walk, and the rate is 1 a window. */
+static void the_error_of_a_rate_holds_the_rate(void **state)
+{
+	struct sl_keeping series = {.count = SL_TRACK_WINDOWS};
+	unsigned held = 0, tries = 500;
+	double error;
+
+	srand48(16);
+	for (unsigned i = 0; i < tries; i++) {
+		double kept = 0;
+
+		for (unsigned k = 0; k < series.count; k++) {
+			series.time[k] = k;
+			series.kept[k] = kept += 2 * drand48();
+		}
+		held += fabs(sl_keeping_slope(&series, series.time, &error) - 1) <= 2 * error;
+	}
+	assert_true(held >= tries * 9 / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
