@@ -220,6 +220,7 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 static bool tell_largest(struct sl_story *story, const struct sl_process *process, const struct sl_oom *oom)
 {
 	uint64_t most = 0, births = 0;
+	bool exceeded = false;
 	struct names n = {0};
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
@@ -230,10 +231,14 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		most = track->most_bytes > most ? track->most_bytes : most;
 		births += track->births;
 	}
+	for (size_t i = 0; i < process->model->ooms.count && !exceeded; i++)
+		exceeded = process->model->ooms.item[i].device == oom->device &&
+			   process->model->ooms.item[i].asked_bytes > oom->asked_bytes;
 	if (births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
 		return false;
-	snprintf(story->text, sizeof(story->text), "the largest request of all: %.1f times any other, %s",
-		 (double)oom->asked_bytes / (double)most, size(&n, most));
+	snprintf(story->text, sizeof(story->text), "%s: %.1f times any that succeeded, %s",
+		 exceeded ? "one of the largest requests" : "the largest request of all", (double)oom->asked_bytes / (double)most,
+		 size(&n, most));
 	snprintf(story->advice, sizeof(story->advice),
 		 "look at how the size came about: a batch, a shape, a count; up to %s had fitted", size(&n, oom->free_bytes));
 	return true;
