@@ -16,7 +16,7 @@
 
 static const struct sl_option table[] = {
 	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; of several paths all)"},
 	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted"},
 	{0},
 };
@@ -43,13 +43,29 @@ struct rows {
 	SL_VECTOR(struct row) list;
 };
 
-/* The process's row of that device; where it held nothing there, as of the host's memory, its first. */
+/* The process's row of that device; NULL: it has none. */
 static struct row *row_of(struct rows *rows, size_t first, int device)
 {
 	for (size_t i = first; i < rows->list.count; i++)
 		if (rows->list.item[i].device == device)
 			return &rows->list.item[i];
-	return &rows->list.item[first];
+	return NULL;
+}
+
+/* An error is of the device that was asked, whatever was held there; device -1: of the host's memory. */
+static void add_oom(struct rows *rows, size_t first, const struct sl_process *process, int device)
+{
+	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
+	struct row *row = row_of(rows, first, device);
+
+	if (!row) {
+		row = SL_PUSH(&rows->list);
+		*row = (struct row){.process = process,
+				    .device = device,
+				    .peak = state ? state->known_peak : SL_UNKNOWN,
+				    .end = state ? state->known : SL_UNKNOWN};
+	}
+	row->ooms++;
 }
 
 static void add_process(struct rows *rows, struct sl_process *process)
@@ -66,13 +82,16 @@ static void add_process(struct rows *rows, struct sl_process *process)
 			*SL_PUSH(&rows->list) = (struct row){
 				.process = process, .device = state->device, .peak = state->known_peak, .end = state->known};
 	}
+	for (size_t i = 0; i < process->model->ooms.count; i++)
+		add_oom(rows, first, process, process->model->ooms.item[i].device);
 	if (rows->list.count == first)
 		*SL_PUSH(&rows->list) = (struct row){.process = process, .device = -1, .peak = none, .end = none};
-	for (size_t i = 0; i < process->model->ooms.count; i++)
-		row_of(rows, first, process->model->ooms.item[i].device)->ooms++;
-	for (int device = -1; device + 1 < (int)SL_COUNT(process->model->devices); device++)
+	for (int device = -1; device + 1 < (int)SL_COUNT(process->model->devices); device++) {
+		struct row *row = row_of(rows, first, device);
+
 		if (device < 0 || process->model->devices[device + 1])
-			row_of(rows, first, device)->leaks += sl_leaking_of(process, device);
+			(row ? row : &rows->list.item[first])->leaks += sl_leaking_of(process, device);
+	}
 }
 
 static int by_rank(const void *a, const void *b)
@@ -258,6 +277,8 @@ static int run(int argc, char **argv)
 
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		if (!o.pipeline.run && parsed.path_count > 1)
+			o.pipeline.run = "all";
 		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {

@@ -18,7 +18,7 @@ static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
 	{"--pid", 0, "N", "one process only"},
 	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; of several paths all)"},
 	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)"},
 	{0},
 };
@@ -265,6 +265,8 @@ static int run(int argc, char **argv)
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 		o.pipeline.only = &o.only;
+		if (!o.pipeline.run && parsed.path_count > 1)
+			o.pipeline.run = "all";
 		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			draw_all(&report, &o);
