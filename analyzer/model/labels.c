@@ -85,6 +85,8 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_event
 		.held_before = model->held,
 		.held_peak = model->held,
 		.turnover = state->turnover,
+		.counted = state->turnover,
+		.counted_ns = model->now_ns,
 		.by_torch = model->torch_seen,
 		.communicator = event->address,
 		.message_bytes = event->bytes,
@@ -171,6 +173,30 @@ static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 	return false;
 }
 
+/* Where ranges of one label overlap, as of nvtxRangeStart, the next that is open counts from here on. */
+static void hand_over(const struct sl_model *model, struct sl_thread_state *state, size_t at)
+{
+	for (size_t i = at + 1; i < state->ranges.count; i++)
+		if (state->ranges.item[i].label == state->ranges.item[at].label) {
+			state->ranges.item[i].counted = state->turnover;
+			state->ranges.item[i].counted_ns = model->now_ns;
+			return;
+		}
+}
+
+static void count_in_label(struct sl_label *label, const struct sl_model *model, const struct sl_thread_state *state,
+			   const struct sl_open_range *range)
+{
+	bool same = range->by_torch == model->torch_seen; /* otherwise the counters began anew inside the range */
+	const struct sl_turnover *now = &state->turnover, *then = same ? &range->counted : &(struct sl_turnover){0};
+
+	label->duration_ns += model->now_ns - range->counted_ns;
+	label->allocated_bytes += now->made_bytes - then->made_bytes;
+	label->blocks_created += now->made_blocks - then->made_blocks;
+	label->freed_bytes += now->gone_bytes - then->gone_bytes;
+	label->blocks_freed += now->gone_blocks - then->gone_blocks;
+}
+
 static struct sl_entry entry_of(const struct sl_model *model, const struct sl_thread_state *state,
 				const struct sl_open_range *range, uint32_t thread)
 {
@@ -247,11 +273,8 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	entry = entry_of(model, state, &range, thread);
 	if (!inside) {
 		count_said(model, &entry);
-		label->duration_ns += model->now_ns - range.begin_ns;
-		label->allocated_bytes += entry.made_bytes;
-		label->blocks_created += entry.made_blocks;
-		label->freed_bytes += entry.gone_bytes;
-		label->blocks_freed += entry.gone_blocks;
+		count_in_label(label, model, state, &range);
+		hand_over(model, state, at);
 	}
 	if (model->entry)
 		model->entry(model->entry_context, model, &entry);

@@ -18,7 +18,9 @@ struct sl_open_range {
 	uint32_t label; /* index into labels */
 	uint64_t id;	/* of RANGE_START; 0: pushed */
 	uint64_t step, begin_ns, before;
-	struct sl_turnover turnover;	      /* of its thread, when it began */
+	struct sl_turnover turnover; /* of its thread, when it began */
+	struct sl_turnover counted;  /* when its label had last been counted: later, where a range of it ended meanwhile */
+	uint64_t counted_ns;
 	uint64_t communicator, message_bytes; /* of an NCCL range; 0: unknown */
 	int64_t peak, held_before, held_peak;
 	bool by_torch;
