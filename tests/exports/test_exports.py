@@ -373,6 +373,13 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         for query in queries:
             with self.subTest(query):
                 self.assertTrue(base.execute(query).fetchall())
+        # a free of a bad pointer fails too, and does not run out of memory
+        names = [row[1] for row in base.execute("PRAGMA table_info(events)")]
+        values = {"api": "'cudaFree'", "verb": "'FREE'", "bytes": "0", "result": "1"}
+        base.execute("INSERT INTO events SELECT %s FROM events WHERE api = 'cudaMalloc' AND result = 2" %
+                     ", ".join(values.get(name, name) for name in names))
+        query, = (query for query in queries if "FROM failures" in query)
+        self.assertEqual([row[2] for row in base.execute(query)], ["cudaMalloc"])
 
     def test_memory_does_not_grow_with_the_trace(self):
         big = os.path.join(self.folder, "big")
