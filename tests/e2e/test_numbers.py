@@ -9,6 +9,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -300,6 +301,74 @@ class Trained(unittest.TestCase):
         never = labels["never closed"]
         self.assertEqual((never["entries"], never["open"]), (0, 1))
         self.assertEqual([never[name] for name in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "duration_ns")], [None] * 5)
+
+
+HEAD = """
+import ctypes
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+nvtx.nvtxRangeStartA.restype = ctypes.c_uint64
+def take(mib, call="cudaMalloc"):
+    p = ctypes.c_void_p()
+    return getattr(cudart, call)(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+"""
+OVERLAPPING = HEAD + """
+first, second = (nvtx.nvtxRangeStartA(b"x") for _ in range(2))
+take(1)
+nvtx.nvtxRangeEnd(ctypes.c_uint64(first))
+take(2)
+nvtx.nvtxRangeEnd(ctypes.c_uint64(second))
+"""
+PINNED = HEAD + """
+cudart.cudaSetDevice(1)
+take(1)
+cudart.cudaSetDevice(0)
+take(1)
+assert take(1 << 30, "cudaMallocHost") == 2
+"""
+TOO_LARGE = HEAD + """
+while take(64) == 0:
+    pass
+for i in range(3):
+    assert take(2048 + i) == 2
+cudart.cudaFree(ctypes.c_void_p(0x1234))
+"""
+
+
+class Counted(unittest.TestCase):
+    def recorded(self, program, **settings):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "program.py")
+        with open(path, "w") as file:
+            file.write(program)
+        return self.enterContext(e2e.Recording(sys.executable, path, **settings))
+
+    def ranks(self, *paths):
+        out = subprocess.run([e2e.ANALYZE, "ranks", "--json", *paths], check=True, capture_output=True, text=True).stdout
+        return json.loads(out)["ranks"]
+
+    def test_ranges_of_one_label_that_overlap_count_a_block_once(self):
+        run = self.recorded(OVERLAPPING)
+        label, = run.report()["processes"][0]["labels"]
+        self.assertEqual((label["entries"], label["allocated_bytes"], label["blocks_created"]), (2, 3 * MIB, 2))
+        lines = subprocess.run([e2e.ANALYZE, "table", "--entries", "x", "--json", run.traces], check=True,
+                               capture_output=True, text=True).stdout.splitlines()
+        entries = [json.loads(line) for line in lines]
+        self.assertEqual([entry["allocated_bytes"] for entry in entries], [MIB, 3 * MIB], "each entry has all of its own")
+
+    def test_an_error_of_the_hosts_memory_is_no_devices(self):
+        rows = self.ranks(self.recorded(PINNED, SIM_DEVICES="2").traces)
+        self.assertEqual([(row["device"], row["ooms"]) for row in rows], [(None, 1), (0, 0), (1, 0)])
+
+    def test_the_largest_request_is_one(self):
+        run = self.recorded(TOO_LARGE, SIM_VRAM="1G")
+        causes = {oom["requested_bytes"] >> 20: json.dumps(oom) for oom in run.report()["ooms"]}
+        self.assertEqual([mib for mib, text in causes.items() if "the largest request of all" in text], [2050])
+
+    def test_all_paths_that_are_named_are_shown(self):
+        runs = [self.recorded(program).traces for program in (OVERLAPPING, PINNED.replace("SetDevice(1)", "SetDevice(0)"))]
+        self.assertEqual(len({row["pid"] for row in self.ranks(*runs)}), 2)
+        drawn = subprocess.run([e2e.ANALYZE, "timeline", *runs], check=True, capture_output=True, text=True).stdout
+        self.assertEqual(len(set(re.findall(r"pid (\d+)", drawn))), 2)
 
 
 if __name__ == "__main__":
