@@ -57,7 +57,7 @@ static uint64_t left_unix_ns(const struct sl_report *report, const struct sl_sha
 
 		for (size_t k = 0; state && k < state->neighbours.count; k++) {
 			const struct sl_neighbour *one = &state->neighbours.item[k];
-			uint64_t listed = sl_process_unix(p, one->last_ns + sl_devices_shown_ns(p, state));
+			uint64_t listed = sl_process_unix(p, one->last_ns);
 
 			if (one->pid == process->trace->header.pid && listed > left)
 				left = listed;

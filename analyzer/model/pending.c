@@ -72,8 +72,9 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
 	if (!device->samples_line)
 		device->samples_line = sl_timeline_add(&model->timeline, SL_LINE_SAMPLES, device->device, 0);
-	sl_timeline_set(&model->timeline, device->samples_line, model->now_ns, device->samples_line->value + 1, SL_NO_SITE);
-	sl_timeline_set(&model->timeline, device->hidden_line, model->now_ns, bytes, SL_NO_SITE);
+	sl_timeline_set(&model->timeline, device->samples_line, device->sampled.at.time_ns, device->samples_line->value + 1,
+			SL_NO_SITE);
+	sl_timeline_set(&model->timeline, device->hidden_line, device->sampled.at.time_ns, bytes, SL_NO_SITE);
 	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
 		device->hidden_peak_bytes = bytes;
 		device->hidden_peak_ns = device->sampled.time_ns;

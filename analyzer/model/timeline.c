@@ -199,6 +199,23 @@ double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *
 	return bin->area / (double)(1ull << timeline->shift);
 }
 
+uint64_t sl_timeline_min(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t min = UINT64_MAX, from, to;
+
+	if (!line || !line->begun || begin_ns < timeline->begin_ns)
+		return 0;
+	from = (begin_ns - timeline->begin_ns) >> timeline->shift;
+	to = (end_ns - timeline->begin_ns) >> timeline->shift;
+	if (from < line->first)
+		return 0;
+	if (from > line->bin)
+		return line->value;
+	for (uint64_t at = from; at <= to && at <= line->bin; at++)
+		min = line->bins[at].min < min ? line->bins[at].min : min;
+	return min;
+}
+
 uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t max = 0, from, to;

@@ -112,7 +112,8 @@ void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns);
 /* The mean of the bin around time_ns; exact where the line is constant there. */
 double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns);
 
-/* The maximum of the bins that [begin_ns, end_ns] touches. */
+/* The minimum and the maximum of the bins that [begin_ns, end_ns] touches. */
+uint64_t sl_timeline_min(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 
 void sl_timeline_free(struct sl_timeline *timeline);

@@ -42,7 +42,9 @@ static void put_size(FILE *out, uint64_t bytes)
 
 static void put_devices(const struct sl_report *report, FILE *out)
 {
-	fputs("<h2>Devices</h2><table><tr><th>Host<th>Device<th>Peak<th>Total<th>Device-wide<th>Hidden</tr>\n", out);
+	fputs("<h2>Devices</h2><table><tr><th>Host<th>Device<th>Peak<th>Total<th>Device-wide, highest sample<th>Hidden, highest "
+	      "sample</tr>\n",
+	      out);
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 

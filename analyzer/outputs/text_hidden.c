@@ -109,7 +109,7 @@ void sl_text_hidden(struct sl_text_page *page)
 	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
 		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
 	else
-		snprintf(text, sizeof(text), "   %s%s at most, sampled", sl_format_size(b, most->hidden_peak_bytes),
+		snprintf(text, sizeof(text), "   %s%s, highest sample", sl_format_size(b, most->hidden_peak_bytes),
 			 count > 1 ? " per device" : "");
 	sl_hidden_split(page->report, most, &hidden);
 	pools = has_pools(page->report, most);

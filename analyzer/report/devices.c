@@ -5,7 +5,13 @@
 
 #include "analyzer/base/memory.h"
 
-#define UNIT (2ull << 20) /* in which devices give memory out */
+#define UNIT	   (2ull << 20) /* in which devices give memory out */
+#define SAMPLE_NS  2000000ull	/* at most, usually, from asking for a sample of the device to the answer */
+#define LEAVING_NS SL_NS_PER_S	/* in which the driver takes back what a process held that has ended */
+
+struct held {
+	uint64_t least, most;
+};
 
 static bool same_text(const char *a, const char *b)
 {
@@ -88,27 +94,31 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 		device->used_peak_bytes = state->used_peak_bytes;
 }
 
-/* The most that all processes of the device except `except` held between two Unix times. */
-static uint64_t held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
-			       uint64_t begin_ns, uint64_t end_ns)
+/* The least and the most that all processes of the device except `except` held between two Unix times. */
+static struct held held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
+				  uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
 {
-	uint64_t bytes = 0;
+	struct held held = {0};
 
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_header *header = &p->trace->header;
 		const struct sl_device_state *state;
+		uint64_t begin, end;
 
 		/* a process holds nothing after its end; checked first, since of a thousand processes most are from another time */
-		if (device->processes[i] == except || begin_ns > p->ended_unix_ns || end_ns < header->started_ns)
+		if (device->processes[i] == except || begin_ns > p->ended_unix_ns + leaving_ns || end_ns < header->started_ns)
 			continue;
 		state = sl_devices_state(report, device, device->processes[i]);
 		if (!state)
 			continue;
-		bytes += sl_timeline_max(&p->model->timeline, state->line, begin_ns - header->started_ns + header->monotonic_ns,
-					 end_ns - header->started_ns + header->monotonic_ns);
+		begin = begin_ns - header->started_ns + header->monotonic_ns;
+		end = end_ns - header->started_ns + header->monotonic_ns;
+		held.most += sl_timeline_max(&p->model->timeline, state->line, begin, end);
+		if (begin_ns >= header->started_ns && end_ns <= p->ended_unix_ns)
+			held.least += sl_timeline_min(&p->model->timeline, state->line, begin, end);
 	}
-	return bytes;
+	return held;
 }
 
 static void measure_known(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
@@ -118,7 +128,7 @@ static void measure_known(const struct sl_report *report, struct sl_shared_devic
 
 	for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
 		uint64_t at = sl_process_unix(p, known->bins[b].max_ns);
-		uint64_t sum = known->bins[b].max + held_by_others(report, device, process, at, at);
+		uint64_t sum = known->bins[b].max + held_by_others(report, device, process, at, at, 0).most;
 
 		if (sum > device->known_peak_bytes)
 			device->known_peak_bytes = sum;
@@ -130,11 +140,67 @@ static uint64_t less(uint64_t bytes, uint64_t others)
 	return bytes > others ? bytes - others : 0;
 }
 
-static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t others)
+/* What of a sample is hidden if others held something within bounds: what was hidden before if that may be, else the nearer bound. */
+static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
 {
-	hidden->min = less(taken->min, others);
-	hidden->max = less(taken->max, others);
-	hidden->last = less(taken->last, others);
+	uint64_t low = less(sampled, others.most), high = less(sampled, others.least);
+
+	if (before < low)
+		return low;
+	return before < high ? before : high;
+}
+
+/* What others held while the samples of a bin were taken. */
+static struct held held_beside(const struct sl_report *report, const struct sl_shared_device *device, unsigned process,
+			       uint32_t bin)
+{
+	const struct sl_process *p = &report->processes[process];
+	const struct sl_timeline *timeline = &p->model->timeline;
+	uint64_t begin_ns = sl_process_unix(p, timeline->begin_ns + ((uint64_t)bin << timeline->shift));
+
+	return held_by_others(report, device, process, begin_ns - SAMPLE_NS, begin_ns + (1ull << timeline->shift) + SAMPLE_NS,
+			      LEAVING_NS);
+}
+
+static bool is_sampled(const struct sl_line *samples, uint32_t bin)
+{
+	return bin == samples->first || samples->bins[bin].last > samples->bins[bin - 1].last;
+}
+
+/* What was hidden at the first sample beside which the others held still; if there is none, the least that no sample rules out. */
+static uint64_t hidden_at_rest(const struct sl_report *report, const struct sl_shared_device *device, unsigned process,
+			       const struct sl_device_state *state)
+{
+	uint64_t least = SL_UNKNOWN;
+
+	for (uint32_t b = state->samples_line->first; b <= state->samples_line->bin; b++) {
+		struct held others;
+		uint64_t bytes;
+
+		if (!is_sampled(state->samples_line, b))
+			continue;
+		others = held_beside(report, device, process, b);
+		bytes = less(state->hidden_line->bins[b].last, others.least);
+		if (others.least == others.most)
+			return bytes;
+		least = bytes < least ? bytes : least;
+	}
+	return least;
+}
+
+/* Splits what a bin of samples found.  It begins with what the sample before it found, of which `before` was hidden. */
+static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_before, uint64_t before, struct held others)
+{
+	uint64_t most = taken->max == found_before ? taken->last : taken->max;
+	uint64_t least = taken->min == found_before ? taken->last : taken->min;
+
+	hidden->last = hidden_of(taken->last, others, before);
+	hidden->max = hidden_of(most, others, before);
+	hidden->min = hidden_of(least, others, before);
+	if (found_before != SL_UNKNOWN) {
+		hidden->max = before > hidden->max ? before : hidden->max;
+		hidden->min = before < hidden->min ? before : hidden->min;
+	}
 	hidden->area = taken->max ? taken->area * (double)hidden->max / (double)taken->max : 0;
 	taken->min -= hidden->min;
 	taken->max -= hidden->max;
@@ -142,32 +208,31 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t others)
 	taken->area -= hidden->area;
 }
 
-uint64_t sl_devices_shown_ns(const struct sl_process *process, const struct sl_device_state *state)
-{
-	uint64_t bin = 1ull << process->model->timeline.shift, tail = process->model->now_ns - state->last_sample_ns;
-
-	return bin + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
-}
-
 /*
  * What other recorded processes held is not hidden: it is subtracted from the line of hidden memory and gets a line of its own.
- * A bin shows a sample taken before it.  For other processes the maximum from then until shortly after counts, so that memory
- * which came and went is never called hidden.
+ * What they held when a sample was taken is known to a bin: where they held still, exactly, else within bounds.  Of what came and
+ * went meanwhile nothing is called hidden that need not be.
  */
 static void take_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
 {
-	const struct sl_process *p = &report->processes[process];
+	struct sl_model *model = report->processes[process].model;
 	struct sl_device_state *state = sl_devices_state(report, device, process);
 	struct sl_line *hidden = state->hidden_line, *taken;
-	uint64_t around = 1ull << p->model->timeline.shift, before = sl_devices_shown_ns(p, state), most = 0;
+	uint64_t found = SL_UNKNOWN, before, most = 0;
+	struct held others = {0};
 
 	if (!hidden || !hidden->begun)
 		return;
-	taken = state->others_line = sl_timeline_copy(&p->model->timeline, hidden, SL_LINE_OTHERS);
+	before = hidden_at_rest(report, device, process, state);
+	taken = state->others_line = sl_timeline_copy(&model->timeline, hidden, SL_LINE_OTHERS);
 	for (uint32_t b = hidden->first; b <= hidden->bin; b++) {
-		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns);
+		uint64_t last = taken->bins[b].last;
 
-		take(&hidden->bins[b], &taken->bins[b], held_by_others(report, device, process, at - before, at + around));
+		if (is_sampled(state->samples_line, b))
+			others = held_beside(report, device, process, b);
+		take(&hidden->bins[b], &taken->bins[b], found, before, others);
+		found = last;
+		before = hidden->bins[b].last;
 		if (b == hidden->first || hidden->bins[b].max > most) {
 			most = hidden->bins[b].max;
 			state->hidden_peak_ns = hidden->bins[b].max_ns;

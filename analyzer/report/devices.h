@@ -23,7 +23,4 @@ const struct sl_device_state *sl_devices_home(const struct sl_process *process);
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
 
-/* How much older than its bin of the line of hidden memory a sample may be: it enters when the next one comes, and stays until the one after. */
-uint64_t sl_devices_shown_ns(const struct sl_process *process, const struct sl_device_state *state);
-
 #endif

@@ -127,6 +127,27 @@ class Devices(unittest.TestCase):
             # what the other held is there, as the other's
             self.assertEqual(lines["others", first] or lines["others", second], 300 * MIB if lines["others", first] else 100 * MIB)
 
+    def test_what_another_process_held_for_a_while_is_subtracted_from_no_sample_of_another_time(self):
+        """The device is sampled when each begins and ends: one context, two, two, and of the second, which ends alone, its own."""
+        with Machine() as machine:
+            pids = machine.start("alloc=100"), machine.start("alloc=700", "free", "alloc=50")
+            device, = machine.report()["run"]["devices"]
+            run = machine.run
+            printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+            verdicts = [subprocess.run([e2e.ANALYZE, "check", "--max-hidden", size, run.traces], capture_output=True).returncode for size in ("599M", "601M")]
+            self.assertEqual(device["hidden_peak_bytes"], 2 * CONTEXT)
+            self.assertRegex(printed, r"(?m)^HIDDEN +600 MiB")
+            self.assertEqual(verdicts, [1, 0])
+            gaps = {pid: set() for pid in pids}
+            for event in run.sinks():
+                gap = event["device_used_bytes"] - event["allocator_reserved_bytes"]
+                if event["device_total_bytes"] is not None:
+                    gaps[event["pid"]].add(gap)
+                if event["event_type"] == "stop":
+                    left = {pids[0]: (2 * CONTEXT, 8192 * MIB - 150 * MIB - 2 * CONTEXT), pids[1]: (CONTEXT, 8192 * MIB - 50 * MIB - CONTEXT)}
+                    self.assertEqual((gap, event["device_free_bytes"]), left[event["pid"]], event)
+        self.assertLessEqual(gaps[pids[0]] | gaps[pids[1]], {CONTEXT, 2 * CONTEXT})
+
     def test_in_a_container_the_hosts_pids_are_nobodys_and_the_device_is_whole(self):
         self.need_containers()
         with Machine() as machine:
