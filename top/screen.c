@@ -94,11 +94,12 @@ struct shared {
 	double per_second; /* sum over all processes that grow there */
 	double full_in;	   /* the soonest that is said of it; infinite: nothing */
 	int grows;	   /* the process of which that is said, else the one that grows most; -1: none */
+	int grows_device;  /* its ordinal in that process */
 	double most;	   /* how fast that one grows */
 };
 
 /* Adds what one process does on the device. */
-static void add_growth(struct shared *shared, const struct top *top, unsigned process, unsigned device)
+static void add_growth(struct shared *shared, const struct top *top, unsigned process, unsigned device, int ordinal)
 {
 	double per_second = top_rate(top, process, device), full_in = top->seen.item[process].full_in[device];
 
@@ -106,9 +107,11 @@ static void add_growth(struct shared *shared, const struct top *top, unsigned pr
 	if (isfinite(full_in) && full_in < shared->full_in) {
 		shared->full_in = full_in;
 		shared->grows = (int)process;
+		shared->grows_device = ordinal;
 	} else if (isinf(shared->full_in) && per_second > shared->most) {
 		shared->most = per_second;
 		shared->grows = (int)process;
+		shared->grows_device = ordinal;
 	}
 }
 
@@ -143,7 +146,7 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			shared[at].live += f[d].live;
 			if (f[d].used != SL_UNKNOWN) /* the newest value from a living process */
 				shared[at].used = f[d].used;
-			add_growth(&shared[at], top, i, d);
+			add_growth(&shared[at], top, i, d, f[d].device);
 		}
 	}
 	return count;
@@ -191,8 +194,7 @@ static int bar(int y, const struct top *top, const struct shared *device)
 	if (isinf(left))
 		return 1;
 	if (device->grows >= 0)
-		sl_growing_place(sl_watch_growing(top->watch, top_process(top, (unsigned)device->grows)),
-				 top_process(top, (unsigned)device->grows), true, place, sizeof(place));
+		sl_watch_full_by(top->watch, top_process(top, (unsigned)device->grows), device->grows_device, place, sizeof(place));
 	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s", sl_format_duration(text, (uint64_t)fmin(left * 1e9, 1e18)),
 	    *place ? ": " : "", place);
 	return 2;

@@ -11,6 +11,7 @@
 #include "analyzer/report/owners.h"
 
 #define SITES_NAMED 400 /* only the largest sites have their names looked up */
+#define LEAKS_MOST  2	/* leaks that take longer than so many times the forecast are less than half of what grows */
 
 static void fill(struct sl_figures *f, const struct sl_process *process, const struct sl_device_state *state)
 {
@@ -93,29 +94,61 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 
 /*
  * The report's answer (report/kept.h), by a copy that holds what the analysis finds; extended to no longer than its places have leaked
- * so far: further, caches that fill are alarms.
+ * so far: further, caches that fill are alarms.  *leak: the place that leaks most.
  */
-static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f)
+static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f, double *seen,
+			    const struct sl_track **leak)
 {
 	struct sl_process now = *process;
-	double left, seen;
 	unsigned places;
+	double left;
 
 	memset(&now.kept, 0, sizeof(now.kept));
 	sl_analysis_kept.process(&now);
-	left = sl_kept_full_in(&now, f->device, &places, &seen);
+	left = sl_kept_full_in(&now, f->device, &places, seen);
+	for (size_t i = now.kept.count; i--;)
+		if (now.kept.item[i].verdict == SL_KEPT_GROWING && now.kept.item[i].track->device == f->device)
+			*leak = now.kept.item[i].track;
 	free(now.kept.item);
-	return left >= 0 && left < seen ? left : INFINITY;
+	return left >= 0 ? left : INFINITY;
 }
 
-double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f)
+/* *leak: the place whose growth it is; NULL: not a leak's. */
+static double full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f,
+		      const struct sl_track **leak)
 {
-	double left;
+	double left, by_leaks = INFINITY, seen = 0;
+
+	*leak = NULL;
 
 	if (f->total == SL_UNKNOWN)
 		return NAN;
 	left = sl_forecast_full(&outlook->forecast, f->total);
-	return process && sl_forecast_rises(&outlook->forecast) ? fmin(left, full_by_leaks(process, f)) : left;
+	if (process && sl_forecast_rises(&outlook->forecast))
+		by_leaks = full_by_leaks(process, f, &seen, leak);
+	left = by_leaks < seen ? fmin(left, by_leaks) : left;
+	if (by_leaks > LEAKS_MOST * left)
+		*leak = NULL;
+	return left;
+}
+
+double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f)
+{
+	const struct sl_track *leak;
+
+	return full_in(outlook, process, f, &leak);
+}
+
+void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growing *growing, struct sl_followed *followed,
+			const struct sl_figures *f, char *out, size_t size)
+{
+	const struct sl_track *leak;
+
+	full_in(outlook, &followed->process, f, &leak);
+	if (leak)
+		sl_owners_line(&followed->process, leak->python, leak->native, leak->caller, 2, out, size);
+	else
+		sl_growing_place(growing, followed, true, out, size);
 }
 
 uint64_t sl_figures_live(const struct sl_process *process)

@@ -101,6 +101,9 @@ void sl_growing_look(struct sl_growing *growing, const struct sl_followed *follo
  * allocated all at once is not named; else the place that holds most.  "": none.
  */
 void sl_growing_place(const struct sl_growing *growing, struct sl_followed *followed, bool grows, char *out, size_t size);
+/* The place whose growth makes sl_figures_full_in: a leak's where it is of leaks, else the one that grows. */
+void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growing *growing, struct sl_followed *followed,
+			const struct sl_figures *figures, char *out, size_t size);
 void sl_growing_free(struct sl_growing *growing);
 
 #endif

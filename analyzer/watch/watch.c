@@ -80,11 +80,23 @@ const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const st
 	return one && device < DEVICES ? &one->device[device].outlook : NULL;
 }
 
-const struct sl_growing *sl_watch_growing(const struct sl_watch *watch, const struct sl_followed *followed)
+static void full_by(const struct watched *one, struct sl_followed *followed, int device, char *out, size_t size)
+{
+	struct sl_figures figures[DEVICES];
+	unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
+
+	for (unsigned d = 0; d < count; d++)
+		if (figures[d].device == device)
+			sl_figures_full_by(&one->device[d].outlook, &one->growing, followed, &figures[d], out, size);
+}
+
+void sl_watch_full_by(const struct sl_watch *watch, struct sl_followed *followed, int device, char *out, size_t size)
 {
 	const struct watched *one = find(watch, followed);
 
-	return one ? &one->growing : NULL;
+	out[0] = 0;
+	if (one)
+		full_by(one, followed, device, out, size);
 }
 
 static struct watched *watched_of(struct sl_watch *watch, const struct sl_followed *followed)
@@ -189,9 +201,12 @@ static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *a
 	char value[SL_FORMAT_BYTES + 8], what[SL_FORMAT_BYTES + 64] = "", who[64] = "", place[512] = "", where[32] = "", text[1400];
 
 	if (alert->device >= 0 && !isnan(alert->value)) {
-		bool grows = alert->rule->metric == SL_METRIC_FULL_IN || alert->rule->metric == SL_METRIC_GROWTH;
+		struct sl_followed *followed = (struct sl_followed *)one->followed;
 
-		sl_growing_place(&one->growing, (struct sl_followed *)one->followed, grows, place, sizeof(place));
+		if (alert->rule->metric == SL_METRIC_FULL_IN)
+			full_by(one, followed, alert->device, place, sizeof(place));
+		else
+			sl_growing_place(&one->growing, followed, alert->rule->metric == SL_METRIC_GROWTH, place, sizeof(place));
 	}
 	if (alert->device >= 0)
 		snprintf(where, sizeof(where), " device %d", alert->device);

@@ -185,6 +185,47 @@ static double at_one_look(const struct shape *shape)
 	return left;
 }
 
+/* A place that jitters has more at the second look than a leak adds between the two. */
+static void what_a_leak_fills_names_the_leak(void **state)
+{
+	const struct shape shape = {.seconds = 499, .churn_mib = 512, .passes = true, .samples = true, .runs = true};
+	struct sl_followed followed = {0};
+	struct sl_outlook outlook = {0};
+	struct sl_growing growing = {0};
+	struct sl_figures figures;
+	struct sl_damage damage = {0};
+	const struct sl_item *item;
+	struct sl_order *order;
+	struct replay r;
+	char line[300];
+
+	replay_begin(&r);
+	record(&r, &shape);
+	assert_true(sl_images_add(&r.images, r.folder));
+	sl_images_group(&r.images);
+	r.trace = followed.process.trace = sl_trace_open(&r.images.images[0], &damage);
+	assert_non_null(r.trace);
+	r.trace->status = SL_STATUS_RUNNING;
+	order = sl_order_new(r.trace);
+	r.model = followed.process.model = sl_replay_new(&r.trace->header, &r.trace->defs);
+	while ((item = sl_order_next(order))) {
+		if (!growing.looks && sl_item_time(item) > SYNTH_START_NS + 498 * SECOND)
+			sl_growing_look(&growing, &followed);
+		sl_replay_apply(r.model, item);
+	}
+	sl_order_free(order);
+	sl_growing_look(&growing, &followed);
+	sl_growing_place(&growing, &followed, true, line, sizeof(line));
+	assert_non_null(strstr(line, "churns"));
+	assert_int_equal(sl_figures_of(&followed.process, &figures, 1), 1);
+	sl_figures_look(&outlook, &followed.process, &figures, 5000 * SECOND);
+	assert_in_range((uint64_t)sl_figures_full_in(&outlook, &followed.process, &figures), 200, 305);
+	sl_figures_full_by(&outlook, &growing, &followed, &figures, line, sizeof(line));
+	assert_non_null(strstr(line, "grows"));
+	sl_growing_free(&growing);
+	replay_free(&r);
+}
+
 static void one_look_knows_what_was_before(void **state)
 {
 	assert_true(at_one_look(&(struct shape){.seconds = 120, .churn_mib = 64}) < 30);
@@ -253,6 +294,7 @@ int main(void)
 					   cmocka_unit_test(after_weights_were_loaded),
 					   cmocka_unit_test(beside_a_place_that_churns),
 					   cmocka_unit_test(one_look_knows_what_was_before),
+					   cmocka_unit_test(what_a_leak_fills_names_the_leak),
 					   cmocka_unit_test(a_follower_keeps_no_line_for_each_label),
 					   cmocka_unit_test(a_leak_fills_the_device_when_the_report_says),
 					   cmocka_unit_test(what_is_loaded_evenly_fills_no_device)};
