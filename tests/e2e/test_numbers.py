@@ -365,7 +365,7 @@ class Counted(unittest.TestCase):
         self.assertEqual([mib for mib, text in causes.items() if "the largest request of all" in text], [2050])
 
     def test_all_paths_that_are_named_are_shown(self):
-        runs = [self.recorded(program).traces for program in (OVERLAPPING, PINNED.replace("SetDevice(1)", "SetDevice(0)"))]
+        runs = [self.recorded(OVERLAPPING, STORMLOG_RUN_ID=name).traces for name in ("one", "other")]
         self.assertEqual(len({row["pid"] for row in self.ranks(*runs)}), 2)
         drawn = subprocess.run([e2e.ANALYZE, "timeline", *runs], check=True, capture_output=True, text=True).stdout
         self.assertEqual(len(set(re.findall(r"pid (\d+)", drawn))), 2)
