@@ -136,7 +136,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 {
 	const char *why;
 	char path[SL_PACKS_NAME + 64], line[256] = "";
-	int in = openat(work->server->packs.folder, "work/now/said", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out;
+	int folder = work->server->packs.folder, in = openat(folder, "work/now/said", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out;
 	ssize_t size = in < 0 || status < 0 ? 0 : read(in, line, sizeof(line) - 1);
 	FILE *file;
 
@@ -149,12 +149,12 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	why = strstr(line, SL_PACKS_SUFFIX ": ");
 	why = why ? why + strlen(SL_PACKS_SUFFIX ": ") : line;
 	sl_places_of(pack, "failed", path);
-	out = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	out = openat(folder, "work/now/failed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	file = out < 0 ? NULL : fdopen(out, "w");
 	if (file)
 		sl_door_print(file, "%s\n", *why ? why : "reading this pack took more time or memory than the server gives one");
-	if (file)
-		fclose(file);
+	if (file && !fclose(file)) /* who asks sees all of it or none */
+		renameat(folder, "work/now/failed", folder, path);
 	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *why ? why : "its child was ended");
 }
 
