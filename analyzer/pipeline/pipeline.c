@@ -92,6 +92,12 @@ static bool tells_stretches(const struct job *job)
 	return job->options->stretches && job->report->process_count <= STRETCHES_PROCESSES;
 }
 
+/* Memory gets its name after the call that made it: what is named next had it at the moment, too. */
+static bool gives_name(const struct sl_item *item)
+{
+	return item->hook && item->hook->verb == SL_VERB_NAME;
+}
+
 static void replay(struct job *job, struct sl_process *process)
 {
 	struct sl_trace *trace = process->trace;
@@ -114,7 +120,7 @@ static void replay(struct job *job, struct sl_process *process)
 				   job->options->windows[process->image].until_ns);
 	sl_replay_folded(process->model, &trace->folded);
 	while ((item = sl_order_next(order))) {
-		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
+		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until && !gives_name(item))
 			break;
 		sl_replay_apply(process->model, item);
 		if (!(++done & 0xffff))

@@ -180,6 +180,18 @@ int main(void)
         self.assertEqual(label["duration_ns"], sum(row["end_ns"] - row["begin_ns"] for row in rows))
         self.assertEqual(label["peak_bytes"], max(row["peak_bytes"] for row in rows))
 
+    def test_what_is_named_right_after_the_call_that_makes_the_peak_has_its_name_there(self):
+        program = self.PROGRAM[:self.PROGRAM.index("	for (int i")] + \
+            '	make(&b, 4 << 20);\n	stormlog_name(b, 0, "cache");\n	drop(b);\n	make(&c, 1);\n	return 0;\n}\n'
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "g.c"), "w") as file:
+                file.write(program)
+            subprocess.run(["gcc", "-O1", "-I", INCLUDE, file.name, "-o", os.path.join(folder, "g")], check=True)
+            with Recording(os.path.join(folder, "g")) as run:
+                said = subprocess.run([ANALYZE, "table", "--by", "name", run.traces], capture_output=True, check=True).stdout.decode()
+        self.assertEqual(re.findall(r"(?m)^ *(\d\.\d+ MiB) .* (weights|bias|cache|no name)$", said),
+                         [("7.00 MiB", "weights"), ("4.00 MiB", "cache"), ("1.00 MiB", "bias")], said)
+
     def test_names_of_memory(self):
         names = {row["name"]: (row["device"], row["blocks"], row["live_bytes"], row["peak_bytes"])
                  for row in self.run_.report()["processes"][0]["names"]}
