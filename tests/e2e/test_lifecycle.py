@@ -294,7 +294,7 @@ class Crowds(unittest.TestCase):
         for there, gone in (rows[:2], rows[2:]):
             self.assertGreater(there[0], 20)  # of 40, where the machine is busy
             self.assertLessEqual(gone[0], 6)
-            self.assertGreater(gone[1], 39)  # who has it mapped finds the end where it was
+            self.assertGreaterEqual(gone[1], max(there))  # who has it mapped finds the end where it was
 
 
 if __name__ == "__main__":
