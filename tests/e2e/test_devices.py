@@ -143,7 +143,7 @@ class Devices(unittest.TestCase):
                 gap = event["device_used_bytes"] - event["allocator_reserved_bytes"]
                 if event["device_total_bytes"] is not None:
                     gaps[event["pid"]].add(gap)
-                if event["event_type"] == "stop":
+                if event["event_type"] == "stop" and event["device_total_bytes"] is not None:  # a busy machine samples at the very end alone
                     left = {pids[0]: (2 * CONTEXT, 8192 * MIB - 150 * MIB - 2 * CONTEXT), pids[1]: (CONTEXT, 8192 * MIB - 50 * MIB - CONTEXT)}
                     self.assertEqual((gap, event["device_free_bytes"]), left[event["pid"]], event)
         self.assertLessEqual(gaps[pids[0]] | gaps[pids[1]], {CONTEXT, 2 * CONTEXT})
