@@ -17,6 +17,7 @@
 #include "analyzer/commands/tree_print.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
 #include "common/size.h"
 
 static const struct sl_option table[] = {
@@ -70,15 +71,6 @@ struct options {
 	unsigned depth;
 };
 
-static unsigned devices_held(const struct sl_model *model)
-{
-	unsigned count = 0;
-
-	for (size_t i = 1; i < SL_COUNT(model->devices); i++)
-		count += model->devices[i] && model->devices[i]->known_peak;
-	return count;
-}
-
 /* The headline: which processes at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
@@ -93,8 +85,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 		sl_door_print(stdout, "  %u processes together", count);
 	if (options->how.between)
 		sl_door_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
-	else if (options->at.kind == SL_WHEN_PEAK && only && devices_held(only->model) > 1)
-		sl_door_print(stdout, ", each of %u devices at its own peak\n", devices_held(only->model));
+	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
+		sl_door_print(stdout, ", each of %u devices at its own peak\n", sl_devices_held(only));
 	else if (options->at.kind <= SL_WHEN_END)
 		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else

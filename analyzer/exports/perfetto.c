@@ -236,11 +236,10 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 
 static void put_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
 {
-	const struct sl_device_state *device =
-		ordinal >= -1 && ordinal < SL_DEVICES_MAX ? p->process.model->devices[ordinal + 1] : NULL;
+	const struct sl_device_state *device = ordinal < SL_DEVICES_MAX ? p->process.model->devices[ordinal + 1] : NULL;
 	char name[64];
 
-	if (!device || ordinal < 0)
+	if (!device)
 		return;
 	snprintf(name, sizeof(name), "device %lld held", (long long)ordinal);
 	put_counter(w, p, OF_KNOWN, (uint32_t)ordinal, name, device->known);

@@ -89,7 +89,7 @@ static void put_who(char *out, size_t size, const struct sl_text_page *page, con
 			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_text_rank(who, process));
 	else if (page->report->process_count > 1)
 		snprintf(out, size, "%s  ", sl_text_rank(who, process));
-	if (place->kept->track->device >= 0 && sl_devices_several(process))
+	if (place->kept->track->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
 }
 
@@ -234,7 +234,7 @@ void sl_text_leaks(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
 			 sl_text_rank(who, process));
-	if (worst->device >= 0 && sl_devices_several(process))
+	if (worst->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(on, sizeof(on), " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
 		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,

@@ -81,7 +81,7 @@ static void describe_devices(char *device, char *others, size_t size, const stru
 	size_t at = strlen(others);
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
-	if (!sl_devices_several(process))
+	if (sl_devices_held(process) <= 1)
 		return;
 	snprintf(device, size, ", device %d", most->device);
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {

@@ -34,13 +34,13 @@ struct sl_device_state *sl_devices_state(const struct sl_report *report, const s
 	return NULL;
 }
 
-bool sl_devices_several(const struct sl_process *process)
+unsigned sl_devices_held(const struct sl_process *process)
 {
 	unsigned count = 0;
 
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
 		count += process->model->devices[d] && process->model->devices[d]->known_peak;
-	return count > 1;
+	return count;
 }
 
 const struct sl_device_state *sl_devices_home(const struct sl_process *process)

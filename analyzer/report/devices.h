@@ -11,8 +11,8 @@ void sl_devices_join(struct sl_report *report);
 /* The shared device's state in one of its processes; NULL: not used there. */
 struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
 
-/* Whether the process held memory of more devices than one, so that a device has to be named. */
-bool sl_devices_several(const struct sl_process *process);
+/* The number of devices of which the process held memory; with more than one, a device has to be named. */
+unsigned sl_devices_held(const struct sl_process *process);
 
 /* The device on which the process held most; NULL: it used none. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
