@@ -42,17 +42,15 @@ static struct sl_process *peak_of(const struct sl_report *report, const struct s
 	return found;
 }
 
-/* The range of other processes' peaks on any device. */
+/* The range of other processes' peaks on any device, each at a moment of its own. */
 static void describe_others(char *out, size_t size, const struct sl_text_page *page, const struct sl_process *but)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
-	bool ranks = true;
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		uint64_t peak = 0;
 
-		ranks &= page->report->processes[i].trace->header.rank >= 0;
 		if (&page->report->processes[i] == but)
 			continue;
 		for (size_t d = 1; d < SL_COUNT(but->model->devices); d++) {
@@ -67,10 +65,8 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		return;
 	sl_format_size(a, least);
 	sl_format_size(b, most);
-	if (strcmp(a, b))
-		snprintf(out, size, "   other %s %s .. %s", ranks ? "ranks" : "processes", a, b);
-	else
-		snprintf(out, size, "   other %s %s", ranks ? "ranks" : "processes", b);
+	snprintf(out, size, "   %s %s%s%s", page->report->process_count > 2 ? "others' own peaks" : "the other's own peak", a,
+		 strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
 /* Which device, and what the process held at most on its others. */
@@ -94,7 +90,7 @@ static void describe_devices(char *device, char *others, size_t size, const stru
 	}
 	sl_format_size(a, least);
 	sl_format_size(b, largest);
-	snprintf(others + at, size - at, "   others %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
+	snprintf(others + at, size - at, "   other devices %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
