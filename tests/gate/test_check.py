@@ -106,18 +106,32 @@ json.dump(truth, open("truth.json", "w"))
 # Another process takes more and more of the device, for as long as this one runs.
 NEIGHBOUR = '''
 import ctypes, os, subprocess, sys, time
-if len(sys.argv) > 1:
+other = len(sys.argv) > 1
+if other:
     os.environ["STORMLOG_DISABLE"] = "1"
 cudart = ctypes.CDLL("libcudart.so.13")
+asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
 def take(mib):
     p = ctypes.c_void_p()
     assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+def seen():
+    until = asked() + 3
+    while asked() < until:
+        time.sleep(0.005)
 take(64)
-if len(sys.argv) == 1:
-    subprocess.run([sys.executable, __file__, "other"], env=dict(os.environ, STORMLOG_DISABLE="1"), check=True)
-for i in range(10 if len(sys.argv) > 1 else 0):
-    time.sleep(0.05)
-    take(200)
+if other:
+    for i in range(10):
+        take(200)
+        print(flush=True)
+        sys.stdin.readline()
+else:
+    child = subprocess.Popen([sys.executable, __file__, "other"], env=dict(os.environ, STORMLOG_DISABLE="1"), text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    while child.stdout.readline():
+        seen()
+        child.stdin.write("\\n")
+        child.stdin.flush()
+    assert child.wait() == 0
 '''
 
 
