@@ -57,7 +57,7 @@ export function answer(page) {
 	if (top) {
 		const others = held.filter((p) => p !== top).map((p) => p.peak);
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
-		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
+		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; ${others.length > 1 ? "the others' own peaks" : "the other's own peak"} ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}
 	const grow = page.labels.filter((l) => l.verdict === "growing" && l.credited).sort((a, b) => b.slope - a.slope)[0], left = leftBytes(page);
 	if (page.source === "telemetry")
