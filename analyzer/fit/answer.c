@@ -170,7 +170,7 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 			     "--settings per_process_memory_fraction:0.8 says it");
 	if (r->asks_free)
 		say(context, "it asks how much memory is free: what it does may depend on the card");
-	if (r->ooms && r->goes_on)
+	if (r->goes_on || r->ooms > 1)
 		say(context, "it went on after an out-of-memory: what it does depends on the card");
 }
 

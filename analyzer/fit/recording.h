@@ -56,7 +56,7 @@ struct sl_fit_recording {
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
 	bool limits;	   /* itself, by a memory fraction that it sets */
-	bool goes_on;	   /* after an out-of-memory */
+	bool goes_on;	   /* after its last out-of-memory */
 	bool blind;	   /* nobody sees whether it sets a memory fraction */
 	bool asks_free;	   /* how much memory is free, and not only after an out-of-memory */
 	bool others_known; /* context and other processes are in SL_FIT_OTHERS */

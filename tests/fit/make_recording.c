@@ -8,6 +8,7 @@
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph; BLIND: a fraction would not be seen.
+ * SEED fragmented: see fragment(); GOES_ON in the environment: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
@@ -236,12 +237,22 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	free(live);
 }
 
+static void run_out(struct sl_synth *s, struct sl_fit_engine *e, uint64_t bytes)
+{
+	for (unsigned i = 0; i < 2; i++) /* before and after PyTorch has released what it can */
+		synth_call(s, 1, "cudaMalloc", .bytes = bytes, .result = 2, .device = 0);
+	synth_event(s, 1, "block_oom",
+		    (struct sl_event){
+			    .bytes = bytes, .object = 1, .extra = sl_fit_stats(e)->allocated, .extra2 = sl_fit_stats(e)->reserved});
+}
+
 /*
  * A device of 104 MiB: 8 MiB lie in a segment of 20, 30 and 14 in one of 60 that a larger block left behind, half a MiB in one of 2.  Then
  * 38 MiB are asked for: 22 are the driver's.  Only the end of the 8 MiB gives it the 20 more.
  */
 static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 {
+	const char *goes_on = getenv("GOES_ON");
 	const uint64_t mib = 1 << 20;
 	struct op op = {.kind = OP_ALLOC};
 	struct sl_fit_block *large, copy;
@@ -260,12 +271,13 @@ static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 	allocate(s, e, &op);
 	op.bytes = mib / 2;
 	allocate(s, e, &op);
-	for (unsigned i = 0; i < 2; i++) /* before and after PyTorch has released what it can */
-		synth_call(s, 1, "cudaMalloc", .bytes = 38 * mib, .result = 2, .device = 0);
-	synth_event(
-		s, 1, "block_oom",
-		(struct sl_event){
-			.bytes = 38 * mib, .object = 1, .extra = sl_fit_stats(e)->allocated, .extra2 = sl_fit_stats(e)->reserved});
+	run_out(s, e, 38 * mib);
+	if (!goes_on)
+		return;
+	op.bytes = mib;
+	allocate(s, e, &op);
+	if (!strcmp(goes_on, "again"))
+		run_out(s, e, 38 * mib);
 }
 
 static struct op *train(unsigned batch, unsigned *count)

@@ -244,6 +244,20 @@ class Fit(unittest.TestCase):
                 text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
                 self.assertEqual(says in text, told)
 
+    def test_who_goes_on_after_an_out_of_memory_depends_on_the_card(self):
+        says = "it went on after an out-of-memory: what it does depends on the card"
+        for goes_on, fits in (("1", True), ("again", False), (None, False)):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ.update({"GOES_ON": goes_on} if goes_on else {})
+                recording(folder, "2.14", "fragmented")
+                os.environ.pop("GOES_ON", None)
+                said = fit(folder, "--allocator-capacity", "104M,8G", "--settings", "")
+                text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
+            self.assertTrue(said["reproduces"])
+            self.assertEqual((says in said["notes"], says in text), (bool(goes_on), bool(goes_on)))
+            # as recorded it did not end there; what it does where it is granted more is not in the recording
+            self.assertEqual([run["fits"] for run in said["runs"]], [fits, None], goes_on)
+
     def test_that_a_memory_fraction_is_not_seen_is_said(self):
         for release, blind, told in (("2.14", "1", True), ("2.14", "", False), ("2.9", "1", False)):
             with tempfile.TemporaryDirectory() as folder:
