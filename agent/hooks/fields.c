@@ -238,11 +238,11 @@ bool sl_fields_limited(void)
 	return sl_limit_active;
 }
 
-bool sl_fields_free_asked(enum sl_family family, const void *caller)
+bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes)
 {
 	bool limited = sl_fields_limited();
 
-	if (!sl_torch_sets_fraction(family, caller))
+	if (!sl_torch_sets_fraction(family, caller) && free_bytes)
 		sl_said_free_asked();
 	return limited;
 }

@@ -110,9 +110,9 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
  */
 bool sl_fields_limited(void);
 
+/* The program asks about memory: how much is free, unless free_bytes is NULL.  True: --limit has a word in it. */
+bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
-/* The program asks how much memory is free; true: --limit has a word in it. */
-bool sl_fields_free_asked(enum sl_family family, const void *caller);
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
 
 #endif

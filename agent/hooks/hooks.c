@@ -156,7 +156,7 @@ enum {
 
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
-	       if (sl_fields_free_asked(OF_FAMILY(SL_FAMILY_), caller))                                                            \
+	       if (sl_fields_asked(OF_FAMILY(SL_FAMILY_), caller, free_bytes))                                                     \
 		       sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
 /* Delivered here, unless the real function has called back into nvtx.c, which then delivered it. */

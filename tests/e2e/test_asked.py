@@ -97,7 +97,8 @@ class Asked(unittest.TestCase):
     def test_who_asks_for_free_memory_is_known_as_such(self):
         ask = "assert not cuda.cudaMemGetInfo(ctypes.byref(ctypes.c_size_t()), ctypes.byref(ctypes.c_size_t()))\n"
         new = "assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n"
-        for program, asked in ((new, False), (ask + new, True), (new + ask + ask, True)):
+        size = "assert not cuda.cudaGetDeviceProperties(ctypes.create_string_buffer(4096), 0)\n"
+        for program, asked in ((new, False), (ask + new, True), (new + ask + ask, True), (size + new, False)):
             with e2e.Recording("python3", "-c", "import ctypes\ncuda = ctypes.CDLL('libcudart.so.13')\n" + program) as recording:
                 raw = b"".join(unpacked(os.path.join(recording.traces, name)) for name in os.listdir(recording.traces))
             self.assertEqual(raw.count(b"free_memory_asked"), int(asked), program)
