@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT].
+"""Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT], or programs.py.
 
-OUT: peaks, retries, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself."""
+OUT: peaks, retries, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself.  Without arguments each line of stdin is
+run in a child of its own, which need not import PyTorch again: NAME OUT, then what is to be in its environment."""
+import ctypes
 import json
 import os
 import sys
 import threading
+import time
 
 import torch
 
@@ -206,8 +209,7 @@ def lay(out):
     torch._C._cuda_attach_out_of_memory_observer(seen)
 
 
-def main():
-    name, out, *snapshot = sys.argv[1:]
+def run(name, out, *snapshot):
     failed = False
     lay(out)
     if snapshot:
@@ -218,6 +220,8 @@ def main():
         failed = True
     if snapshot:
         torch.cuda.memory._dump_snapshot(snapshot[0])
+    if "LD_PRELOAD" in os.environ:
+        wait_for_sample()
     stats = torch.cuda.memory_stats()
     with open(out, "w") as file:
         json.dump({"oom": failed, "peak_reserved": stats["reserved_bytes.all.peak"], "retries": stats["num_alloc_retries"],
@@ -226,4 +230,26 @@ def main():
     os._exit(0)
 
 
-main()
+def wait_for_sample():
+    """Without one nothing is said of a device."""
+    asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
+    until, deadline = asked() + 2, time.monotonic() + 60
+    while asked() < until and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def serve():
+    for line in sys.stdin:
+        name, out, *environment = line.split()
+        child = os.fork()
+        if not child:
+            try:
+                os.environ.update(pair.split("=", 1) for pair in environment)
+                run(name, out)
+            finally:
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+run(*sys.argv[1:]) if sys.argv[1:] else serve()

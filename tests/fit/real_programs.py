@@ -6,6 +6,7 @@
 
 What stormlog-analyze fit says of the recording is held against the real runs: fits or not, peak reserved, retries.  scripts/torch-rig makes RIG.
 """
+import contextlib
 import json
 import os
 import subprocess
@@ -23,31 +24,49 @@ SETTINGS = ("", "max_split_size_mb:32", "expandable_segments:True", "roundup_pow
 MIB = 1 << 20
 
 
-def command(rig, name, out):
+def command(rig, *arguments):
     return [os.path.join(TOP, "tests/torch/enter"), os.path.join(rig, "root"), TOP, os.path.join(rig, "stubs"), os.path.join(rig, "work"),
-            "--", "/usr/bin/python3.13", os.path.join(HERE, "programs.py"), name, out]
+            "--", "/usr/bin/python3.13", os.path.join(HERE, "programs.py"), *arguments]
 
 
-def environment(rig, vram, settings, **more):
+def environment(rig, **more):
     library = "/usr/lib/x86_64-linux-gnu/"
     path = ":".join((e2e.SIM, os.path.join(rig, "stubs"), library + "blas", library + "lapack"))
-    found = dict(LD_LIBRARY_PATH=path, SIM_DEVICES="1", SIM_VRAM=str(vram), LANG="C.UTF-8", HOME="/nonexistent", **more)
-    if settings:
-        found["PYTORCH_CUDA_ALLOC_CONF"] = settings
-    return found
+    return dict(LD_LIBRARY_PATH=path, SIM_DEVICES="1", LANG="C.UTF-8", HOME="/nonexistent", **more)
 
 
-def really(rig, name, vram, settings):
-    out = os.path.join(rig, "work", f"{name}-real.json")
-    if os.path.exists(out):
-        os.remove(out)
-    with tempfile.TemporaryDirectory(dir=os.path.join(rig, "work")) as sim:  # a machine of its own: the first process decides its size
-        done = subprocess.run(command(rig, name, out), env={**os.environ, **environment(rig, vram, settings, SIM_DIR=sim)},
-                              capture_output=True, text=True)
-    if not os.path.exists(out):
-        sys.exit(f"{name}: {done.stderr[-1000:]}")
-    with open(out) as file:
-        return json.load(file)
+class Programs:
+    """Runs programs without the agent, each in a process that has PyTorch already."""
+
+    def __init__(self, rig):
+        self.process = subprocess.Popen(command(rig), env={**os.environ, **environment(rig)}, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def really(self, name, vram, settings):
+        with tempfile.TemporaryDirectory() as folder:  # a machine of its own: the first process decides its size
+            out = os.path.join(folder, "out.json")
+            self.process.stdin.write(f"{name} {out} SIM_DIR={folder}/sim SIM_VRAM={vram} PYTORCH_CUDA_ALLOC_CONF={settings}\n")
+            self.process.stdin.flush()
+            if self.process.stdout.readline() != "0\n":
+                sys.exit(f"{name} failed at {vram} with {settings}")
+            with open(out) as file:
+                return json.load(file)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def recorded(rig, name, vram):
+    """The recording; in its folder, as `out`, what PyTorch itself said."""
+    with tempfile.TemporaryDirectory() as folder:
+        with e2e.Recording(*command(rig, name, os.path.join(folder, "out")), timeout=900, **environment(rig, SIM_VRAM=str(vram))) as recording:
+            recording.out = os.path.join(folder, "out")
+            yield recording
 
 
 def fit(traces, *options):
@@ -57,45 +76,42 @@ def fit(traces, *options):
     return json.loads(done.stdout)
 
 
-def judge(rig, name):
-    out = os.path.join(rig, "work", f"{name}.json")
-    with e2e.Recording(*command(rig, name, out), timeout=900, **environment(rig, 64 << 30, "")) as recording:
+def judge(rig, programs, name):
+    with recorded(rig, name, 64 << 30) as recording:
         said = fit(recording.traces)
         if not said["reproduces"]:
             print(f"{name}: no verdict: {said['notes'][0]}", flush=True)
-            return name != "graphs"
+            return 1
         smallest = next(item for item in said["smallest"] if item["settings"] == "")["always_from_bytes"]
         capacities = [smallest * share // 1000 // MIB * MIB for share in (930, 970, 990, 1000, 1100)]
         capacities[3] = smallest
         options = ["--capacity", ",".join(str(c) for c in capacities)]
         for text in SETTINGS:
             options += ["--settings", text]
-        runs = {(run["capacity_bytes"], run["settings"]): run for run in fit(recording.traces, *options)["runs"]}
-    wrong, peaks, refused, silent = [], 0, 0, 0
-    for (capacity, settings), run in runs.items():
-        real = really(rig, name, capacity, settings)
+        runs = fit(recording.traces, *options)["runs"]
+    found = {"wrong verdict": [], "other peak or retries": [], "no verdict": []}
+    refused = 0
+    for run in runs:
+        real = programs.really(name, run["capacity_bytes"], run["settings"])
         refused += real["oom"]
-        if run["fits"] is None:
-            silent += 1
-        elif run["fits"] == real["oom"]:
-            wrong.append((capacity, settings, run["fits"], real))
-        elif run["peak_reserved_bytes"] != real["peak_reserved"] or run["retries"] != real["retries"]:
-            peaks += 1
-            wrong.append((capacity, settings, run["peak_reserved_bytes"], run["retries"], real))
-    print(f"{name}: reproduces {said['reproduces']}, {said['events']} events, {len(runs)} runs, {refused} out of memory, "
-          f"{len(wrong) - peaks} wrong verdicts, {peaks} other peaks or retries, {silent} without a verdict", flush=True)
-    for line in wrong[:6]:
-        print("   ", *line)
-    return len(wrong) + (not said["reproduces"]) + draw(rig, name, smallest)
+        kind = ("no verdict" if run["fits"] is None else "wrong verdict" if run["fits"] == real["oom"] else
+                "other peak or retries" if (run["peak_reserved_bytes"], run["retries"]) != (real["peak_reserved"], real["retries"]) else None)
+        if kind:
+            found[kind].append((run["capacity_bytes"], run["settings"], run["fits"], run["peak_reserved_bytes"], run["retries"], real))
+    print(f"{name}: {said['events']} events, {len(runs)} runs, {refused} out of memory, "
+          + ", ".join(f"{len(rows)} {kind}" for kind, rows in found.items()), flush=True)
+    for kind, rows in found.items():
+        for row in rows:
+            print("   ", kind, *row)
+    return len(found["wrong verdict"]) + len(found["other peak or retries"]) + draw(rig, name, smallest)
 
 
 def draw(rig, name, smallest):
     """Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it."""
-    out = os.path.join(rig, "work", f"{name}-small.json")
-    with e2e.Recording(*command(rig, name, out), timeout=900, **environment(rig, smallest * 95 // 100 // MIB * MIB, "")) as recording:
+    with recorded(rig, name, smallest * 95 // 100 // MIB * MIB) as recording:
         ended = fit(recording.traces)["ended_by"]
-    with open(out + ".layout") as file:
-        real = sorted([size, pieces] for size, pieces in json.load(file))
+        with open(recording.out + ".layout") as file:
+            real = sorted([size, pieces] for size, pieces in json.load(file))
     ours = sorted([segment["bytes"], [[piece["bytes"], piece["requested_bytes"] is None] for piece in segment["pieces"]]]
                   for one in ended for segment in one["segments"])
     print(f"{name}: {len(ended)} out of memory, {len(real)} segments, {'as' if ours == real else 'NOT as'} PyTorch's snapshot has them", flush=True)
@@ -105,7 +121,8 @@ def draw(rig, name, smallest):
 def main():
     rig, *names = sys.argv[1:]
     tempfile.tempdir = os.path.join(rig, "work")  # what the rig sees
-    return any([judge(rig, name) for name in names or NAMES])
+    with Programs(rig) as programs:
+        return any([judge(rig, programs, name) for name in names or NAMES])
 
 
 if __name__ == "__main__":
