@@ -16,6 +16,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/fit/engine.h"
 #include "analyzer/model/ledger.h"
+#include "analyzer/model/pending.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/model/stacks.h"
 
@@ -755,6 +756,8 @@ static void end(struct builder *b)
 				keep_driver(b, b->model->devices[d + 1]);
 			continue;
 		}
+		sl_pending_settle(b->model, b->model->devices[d + 1]); /* a sample may be the newest */
+		note_others(lane, b->model->devices[d + 1]);
 		keep_lane(b, lane);
 		sl_table_free(&lane->blocks);
 		sl_idmap_free(&lane->streams);

@@ -9,7 +9,7 @@
  * (none before 2.8, where a MemPool got the requests of all threads).
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph; BLIND: a fraction would not be seen.
  * SEED fragmented: see fragment(); GOES_ON in the environment: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
- * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: only after ten requests, when 300 MiB more are used than is known; LATE_SAMPLE=end: after the last one.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -196,15 +196,22 @@ static void on_pool(struct sl_synth *s, struct sl_fit_engine *e, const struct op
 		sl_fit_capture(e, op->pool, op->kind == OP_BEGIN);
 }
 
+/* Between two events, which are a microsecond apart. */
+static void sample_late(struct sl_synth *s, struct sl_fit_engine *e)
+{
+	synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
+}
+
 static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count, bool by_stream)
 {
 	struct sl_fit_block **live = calloc(count, sizeof(*live)), copy;
 	unsigned first_later = 0, left = 0;
+	const char *late = getenv("LATE_SAMPLE");
 	int routed = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		if (i == 10 && getenv("LATE_SAMPLE")) /* between two events, which are a microsecond apart */
-			synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
+		if (i == 10 && late && !strcmp(late, "10"))
+			sample_late(s, e);
 		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
 		for (; ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, by_stream) && first_later < i; first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
@@ -234,6 +241,8 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 		}
 		record(s, e, "block_free", &copy, (struct sl_event){0});
 	}
+	if (late && !strcmp(late, "end"))
+		sample_late(s, e);
 	free(live);
 }
 

@@ -124,15 +124,16 @@ class Fit(unittest.TestCase):
             self.assertTrue(fit(folder, "--allocator-capacity", "1T", "--settings", "")["runs"][0]["fits"])
 
     def test_what_the_first_sample_finds_was_there_from_the_beginning(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["LATE_SAMPLE"] = "1"
-            recording(folder, "2.14", "batch=24")
-            del os.environ["LATE_SAMPLE"]
-            for capacity in (100, 500, 1000, 1200, 1300):
-                alone, = fit(folder, "--settings", "", "--allocator-capacity", f"{capacity}M")["runs"]
-                device, = fit(folder, "--settings", "", "--capacity", f"{capacity + 300}M")["runs"]
-                for key in ("fits", "peak_reserved_bytes", "retries", "failed_at"):
-                    self.assertEqual(alone[key], device[key], capacity)
+        for late in ("10", "end"):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["LATE_SAMPLE"] = late
+                recording(folder, "2.14", "batch=24")
+                del os.environ["LATE_SAMPLE"]
+                for capacity in (100, 500, 1000, 1200, 1300):
+                    alone, = fit(folder, "--settings", "", "--allocator-capacity", f"{capacity}M")["runs"]
+                    device, = fit(folder, "--settings", "", "--capacity", f"{capacity + 300}M")["runs"]
+                    for key in ("fits", "peak_reserved_bytes", "retries", "failed_at"):
+                        self.assertEqual(alone[key], device[key], (late, capacity))
 
     def test_verdicts_do_not_depend_on_the_order_of_stream_handles(self):
         other = 0
