@@ -16,6 +16,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/exports/export.h"
+#include "analyzer/pipeline/pipeline.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: standard output); replaced as a whole"},
@@ -130,11 +131,17 @@ static int export_run(struct options *o, char **paths, unsigned count)
 {
 	struct sl_stream stream;
 	struct sl_save save;
+	struct sl_report report = {0};
 	enum sl_stream_result opened;
 	int status = SL_EXIT_FINE;
 	bool fine;
 
 	o->stream.models = o->format->models;
+	/* What cannot be read is said by the stream. */
+	if (o->format->lines &&
+	    sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = o->stream.run, .quiet = true}) ==
+		    SL_PIPELINE_FINE)
+		o->stream.report = &report;
 	o->stream.progress = !o->quiet && sl_terminal_rewrites(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
 	opened = sl_stream_open(&stream, paths, count, &o->stream);
 	if (opened == SL_STREAM_FINE) {
@@ -153,6 +160,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 			status = errno ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
 	}
 	sl_stream_close(&stream);
+	sl_report_free(&report);
 	return opened == SL_STREAM_FINE ? status : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
 }
 

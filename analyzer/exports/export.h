@@ -24,6 +24,7 @@ struct sl_export {
 	const char *name, *summary;
 	const char *begins; /* with what every file of it begins, so that it is known again; NULL: with anything */
 	bool models;	    /* needs models that are kept up to date */
+	bool lines;	    /* names the line of each stack, which the whole run tells */
 	bool wants_path;    /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);

@@ -306,4 +306,5 @@ const struct sl_export sl_export_perfetto = {.name = "perfetto",
 					     .begins = "\n",
 					     .summary = "https://ui.perfetto.dev: counters, labels, errors",
 					     .models = true,
+					     .lines = true,
 					     .run = run};

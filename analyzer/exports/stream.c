@@ -12,6 +12,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
 
@@ -136,6 +137,7 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 		return;
 	}
 	*p = (struct sl_stream_process){.process = {.trace = trace, .symbols = stream->symbols}, .index = stream->count};
+	p->process.places = sl_places_in(options->report, &trace->header);
 	if (options->models)
 		p->process.model = sl_replay_new(&trace->header, &trace->defs);
 	p->order = sl_order_new(trace);

@@ -32,6 +32,7 @@ struct sl_stream_options {
 	const char *from, *to; /* seconds since the run began, or Unix nanoseconds; NULL: all */
 	long rank;	       /* -1: all */
 	bool models, progress;
+	const struct sl_report *report; /* of the whole run: tells which frame of a stack is its line; NULL: no line is asked for */
 };
 
 struct sl_stream {

@@ -244,7 +244,7 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 
 static void add_process(struct sl_places *places, struct sl_process *process)
 {
-	static const struct sl_tracks none; /* used by an export that replays nothing */
+	static const struct sl_tracks none; /* of a process that was read and not replayed */
 	const struct sl_tracks *tracks = process->model ? &process->model->tracks : &none;
 	const struct sl_track **order = sl_memory_must(calloc(tracks->count + 1, sizeof(*order)));
 
@@ -290,7 +290,7 @@ static const struct sl_places *places_of_run(struct sl_report *report)
 	return report->places;
 }
 
-static const struct sl_places *places_of(struct sl_process *process)
+struct sl_places *sl_places_of(struct sl_process *process)
 {
 	if (process->places)
 		return process->places;
@@ -299,6 +299,17 @@ static const struct sl_places *places_of(struct sl_process *process)
 	add_process(process->places, process);
 	finish(process->places);
 	return process->places;
+}
+
+struct sl_places *sl_places_in(const struct sl_report *report, const struct sl_header *header)
+{
+	for (unsigned i = 0; report && i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		if (process->trace->header.pid == header->pid && process->trace->header.started_ns == header->started_ns)
+			return sl_places_of(process);
+	}
+	return NULL;
 }
 
 static unsigned place_among(const struct sl_places *places, const struct sl_stack_frame *const *own, unsigned count)
@@ -332,7 +343,7 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 		chain[0] = sl_stacks_interesting(frames, count);
 		return chain[0] != NULL;
 	}
-	place = place_among(places_of(process), own, used);
+	place = place_among(sl_places_of(process), own, used);
 	if (place) {
 		*via = own[0];
 		*next = own[place - 1];

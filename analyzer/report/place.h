@@ -21,6 +21,11 @@
 
 #include "analyzer/report/report.h"
 
+/* What the rule knows of the process, made when first asked for; the process owns it. */
+struct sl_places *sl_places_of(struct sl_process *process);
+/* The same of a process that is read anew, so that its lines are called what the report calls them.  NULL: the report lacks it. */
+struct sl_places *sl_places_in(const struct sl_report *report, const struct sl_header *header);
+
 /* The frame that names the place, one of `frames`; NULL: the stack is empty. */
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count);
 

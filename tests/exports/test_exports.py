@@ -68,6 +68,32 @@ class Exports(unittest.TestCase):
 
     # every format
 
+    def test_a_line_is_called_what_the_report_calls_it(self):
+        """A helper that is called from several lines is none of them."""
+        text = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+def take(size):
+    block = ctypes.c_void_p()
+    cudart.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(size << 20))
+first = take(1)
+second = take(2)
+third = take(4)
+"""
+        with Recording("python3", "-c", "exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # a file: lines of -c are nobody's
+            places = json.loads(subprocess.run([ANALYZE, "table", "--at", "peak", "--by", "place", "--json", run.traces], capture_output=True,
+                                               check=True).stdout)
+            named = {owner["bytes"]: owner["name"] for owner in places["owners"]}
+            self.assertEqual(named, {1 << 20: "train.py:7 <module>", 2 << 20: "train.py:8 <module>", 4 << 20: "train.py:9 <module>"})
+            wanted = {size: name + " via train.py:6 take" for size, name in named.items()}
+            rows = csv.DictReader(io.StringIO(self.export("csv", of=run.traces, binary=False)))
+            self.assertEqual({int(row["bytes"]): row["where"] for row in rows if row["api"] == "cudaMalloc"}, wanted)
+            rows = map(json.loads, self.export("ndjson", of=run.traces, binary=False).splitlines())
+            self.assertEqual({row["bytes"]: row["where"] for row in rows if row.get("api") == "cudaMalloc"}, wanted)
+            self.export("sqlite", of=run.traces)
+            with sqlite3.connect(os.path.join(self.folder, "out.sqlite")) as base:
+                self.assertEqual(dict(base.execute("SELECT bytes, line FROM held_at_end")), wanted)
+
     def test_what_goes_to_stdout_is_what_goes_to_a_file(self):
         for form in FORMATS:
             data = self.export(form)
