@@ -11,6 +11,8 @@
 #include "analyzer/model/model.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
 
 struct printer {
 	const struct sl_entries_how *how;
@@ -18,7 +20,51 @@ struct printer {
 	uint64_t started_ns; /* Unix time of the run's first process */
 	bool told;	     /* the process of these entries has its line */
 	bool any;
+	struct sl_report *report;   /* where lines are asked for: tells how they are called */
+	struct sl_process *process; /* the one that is read */
 };
+
+/* What each line made in the entry, largest first; the caller frees it. */
+static struct sl_owners lines_of(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
+{
+	struct sl_owners owners;
+	char line[400];
+
+	sl_owners_init(&owners);
+	for (size_t i = 0; i < entry->made_count; i++) {
+		const struct sl_site *site = &model->sites.item[entry->made[i].site];
+
+		sl_owners_line(printer->process, site->python, site->native, site->caller, 1, line, sizeof(line));
+		sl_owners_add(&owners, &(const char *){*line ? line : sl_model_library(model, site)}, 1, entry->made[i].bytes,
+			      entry->made[i].blocks);
+	}
+	sl_owners_sort(&owners);
+	return owners;
+}
+
+static void put_lines(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
+{
+	struct sl_owners owners = lines_of(printer, model, entry);
+	const struct sl_share *share = owners.share.item;
+	char size[SL_FORMAT_BYTES];
+
+	if (printer->json)
+		sl_json_array(printer->json, "lines");
+	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
+		if (!printer->json) {
+			sl_door_print(stdout, "%12s%9s  %s\n", "", sl_format_size(size, share[at].bytes), share[at].name);
+			continue;
+		}
+		sl_json_object(printer->json, NULL);
+		sl_json_string(printer->json, "where", share[at].name);
+		sl_json_uint(printer->json, "bytes", share[at].bytes);
+		sl_json_uint(printer->json, "blocks", share[at].blocks);
+		sl_json_end(printer->json);
+	}
+	if (printer->json)
+		sl_json_end(printer->json);
+	sl_owners_free(&owners);
+}
 
 /* The label's text where its entries are asked for, else NULL. */
 static const char *wanted(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
@@ -64,6 +110,8 @@ static void print_json(struct printer *printer, const struct sl_model *model, co
 	sl_json_uint(j, "blocks_created", entry->made_blocks);
 	sl_json_uint(j, "blocks_freed", entry->gone_blocks);
 	sl_output_pairs(j, "pairs", model, entry->pairs, entry->pair_count);
+	if (printer->how->lines)
+		put_lines(printer, model, entry);
 	sl_json_end(j);
 	sl_json_newline(j);
 }
@@ -132,6 +180,8 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 	sl_door_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", number,
 		      sl_format_duration(start, begin > printer->started_ns ? begin - printer->started_ns : 0), lasted,
 		      sl_format_size(before, entry->before), after, sl_format_size(peak, entry->peak), label);
+	if (printer->how->lines)
+		put_lines(printer, model, entry);
 }
 
 static void print(void *context, const struct sl_model *model, const struct sl_entry *entry)
@@ -156,6 +206,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 	struct sl_model *model;
 	struct sl_order *order;
+	struct sl_process process;
 	const struct sl_item *item;
 
 	for (unsigned k = 0; k < damage.lines; k++)
@@ -166,6 +217,13 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	model = sl_replay_new(&trace->header, &trace->defs);
 	model->entry = print;
 	model->entry_context = printer;
+	model->makers = printer->how->lines;
+	process = (struct sl_process){.trace = trace, .model = model};
+	if (printer->report) {
+		process.symbols = printer->report->symbols;
+		process.places = sl_places_in(printer->report, &trace->header);
+	}
+	printer->process = &process;
 	sl_replay_folded(model, &trace->folded);
 	order = sl_order_new(trace);
 	while ((item = sl_order_next(order)))
@@ -184,10 +242,12 @@ static bool is_asked(const struct sl_image *image, const struct sl_only *only)
 	return (only->rank < 0 || image->rank == only->rank) && (only->pid < 0 || image->pid == only->pid);
 }
 
-static int print_images(const struct sl_images *images, const struct sl_entries_how *how)
+static int print_images(const struct sl_images *images, char **paths, const struct sl_entries_how *how)
 {
 	int chosen = sl_native_choose(images, how->run);
 	struct printer printer = {.how = how, .started_ns = UINT64_MAX};
+	struct sl_report report = {0};
+	unsigned count = 0;
 	bool read = false;
 
 	if (chosen == -2) {
@@ -197,6 +257,12 @@ static int print_images(const struct sl_images *images, const struct sl_entries_
 	for (unsigned i = 0; i < images->run_count; i++)
 		if ((chosen < 0 || i == (unsigned)chosen) && images->runs[i].started_ns < printer.started_ns)
 			printer.started_ns = images->runs[i].started_ns;
+	while (paths[count])
+		count++;
+	/* What cannot be read is said by the replay. */
+	if (how->lines && sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = how->run, .quiet = true}) ==
+				  SL_PIPELINE_FINE)
+		printer.report = &report;
 	if (how->csv)
 		sl_door_print(stdout, "%s\n", columns);
 	if (how->json)
@@ -213,6 +279,7 @@ static int print_images(const struct sl_images *images, const struct sl_entries_
 		sl_door_print(stderr,
 			      "stormlog-analyze: no range is called %s; --entries '" SL_ENTRIES_ALL "' lists those of all\n",
 			      how->label);
+	sl_report_free(&report);
 	return read ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
@@ -222,7 +289,7 @@ int sl_entries_print(char **paths, const struct sl_entries_how *how)
 	int status = sl_native_images(&images, paths);
 
 	if (status < 0)
-		status = print_images(&images, how);
+		status = print_images(&images, paths, how);
 	sl_images_free(&images);
 	return status;
 }

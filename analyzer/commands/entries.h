@@ -12,6 +12,7 @@ struct sl_entries_how {
 	const char *run;   /* NULL: the newest of a folder */
 	const struct sl_only *only;
 	bool json, csv; /* neither: for people */
+	bool lines;	/* with what each line made in the entry */
 };
 
 /*

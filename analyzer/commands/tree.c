@@ -41,7 +41,7 @@ static const struct sl_option table[] = {
 	{"--sort", 0, "held|made|kept|temporary|lifetime", "of table: by which column (default: held)"},
 	{"--entries", 0, "LABEL",
 	 "of table: instead of owners each entry of a range, as report.json writes its label (step_#; '*': of all ranges): "
-	 "start, duration, and what was in use before, after and at its peak"},
+	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too"},
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
 	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total; with --json none)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
@@ -204,8 +204,9 @@ static bool take(void *context, int option, const char *value)
 {
 	struct options *options = context;
 	long depth;
+	bool fine;
 
-	options->owners |= option <= BY || option == SORT || option == DEPTH || option == MIN || option == ALL_FRAMES;
+	options->owners |= option <= TO || option == SORT || option == DEPTH || option == MIN || option == ALL_FRAMES;
 	switch (option) {
 	case AT:
 		return parse_at(options, value);
@@ -213,7 +214,9 @@ static bool take(void *context, int option, const char *value)
 	case TO:
 		return sl_when_parse(&options->span[option - FROM], value);
 	case BY:
-		return parse_by(options, value);
+		fine = parse_by(options, value);
+		options->owners |= options->how.by != SL_BY_PLACE;
+		return fine;
 	case SORT:
 		return parse_sort(options, value);
 	case KIND:
@@ -329,7 +332,10 @@ static bool is_of_verb(const struct options *options, const char *verb)
 		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
 	else if (options->entries && (!options->table || options->owners || (options->csv && options->json)))
-		fputs("stormlog-analyze: --entries is of table; --rank, --pid, --run, and --json or --csv go with it\n", stderr);
+		fputs("stormlog-analyze: --entries is of table; --rank, --pid, --run, --by place, and --json or --csv go with it\n",
+		      stderr);
+	else if (options->entries && options->csv && options->how.by == SL_BY_PLACE)
+		fputs("stormlog-analyze: --csv has a row an entry, and lines only --json or the text\n", stderr);
 	else if (options->csv && !options->entries)
 		fputs("stormlog-analyze: --csv is of table --entries LABEL; export csv writes the events\n", stderr);
 	else
@@ -342,6 +348,7 @@ static int print_entries(const struct options *options, const struct sl_argument
 	return sl_entries_print(parsed->paths, &(struct sl_entries_how){.label = options->entries,
 									.run = options->pipeline.run,
 									.only = &options->only,
+									.lines = options->how.by == SL_BY_PLACE,
 									.json = options->json,
 									.csv = options->csv});
 }

@@ -62,6 +62,8 @@ static void forget_oldest(struct sl_thread_state *state)
 {
 	if (state->ranges.count < SL_OPEN_RANGES_MAX)
 		return;
+	for (size_t i = 0; i < SL_OPEN_RANGES_MAX / 2; i++)
+		sl_made_drop(&state->ranges.item[i].making);
 	state->ranges.count = SL_OPEN_RANGES_MAX / 2;
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
 }
@@ -219,6 +221,8 @@ static struct sl_entry entry_of(const struct sl_model *model, const struct sl_th
 		.gone_bytes = now->gone_bytes - then->gone_bytes,
 		.gone_blocks = now->gone_blocks - then->gone_blocks,
 		.pair_count = range->pair_count,
+		.made = range->making.made.item,
+		.made_count = range->making.made.count,
 	};
 
 	memcpy(entry.pairs, range->pairs, sizeof(entry.pairs));
@@ -278,6 +282,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	}
 	if (model->entry)
 		model->entry(model->entry_context, model, &entry);
+	sl_made_drop(&range.making);
 	if (!inside && !was_cut_short(model, &range, thread)) {
 		add_point(label, label->after_bytes);
 		mark_entry(model, label);

@@ -123,25 +123,36 @@ static void add_turnover(struct sl_turnover *turnover, uint64_t bytes, bool made
 	++*(made ? &turnover->made_blocks : &turnover->gone_blocks);
 }
 
-void sl_ledger_count(struct sl_model *model, uint64_t bytes, bool made)
+static void count_for(const struct sl_model *model, struct sl_thread_state *state, const struct sl_site *site, uint64_t bytes,
+		      bool made)
+{
+	add_turnover(&state->turnover, bytes, made);
+	for (size_t i = 0; made && model->makers && i < state->ranges.count; i++)
+		sl_made_add(&state->ranges.item[i].making, (uint32_t)(site - model->sites.item), bytes);
+}
+
+void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
 {
 	uint32_t thread = model->item ? model->item->thread : 0;
 	struct sl_thread_state *own = thread ? sl_ledger_thread(model, thread) : NULL, *other;
 
-	add_turnover(&sl_ledger_thread(model, 0)->turnover, bytes, made);
+	count_for(model, sl_ledger_thread(model, 0), site, bytes, made);
 	if (!own)
 		return;
-	add_turnover(&own->turnover, bytes, made);
+	count_for(model, own, site, bytes, made);
 	other = works_for(model, own, model->item->event);
 	if (other)
-		add_turnover(&other->turnover, bytes, made);
+		count_for(model, other, site, bytes, made);
 }
 
 void sl_ledger_count_anew(struct sl_model *model)
 {
 	for (size_t t = 0; t < model->threads.count; t++)
-		if (model->threads.item[t])
+		if (model->threads.item[t]) {
 			model->threads.item[t]->turnover = (struct sl_turnover){0};
+			for (size_t i = 0; i < model->threads.item[t]->ranges.count; i++)
+				sl_made_drop(&model->threads.item[t]->ranges.item[i].making);
+		}
 }
 
 /* ---- sites */
@@ -496,7 +507,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 		return;
 	change_known(model, site, device, index, (int64_t)bytes);
 	if (!model->torch_seen)
-		sl_ledger_count(model, bytes, true);
+		sl_ledger_count(model, site, bytes, true);
 }
 
 void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, uint64_t born_ns, enum sl_end how)
@@ -521,5 +532,5 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 		return;
 	change_known(model, site, device, index, -(int64_t)bytes);
 	if (!model->torch_seen)
-		sl_ledger_count(model, bytes, false);
+		sl_ledger_count(model, site, bytes, false);
 }

@@ -15,6 +15,7 @@ struct sl_turnover {
 
 #define SL_OPEN_RANGES_MAX 256 /* of a thread */
 struct sl_open_range {
+	struct sl_making making;
 	uint32_t label; /* index into labels */
 	uint64_t id;	/* of RANGE_START; 0: pushed */
 	uint64_t step, begin_ns, before;
@@ -63,7 +64,7 @@ static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, u
 }
 
 /* A block began (made) or ended by the item that is applied: counts for its thread, for the one that it works for, and for the process. */
-void sl_ledger_count(struct sl_model *model, uint64_t bytes, bool made);
+void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made);
 /* All counts begin anew, inside of open ranges too. */
 void sl_ledger_count_anew(struct sl_model *model);
 /* The thread opened its first range (1), or closed its last (-1). */

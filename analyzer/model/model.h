@@ -11,6 +11,7 @@
 #define ANALYZER_MODEL_MODEL_H
 
 #include "analyzer/model/lives.h"
+#include "analyzer/model/made.h"
 #include "analyzer/model/moment.h"
 #include "analyzer/model/site.h"
 #include "analyzer/model/stay.h"
@@ -237,6 +238,8 @@ struct sl_entry {
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
 	uint32_t pairs[SL_PAIRS_MAX];
 	unsigned pair_count;
+	const struct sl_made *made; /* where model->makers; valid during the call */
+	size_t made_count;
 };
 
 /* True for errors made by --inject-oom: there was room as far as is known.  A request that --limit refused did not fit. */
@@ -451,6 +454,7 @@ struct sl_model {
 	struct sl_idmap born_named_ids;
 	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
 	void *entry_context;
+	bool makers; /* entries tell by site what they made */
 };
 
 /* PyTorch before 1.10 reports its blocks but no totals. */

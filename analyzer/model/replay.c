@@ -48,6 +48,8 @@ static void free_replay(struct sl_model *model)
 	model->graphs = NULL;
 	for (size_t i = 0; i < model->threads.count; i++)
 		if (model->threads.item[i]) {
+			for (size_t k = 0; k < model->threads.item[i]->ranges.count; k++)
+				sl_made_drop(&model->threads.item[i]->ranges.item[k].making);
 			free(model->threads.item[i]->ranges.item);
 			free(model->threads.item[i]);
 		}

@@ -137,7 +137,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	site->total_bytes += event->bytes;
 	site->total_blocks++;
 	sl_ledger_born(model, site, event->bytes);
-	sl_ledger_count(model, event->bytes, true);
+	sl_ledger_count(model, site, event->bytes, true);
 }
 
 static void remove_block(struct sl_model *model, uint64_t address, struct sl_device_state *device, uint32_t *index)
@@ -156,7 +156,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 	site->live_blocks--;
 	device->torch.live_blocks--;
 	count_pooled(&device->torch, live, -1);
-	sl_ledger_count(model, live->bytes, false);
+	sl_ledger_count(model, site, live->bytes, false);
 	sl_called_freed(model, live->address, live->bytes);
 	sl_table_remove(&model->blocks, live);
 }

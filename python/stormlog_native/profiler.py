@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import threading
 import time
 import warnings
@@ -60,7 +59,7 @@ class ProfileResult:
     tensors_deleted: int
     call_count: int = 1
 
-    _span: Tuple[int, int, Optional[int], str] = (0, 0, None, "")
+    _entry: Tuple[str, str, int] = ("", "", 0)  # trace, label and number; "": the call ended before the recording began
 
     def memory_diff(self) -> int:
         """Bytes in use after the call less those before."""
@@ -71,29 +70,16 @@ class ProfileResult:
         return self.memory_peak.allocated_memory
 
     def lines(self) -> List[Dict[str, Any]]:
-        """The places that allocated during the call, largest first: [{"where", "bytes", "blocks"}, ...]."""
-        begin, end, thread, path = self._span
-        places: Dict[str, List[int]] = {}
-        events = [row for row in recording.lines("dump", path) if row["result"] == 0 and row["verb"] in ("ALLOC", "BLOCK_ALLOC")
-                  and begin <= row["t1_ns"] <= end and (thread is None or row["thread"] == thread)]
-        blocks = [row for row in events if row["verb"] == "BLOCK_ALLOC"] or events
-        for row in blocks:
-            total = places.setdefault(_place(row["stack"] or []), [0, 0])
-            total[0] += row["bytes"] or 0
-            total[1] += 1
-        return [{"where": where, "bytes": total[0], "blocks": total[1]}
-                for where, total in sorted(places.items(), key=lambda item: -item[1][0])]
+        """The lines that made memory_allocated, as reports name them, largest first: [{"where", "bytes", "blocks"}, ...]."""
+        path, label, step = self._entry
+        found: List[Dict[str, Any]] = []
+        for row in recording.lines("table", "--entries", label, "--by", "place", "--json", path) if path else []:
+            if row["step"] == step:
+                found = row["lines"]
+        return found
 
     def to_dict(self) -> Dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "_span"}
-
-
-def _place(stack: List[str]) -> str:
-    """The line of Python that asked.  Native frames of libraries that lie further in are passed over; without Python, the innermost frame."""
-    for frame in stack:
-        if not re.search(r"\+0x[0-9a-f]+$", frame):
-            return frame
-    return stack[0] if stack else "(no stack)"
+        return {name: value for name, value in asdict(self).items() if name != "_entry"}
 
 
 def _device_number(device: Any) -> int:
@@ -136,7 +122,7 @@ class _Done:
     def entry(self, found: Dict[Tuple[str, Optional[int]], Dict[str, Any]]) -> Optional[Dict[str, Any]]:
         """Its line of `entries`.  A recording begins with the first GPU call: what ended before used none.  None: it was not recorded."""
         if self.end_ns is not None:
-            return dict(dict.fromkeys(FIGURES, 0), begin_ns=self.begin_ns, end_ns=self.end_ns, thread=None)
+            return dict(dict.fromkeys(FIGURES, 0), begin_ns=self.begin_ns, end_ns=self.end_ns)
         entry = found.get((self.call.label, self.call.step))
         return dict(entry, begin_ns=self.begin_ns) if entry and self.begin_ns else entry
 
@@ -227,7 +213,7 @@ class GPUMemoryProfiler:
                 memory_peak=snapshot_at(entry, "peak", self.device, None, name),
                 memory_allocated=entry["allocated_bytes"], memory_freed=entry["freed_bytes"],
                 tensors_created=entry["blocks_created"], tensors_deleted=entry["blocks_freed"], call_count=counts[name],
-                _span=(entry["begin_ns"], entry["end_ns"], entry["thread"], path)))
+                _entry=("" if one.end_ns else path, one.call.label, one.call.step)))
         return results, lacking
 
     def _results(self) -> "tuple[List[ProfileResult], Dict[str, int]]":

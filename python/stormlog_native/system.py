@@ -7,7 +7,7 @@ import platform
 import sys
 from typing import Any, Dict
 
-DEVICE_KINDS = ("device", "pool", "managed", "vmm", "array", "graph")
+DEVICE_KINDS = ("device", "pool", "vmm", "array", "graph")  # as the analyzer's sl_model_is_known
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 

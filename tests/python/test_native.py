@@ -93,6 +93,33 @@ class Profiler(unittest.TestCase):
                 self.assertEqual(labels["layer #_#"]["entries"], 2)
                 self.assertEqual(labels["forward_#"]["peak_bytes"], 14 * mib)
 
+    def test_lines_are_those_that_matter_and_add_up_to_what_was_made(self):
+        text = '''
+import threading
+def mine(mib): return take(mib)
+def managed():
+    p = ctypes.c_void_p()
+    assert cudart.cudaMallocManaged(ctypes.byref(p), ctypes.c_size_t(MIB), 1) == 0
+def work(): give(mine(32))
+give(take(1)); give(take(1))
+profiler, tracker = sn.GPUMemoryProfiler(), sn.MemoryTracker()
+tracker.start_tracking()
+with profiler.profile_context("x"):
+    a = mine(4)
+    give(mine(8)); managed()
+    worker = threading.Thread(target=work); worker.start(); worker.join()  # works for the only thread that has ranges
+row = profiler.get_results()[0]
+said = tracker.get_statistics()
+print(json.dumps([[[line["where"], line["bytes"] // MIB, line["blocks"]] for line in row.lines()], row.memory_allocated // MIB,
+                  row.tensors_created, row.memory_after.allocated_memory // MIB, profiler.get_summary()["current_memory_usage"] // MIB,
+                  said["current_memory_allocated"] // MIB, said["total_allocation_bytes"] // MIB]))
+'''
+        with program("exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # a file of its own: lines of -c are nobody's
+            lines, *figures = answer(run)
+            self.assertEqual(lines, [["train.py:7 work via train.py:3 mine", 32, 1], ["train.py:13 <module> via train.py:3 mine", 8, 1],
+                                     ["train.py:12 <module> via train.py:3 mine", 4, 1]])
+            self.assertEqual(figures, [44, 3, 4, 4, 4, 44])  # managed memory is no device's: it is in none of them
+
     def test_without_the_agent_ranges_do_nothing_and_results_say_how_to_start(self):
         text = '''
 with sn.profile_context("x"): give(take(1))

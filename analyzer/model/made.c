@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/made.h"
+
+#include <stdlib.h>
+
+void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes)
+{
+	uint32_t at = sl_idmap_get(&making->at, site, UINT32_MAX);
+
+	if (at == UINT32_MAX) {
+		at = (uint32_t)making->made.count;
+		sl_idmap_set(&making->at, site, at);
+		*SL_PUSH(&making->made) = (struct sl_made){.site = site};
+	}
+	making->made.item[at].bytes += bytes;
+	making->made.item[at].blocks++;
+}
+
+void sl_made_drop(struct sl_making *making)
+{
+	SL_DROP(&making->made);
+	sl_idmap_free(&making->at);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What an open range made, by site; kept where model->makers. */
+#ifndef ANALYZER_MODEL_MADE_H
+#define ANALYZER_MODEL_MADE_H
+
+#include "analyzer/trace/idmap.h"
+#include "analyzer/base/vector.h"
+
+/* What one site made, freed since or not. */
+struct sl_made {
+	uint32_t site;
+	uint64_t bytes, blocks;
+};
+
+struct sl_making {
+	SL_VECTOR(struct sl_made) made;
+	struct sl_idmap at; /* site to index of `made` */
+};
+
+void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes);
+void sl_made_drop(struct sl_making *making);
+
+#endif
