@@ -44,16 +44,14 @@ static unsigned alike_from(const struct sl_report *report, size_t at)
 static void say_one(FILE *out, const struct sl_report *report, size_t at)
 {
 	const struct sl_finding *finding = &report->findings.item[at];
-	const struct sl_header *header = finding->process >= 0 ? &report->processes[finding->process].trace->header : NULL;
 	unsigned count = alike_from(report, at);
 	char who[80] = "";
 
 	if (!count)
 		return;
-	if (header)
-		snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
-			 (long long)(header->rank < 0 ? header->pid : header->rank));
-	if (header && count > 1)
+	if (finding->process >= 0)
+		sl_process_who(who, &report->processes[finding->process]);
+	if (*who && count > 1)
 		snprintf(who + strlen(who), sizeof(who) - strlen(who), ", and %u more like it", count - 1);
 	fprintf(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
 }

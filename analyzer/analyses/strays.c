@@ -137,19 +137,13 @@ static void collect(struct sl_report *report, struct strays *strays)
 	}
 }
 
-static void say_who(char *out, size_t size, const struct sl_process *process)
-{
-	snprintf(out, size, "%s %lld", is_rank(process) ? "rank" : "pid",
-		 (long long)(is_rank(process) ? process->trace->header.rank : process->trace->header.pid));
-}
-
 /* "rank 1, rank 2"; where there are many, only the first. */
 static void say_ranks(char *out, size_t size, const struct sl_report *report, const struct strays *strays, const char *where)
 {
 	int last = -1;
 	unsigned count = 0;
 	size_t at = 0;
-	char one[32];
+	char one[SL_FORMAT_BYTES];
 
 	for (size_t i = 0; i < strays->list.count && at < size; i++) {
 		int process = (int)strays->list.item[i].process;
@@ -157,7 +151,7 @@ static void say_ranks(char *out, size_t size, const struct sl_report *report, co
 		if (strcmp(strays->list.item[i].where, where) || process == last)
 			continue;
 		last = process;
-		say_who(one, sizeof(one), &report->processes[process]);
+		sl_process_who(one, &report->processes[process]);
 		if (++count <= 4)
 			at += (size_t)snprintf(out + at, size - at, "%s%s", count > 1 ? ", " : "", one);
 		else if (count == 5)
@@ -168,7 +162,7 @@ static void say_ranks(char *out, size_t size, const struct sl_report *report, co
 /* All strays made by the same line as the first one. */
 static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
 {
-	char who[100] = "", held[SL_FORMAT_BYTES], owner[32], whose[64], count[SL_FORMAT_BYTES];
+	char who[100] = "", held[SL_FORMAT_BYTES], owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
 	uint64_t bytes = 0, contexts = 0;
 	bool one_device = true, many = false;
 	unsigned number = 0;
@@ -187,7 +181,7 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 	if (!many && !is_rank(&report->processes[first->process]))
 		return;
 	say_ranks(who, sizeof(who), report, strays, first->where);
-	say_who(owner, sizeof(owner), &report->processes[first->owner]);
+	sl_process_who(owner, &report->processes[first->owner]);
 	if (one_device)
 		snprintf(whose, sizeof(whose), "device %d, which is %s's", first->state->device, owner);
 	else

@@ -9,7 +9,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/between.h"
-#include "analyzer/outputs/text_page.h"
 
 bool sl_when_parse(struct sl_when *when, const char *text)
 {
@@ -144,7 +143,7 @@ static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 			stderr,
 			"stormlog-analyze: %s: --keep has folded the trace beyond that moment: blocks that were freed by %.3f s "
 			"after its start are missing\n",
-			sl_text_rank(rank, process),
+			sl_process_who(rank, process),
 			(double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
 }
 

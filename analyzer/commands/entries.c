@@ -163,13 +163,9 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 	     after[SL_FORMAT_BYTES] = "unknown", peak[SL_FORMAT_BYTES];
 	int64_t step = step_of(label, entry);
 
-	if (!printer->told && model->header->rank >= 0)
-		sl_door_print(stdout, "rank %lld\n", (long long)model->header->rank);
-	else if (!printer->told)
-		sl_door_print(stdout, "pid %lld\n", (long long)model->header->pid);
 	if (!printer->told)
-		sl_door_print(stdout, "%10s  %9s  %9s  %9s  %9s  %9s  %s\n", "number", "start", "duration", "before", "after",
-			      "peak", "range");
+		sl_door_print(stdout, "%s\n%10s  %9s  %9s  %9s  %9s  %9s  %s\n", sl_header_who(peak, model->header), "number",
+			      "start", "duration", "before", "after", "peak", "range");
 	printer->told = true;
 	if (step >= 0)
 		snprintf(number, sizeof(number), "%lld", (long long)step);

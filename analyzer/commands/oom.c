@@ -7,7 +7,6 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/outputs/text_page.h"
 #include "analyzer/report/owners.h"
 
 static const struct sl_option table[] = {
@@ -58,7 +57,7 @@ static void print(const struct sl_report *report)
 		return;
 	account = &process->accounts[oom - process->model->ooms.item];
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_text_rank(who, process),
+	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_process_who(who, process),
 		      sl_format_size(size, oom->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');

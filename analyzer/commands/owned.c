@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/text_page.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
@@ -46,7 +45,7 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 		snprintf(name, 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
 			 thread ? (long long)thread->tid : (long long)site->thread);
 	else if (by == SL_BY_RANK)
-		snprintf(name, 300, "%s", sl_text_rank(rank, process));
+		snprintf(name, 300, "%s", sl_process_who(rank, process));
 	else if (by == SL_BY_DEVICE)
 		name_device(process, site->device, name);
 	else if (by == SL_BY_NAME)
@@ -90,7 +89,7 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE;
 
 	if (how->by == SL_BY_RANK)
-		snprintf(first, sizeof(first), "%s", sl_text_rank((char[SL_FORMAT_BYTES]){0}, process));
+		snprintf(first, sizeof(first), "%s", sl_process_who((char[SL_FORMAT_BYTES]){0}, process));
 	else if (how->by == SL_BY_DEVICE)
 		name_device(process, device->device, first);
 	else

@@ -118,16 +118,13 @@ static bool is_sum(const struct sl_process *process)
 static void draw(const struct sl_process *process, uint64_t run_unix_ns, const struct options *o)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
-	const struct sl_header *header = &process->trace->header;
 	unsigned columns = o->style.columns - LABEL - 1;
 	double most[SL_TERMINAL_COLUMNS_MAX] = {0}, mean[SL_TERMINAL_COLUMNS_MAX] = {0}, top = fill(process, most, mean, columns);
-	char size[SL_FORMAT_BYTES], who[64];
+	char size[SL_FORMAT_BYTES];
 	int at;
 
-	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
-		 (long long)(header->rank < 0 ? header->pid : header->rank));
 	fputs(o->style.colour ? "\033[1m" : "", stdout);
-	sl_door_put(stdout, SL_DOOR_LINE, who);
+	sl_door_put(stdout, SL_DOOR_LINE, sl_process_who(size, process));
 	fputs(o->style.colour ? "\033[0m" : "", stdout);
 	sl_door_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, (uint64_t)top),
 		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");

@@ -16,7 +16,6 @@
 #include "analyzer/commands/tree_json.h"
 #include "analyzer/commands/tree_print.h"
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/text_page.h"
 #include "analyzer/report/devices.h"
 #include "common/size.h"
 
@@ -80,7 +79,7 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	char text[SL_FORMAT_BYTES];
 
 	if (only)
-		sl_door_print(stdout, "  %s", sl_text_rank(text, only));
+		sl_door_print(stdout, "  %s", sl_process_who(text, only));
 	else
 		sl_door_print(stdout, "  %u processes together", count);
 	if (options->how.between)

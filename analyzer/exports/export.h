@@ -40,7 +40,4 @@ void sl_export_replay(struct sl_stream *stream);
 /* Bytes of a site multiplied by the job's weight, 0 where it is not to be shown. */
 uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);
 
-/* "rank 3", or "pid 4242" for a process without a rank. */
-void sl_export_name(char *out, size_t size, const struct sl_stream_process *process);
-
 #endif

@@ -27,13 +27,3 @@ uint64_t sl_export_weight(const struct sl_stream_process *process, const struct 
 	       : weigh == SL_WEIGH_LIVE ? site->live_bytes
 					: site->total_bytes;
 }
-
-void sl_export_name(char *out, size_t size, const struct sl_stream_process *process)
-{
-	const struct sl_header *header = &process->process.trace->header;
-
-	if (header->rank >= 0)
-		snprintf(out, size, "rank %lld", (long long)header->rank);
-	else
-		snprintf(out, size, "pid %lld", (long long)header->pid);
-}

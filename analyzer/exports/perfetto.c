@@ -71,7 +71,7 @@ static void describe_process(struct writer *w, const struct sl_stream_process *p
 	size_t packet = begin_packet(w), track = sl_proto_begin(&w->proto, TRACK_DESCRIPTOR), inner;
 	char name[64], text[400];
 
-	sl_export_name(name, sizeof(name), p);
+	sl_process_who(name, &p->process);
 	snprintf(text, sizeof(text), "%s %s", program_of(header), name);
 	sl_proto_uint(&w->proto, UUID, uuid_of(p, OF_PROCESS, 0));
 	inner = sl_proto_begin(&w->proto, PROCESS);

@@ -15,7 +15,6 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/text_page.h"
 
 #define EVENTS_MAX 100000
 
@@ -425,7 +424,7 @@ static void number_devices(struct snapshot *s)
 				continue;
 			*number = s->devices++;
 			sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
-				      sl_text_rank(who, &stream->processes[i].process));
+				      sl_process_who(who, &stream->processes[i].process));
 		}
 	}
 }

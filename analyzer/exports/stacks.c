@@ -24,7 +24,7 @@ static bool run_collapsed(struct sl_export_job *job)
 				continue;
 			count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
 			count = sl_stacks_fold(frames, count); /* of the interpreter's own, as flame does */
-			sl_export_name(name, sizeof(name), p);
+			sl_process_who(name, &p->process);
 			sl_door_put(job->out, SL_DOOR_FRAME, name);
 			for (unsigned f = count; f--;) {
 				sl_stacks_describe(name, sizeof(name), &frames[f]);
@@ -96,7 +96,7 @@ static void put_profile(struct sl_json *j, const struct scope *scope, const stru
 	char name[64];
 	uint64_t total = 0;
 
-	sl_export_name(name, sizeof(name), p);
+	sl_process_who(name, &p->process);
 	sl_json_object(j, NULL);
 	sl_json_string(j, "type", "sampled");
 	sl_json_string(j, "name", name);

@@ -7,7 +7,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
-#include "analyzer/outputs/text_page.h"
 
 #define ROWS_SHOWN  40 /* of each table: an issue holds 64 kB */
 #define NAMES_SHOWN 6
@@ -58,7 +57,8 @@ static void put_memory(FILE *out, const struct sl_report *report)
 		const struct sl_row *row = rows.item[i].row;
 		char who[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
 
-		sl_door_print(out, "| %s | %s | ", sl_text_rank(who, rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
+		sl_door_print(out, "| %s | %s | ", sl_process_who(who, rows.item[i].process),
+			      sl_event_kinds[rows.item[i].kind].name);
 		if (rows.item[i].device)
 			sl_door_print(out, "%u", rows.item[i].device - 1);
 		sl_door_print(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
@@ -105,7 +105,7 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		char where[400], size[SL_FORMAT_BYTES], who[SL_FORMAT_BYTES];
 
 		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
-		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process),
+		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_process_who(who, all.item[i].process),
 			      sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name,
 			      leak->verdict);
 		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);
@@ -133,7 +133,7 @@ static void put_who(FILE *out, const struct sl_report *report, size_t first)
 		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
 			continue;
 		if (count++ < NAMES_SHOWN)
-			sl_door_print(out, "%s%s", count > 1 ? ", " : "", sl_text_rank(who, &report->processes[list[i].process]));
+			sl_door_print(out, "%s%s", count > 1 ? ", " : "", sl_process_who(who, &report->processes[list[i].process]));
 	}
 	if (count > NAMES_SHOWN)
 		sl_door_print(out, " and %u more", count - NAMES_SHOWN);

@@ -24,7 +24,7 @@ static void put_in_flight(struct sl_text_page *page)
 			char who[48], size[SL_FORMAT_BYTES], text[256];
 
 			sl_text_head(page, "IN FLIGHT", SL_TEXT_PLAIN);
-			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_text_rank(who, process),
+			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_process_who(who, process),
 				 hook ? hook->plain : "?", call->bytes ? " of " : "",
 				 call->bytes ? sl_format_size(size, call->bytes) : "");
 			sl_text_line(page, 0, text, "");
@@ -65,7 +65,7 @@ static void put_findings(struct sl_text_page *page)
 		}
 		sl_text_head(page, tone ? "FOUND" : "NOTE", tone);
 		if (finding->process >= 0 && page->report->process_count > 1)
-			sl_text_rank(who, &page->report->processes[finding->process]);
+			sl_process_who(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
 			who[0] = 0; /* the finding names its process itself, or is about the run */
 		sl_text_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
@@ -135,7 +135,7 @@ static bool put_host(struct sl_text_page *page)
 	if (!most)
 		return false;
 	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
-	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_text_rank(who, most),
+	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_process_who(who, most),
 		 sl_format_size(a, most->model->host.rss_peak));
 	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
 		snprintf(right, sizeof(right), "cgroup %s of %s", sl_format_size(a, most->model->host.cgroup_peak),

@@ -61,7 +61,7 @@ void sl_text_growth(struct sl_text_page *page)
 	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
-		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_text_rank(who, process) : "");
+		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_process_who(who, process) : "");
 	sl_text_line(page, 0, text, "");
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < growth->holder_count; i++) {
@@ -86,9 +86,9 @@ static void put_who(char *out, size_t size, const struct sl_text_page *page, con
 	out[0] = 0;
 	if (place->processes > 1)
 		snprintf(out, size, "%u %s, most in %s  ", place->processes,
-			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_text_rank(who, process));
+			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_process_who(who, process));
 	else if (page->report->process_count > 1)
-		snprintf(out, size, "%s  ", sl_text_rank(who, process));
+		snprintf(out, size, "%s  ", sl_process_who(who, process));
 	if (place->kept->track->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
 }
@@ -163,7 +163,7 @@ static void put_together(struct sl_text_page *page)
 		const struct sl_process *process = &page->report->processes[i];
 
 		if (page->report->process_count > 1)
-			sl_text_rank(who, process);
+			sl_process_who(who, process);
 		for (int device = 0; device < SL_DEVICES_MAX; device++) {
 			put_full_in(full, sizeof(full), process, device, ":", &places);
 			if (places < 2 || !full[0])
@@ -233,7 +233,7 @@ void sl_text_leaks(struct sl_text_page *page)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
-			 sl_text_rank(who, process));
+			 sl_process_who(who, process));
 	if (worst->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(on, sizeof(on), " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",

@@ -101,7 +101,7 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	size_t at;
 
 	sl_text_head(page, "OUT OF MEMORY", SL_TEXT_BAD);
-	at = (size_t)snprintf(text, sizeof(text), "   %s", sl_text_rank(who, process));
+	at = (size_t)snprintf(text, sizeof(text), "   %s", sl_process_who(who, process));
 	if (oom->device >= 0)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "  device %d", oom->device);
 	at += (size_t)snprintf(text + at, sizeof(text) - at, "  at %s",

@@ -190,17 +190,6 @@ void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
 	}
 }
 
-const char *sl_text_rank(char *out, const struct sl_process *process)
-{
-	const struct sl_header *header = &process->trace->header;
-
-	if (header->rank >= 0)
-		snprintf(out, SL_FORMAT_BYTES, "rank %lld", (long long)header->rank);
-	else
-		snprintf(out, SL_FORMAT_BYTES, "pid %lld", (long long)header->pid);
-	return out;
-}
-
 void sl_text_said(struct sl_text_page *page, const char *id, int process, int device)
 {
 	for (size_t i = 0; i < page->report->findings.count; i++) {

@@ -60,9 +60,6 @@ void sl_text_hidden(struct sl_text_page *page);
 /* text_next.c: what to ask next; verb NULL: what suits the run. */
 void sl_text_go_on(struct sl_text_page *page, const char *verb);
 
-/* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
-const char *sl_text_rank(char *out, const struct sl_process *process);
-
 /* text_ranks.c: groups of ranks that do the same, and outliers; nothing where all are alike. */
 void sl_text_ranks(struct sl_text_page *page);
 /* text_oom.c: the out-of-memory errors. */

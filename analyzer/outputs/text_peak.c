@@ -204,7 +204,7 @@ void sl_text_peak(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		describe_others(others, sizeof(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);
-	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_text_rank(who, process), on,
+	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_process_who(who, process), on,
 		 sl_format_size(size, device->known_peak), spark, others);
 	if (fell_there(page, process, device)) {
 		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");

@@ -116,7 +116,7 @@ static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned c
 	for (unsigned i = 0; i < page->report->process_count && shown < UNLIKE_SHOWN; i++)
 		if (unlike[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %s %s", shown++ ? "," : "",
-				       sl_text_rank(who, &page->report->processes[i]),
+				       sl_process_who(who, &page->report->processes[i]),
 				       sl_format_size(size, peak_of(&page->report->processes[i])));
 	if (count > shown)
 		snprintf(text + at, sizeof(text) - (size_t)at, ", and %u more", count - shown);

@@ -21,7 +21,7 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 
 		for (unsigned i = 0; i < report->process_count; i++)
 			if (sl_trace_ended(report->processes[i].trace) == order[o] && !count++)
-				sl_text_rank(name, &report->processes[i]);
+				sl_process_who(name, &report->processes[i]);
 		if (!count)
 			continue;
 		if (report->process_count == 1 && order[o] == SL_ENDED_FAILED)
@@ -72,7 +72,7 @@ void sl_text_title(struct sl_text_page *page)
 		ranks += report->processes[i].trace->header.rank >= 0;
 	put_statuses(status, sizeof(status), report);
 	if (report->process_count == 1)
-		sl_text_rank(who, first);
+		sl_process_who(who, first);
 	else
 		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
 	if (hosts == 1)

@@ -289,6 +289,10 @@ unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *fra
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
  * one second after its last sample. */
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
+static inline const char *sl_process_who(char *out, const struct sl_process *process)
+{
+	return sl_header_who(out, &process->trace->header);
+}
 static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
 {
 	return sl_header_unix(&process->trace->header, ns);

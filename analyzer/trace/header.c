@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/header.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "common/base.h"
@@ -233,6 +235,14 @@ bool sl_header_read(struct sl_header *header, const msgpack_object *map)
 	read_kinds(header, map);
 	read_hooks(header, map);
 	return true;
+}
+
+const char *sl_header_who(char *out, const struct sl_header *header)
+{
+	bool ranked = header->rank >= 0;
+
+	snprintf(out, SL_FORMAT_BYTES, "%s %lld", ranked ? "rank" : "pid", (long long)(ranked ? header->rank : header->pid));
+	return out;
 }
 
 void sl_header_free(struct sl_header *header)
