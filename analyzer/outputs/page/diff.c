@@ -66,8 +66,7 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 	sl_packed_map(&page->pack, 3);
 	sl_page_put_known(page, "min", spread->min);
 	sl_page_put_known(page, "max", spread->max);
-	sl_page_key(page, "mean");
-	sl_packed_double(&page->pack, spread->mean);
+	sl_page_put_double(page, "mean", spread->mean);
 }
 
 /* Order: totals, then changes before noise, then by size. */
@@ -99,8 +98,7 @@ static void put_row(struct sl_page *page, const struct sl_difference *d)
 	sl_page_put_text(page, "key", d->key);
 	sl_page_put_text(page, "what", d->what);
 	sl_page_put_text(page, "change", sl_change_names[d->change]);
-	sl_page_key(page, "bytes");
-	sl_packed_double(&page->pack, d->bytes);
+	sl_page_put_double(page, "bytes", d->bytes);
 	put_spread(page, "before", &d->before);
 	put_spread(page, "after", &d->after);
 }
@@ -115,8 +113,7 @@ static void put_rows(struct sl_page *page, const struct sl_differences *differen
 	qsort(rows, count, sizeof(*rows), by_change);
 	qsort(rows, shown, sizeof(*rows), by_place);
 	page->left_rows = count - shown;
-	sl_page_key(page, "differences");
-	sl_packed_array(&page->pack, (uint32_t)shown);
+	sl_page_put_array(page, "differences", (uint32_t)shown);
 	for (size_t i = 0; i < shown; i++)
 		put_row(page, rows[i]);
 	free(rows);
@@ -130,8 +127,7 @@ static void put_places(struct sl_page *page, const struct sl_differences *differ
 	for (size_t i = 0; i < differences->list.count; i++)
 		if (differences->list.item[i].of == SL_MEASURE_STACK || differences->list.item[i].of == SL_MEASURE_LEAK)
 			counts[differences->list.item[i].change]++;
-	sl_page_key(page, "places");
-	sl_packed_map(&page->pack, SL_CHANGE_NEW + 1);
+	sl_page_put_map(page, "places", SL_CHANGE_NEW + 1);
 	for (unsigned i = 0; i <= SL_CHANGE_NEW; i++)
 		sl_page_put_known(page, sl_change_names[i], counts[i]);
 }
@@ -192,14 +188,10 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 		snprintf(rest, sizeof(rest), "%zu stacks that changed less", count - shown);
 		node[shown++] = sl_page_note(page, rest);
 	}
-	sl_page_key(page, "stacks");
-	sl_packed_map(&page->pack, 3);
-	sl_page_key(page, "stack");
-	sl_packed_column(&page->pack, SL_PACKED_U32, node, shown);
-	sl_page_key(page, "before");
-	sl_packed_column(&page->pack, SL_PACKED_F64, bytes[0], shown);
-	sl_page_key(page, "after");
-	sl_packed_column(&page->pack, SL_PACKED_F64, bytes[1], shown);
+	sl_page_put_map(page, "stacks", 3);
+	sl_page_put_column(page, "stack", SL_PACKED_U32, node, shown);
+	sl_page_put_column(page, "before", SL_PACKED_F64, bytes[0], shown);
+	sl_page_put_column(page, "after", SL_PACKED_F64, bytes[1], shown);
 	free(all);
 	free(node);
 	free(bytes[0]);
@@ -213,8 +205,7 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
 	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
-		sl_page_key(page, side ? "after" : "before");
-		sl_packed_array(&page->pack, counts[side]);
+		sl_page_put_array(page, side ? "after" : "before", counts[side]);
 		for (unsigned i = 0; i < counts[side]; i++)
 			sl_packed_string(&page->pack, paths[side ? counts[0] + i : i]);
 	}
@@ -222,8 +213,7 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 	put_rows(page, differences);
 	put_stacks(page, changes);
 	for (unsigned i = 0; i < 2; i++) { /* indexed for the page's search */
-		sl_page_key(page, i ? "libraries" : "warnings");
-		sl_packed_array(&page->pack, 0);
+		sl_page_put_array(page, i ? "libraries" : "warnings", 0);
 	}
 	sl_page_close(page);
 }

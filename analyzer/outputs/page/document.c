@@ -125,6 +125,42 @@ void sl_page_key(struct sl_page *page, const char *key)
 	sl_packed_string(&page->pack, key);
 }
 
+void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs)
+{
+	sl_page_key(page, key);
+	sl_packed_map(&page->pack, pairs);
+}
+
+void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items)
+{
+	sl_page_key(page, key);
+	sl_packed_array(&page->pack, items);
+}
+
+void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count)
+{
+	sl_page_key(page, key);
+	sl_packed_column(&page->pack, type, values, count);
+}
+
+void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value)
+{
+	sl_page_key(page, key);
+	sl_packed_uint(&page->pack, value);
+}
+
+void sl_page_put_double(struct sl_page *page, const char *key, double value)
+{
+	sl_page_key(page, key);
+	sl_packed_double(&page->pack, value);
+}
+
+void sl_page_put_bool(struct sl_page *page, const char *key, int value)
+{
+	sl_page_key(page, key);
+	sl_packed_bool(&page->pack, value);
+}
+
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns)
 {
 	sl_page_key(page, key);
@@ -158,8 +194,7 @@ void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
 void sl_page_row(struct sl_page *page, unsigned members, unsigned process)
 {
 	sl_packed_map(&page->pack, members);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_put_uint(page, "process", process);
 }
 
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
@@ -200,8 +235,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 	sl_page_put_text(page, "tag", tag);
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
 	sl_page_put_text(page, "t0_unix_ns", number);
-	sl_page_key(page, "duration_ns");
-	sl_packed_double(&page->pack, (double)(page->t1_unix_ns - page->t0_unix_ns));
+	sl_page_put_double(page, "duration_ns", (double)(page->t1_unix_ns - page->t0_unix_ns));
 }
 
 static void put_tables(struct sl_page *page)
@@ -210,12 +244,10 @@ static void put_tables(struct sl_page *page)
 	uint32_t *column = sl_memory_must(calloc(count + 1, sizeof(*column)));
 	uint8_t *flag = sl_memory_must(calloc(count + 1, 1));
 
-	sl_page_key(page, "strings");
-	sl_packed_array(&page->pack, (uint32_t)page->texts.count);
+	sl_page_put_array(page, "strings", (uint32_t)page->texts.count);
 	for (size_t i = 0; i < page->texts.count; i++)
 		sl_packed_string(&page->pack, page->texts.item[i]);
-	sl_page_key(page, "frames");
-	sl_packed_map(&page->pack, 7);
+	sl_page_put_map(page, "frames", 7);
 #define COLUMN(name, to, type)                                                                                                     \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = page->frames.item[i].name;                                                                                 \
@@ -229,12 +261,9 @@ static void put_tables(struct sl_page *page)
 	COLUMN(folded, flag, SL_PACKED_U8);
 	COLUMN(own, flag, SL_PACKED_U8);
 #undef COLUMN
-	sl_page_key(page, "nodes");
-	sl_packed_map(&page->pack, 2);
-	sl_page_key(page, "parent");
-	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
-	sl_page_key(page, "frame");
-	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
+	sl_page_put_map(page, "nodes", 2);
+	sl_page_put_column(page, "parent", SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
+	sl_page_put_column(page, "frame", SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
 	free(column);
 	free(flag);
 }
@@ -271,8 +300,7 @@ static void put_given_up(struct sl_page *page)
 	if (said)
 		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
 			 diff ? "diff --json" : "report.json");
-	sl_page_key(page, "given_up");
-	sl_packed_array(&page->pack, said);
+	sl_page_put_array(page, "given_up", said);
 	for (uint32_t i = 0; i < said; i++)
 		sl_packed_string(&page->pack, lines[i]);
 }

@@ -99,7 +99,14 @@ uint32_t sl_page_note(struct sl_page *page, const char *text);
 /* ns since t0; earlier times give 0 */
 double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
 
+/* A member of the map that is being written: its key, then its value. */
 void sl_page_key(struct sl_page *page, const char *key);
+void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs);
+void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items);
+void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count);
+void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value);
+void sl_page_put_double(struct sl_page *page, const char *key, double value);
+void sl_page_put_bool(struct sl_page *page, const char *key, int value);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
 void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */

@@ -31,8 +31,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 
 	for (unsigned i = 0; i < oom->owner_count; i++)
 		count += is_owner(model, oom, &oom->owners[i]);
-	sl_page_key(page, "owners");
-	sl_packed_array(&page->pack, count);
+	sl_page_put_array(page, "owners", count);
 	if (unused) {
 		sl_packed_map(&page->pack, 4);
 		sl_page_put_text(page, "name", sl_model_rest_name(&oom->torch));
@@ -50,8 +49,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
 		sl_page_put_known(page, "blocks", oom->owners[i].blocks);
-		sl_page_key(page, "stack");
-		sl_packed_uint(&page->pack, sl_page_site(page, process, oom->owners[i].site));
+		sl_page_put_uint(page, "stack", sl_page_site(page, process, oom->owners[i].site));
 	}
 }
 
@@ -63,8 +61,7 @@ static void put_account(struct sl_page *page, const struct sl_account *account)
 	sl_page_put_known(page, "cached", account->cached);
 	sl_page_put_known(page, "largest_cached", account->largest_cached);
 	sl_page_put_known(page, "context", account->context);
-	sl_page_key(page, "context_at_most");
-	sl_packed_bool(&page->pack, account->context_at_most);
+	sl_page_put_bool(page, "context_at_most", account->context_at_most);
 	sl_page_put_known(page, "modules", account->modules);
 	sl_page_put_known(page, "unexplained", account->unexplained);
 }
@@ -81,8 +78,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
 	sl_page_put_text(page, "scope", scopes[oom->scope]);
-	sl_page_key(page, "requested");
-	sl_packed_uint(&page->pack, oom->requested_bytes); /* -1 is a size, too */
+	sl_page_put_uint(page, "requested", oom->requested_bytes); /* -1 is a size, too */
 	sl_page_put_known(page, "live", oom->live_bytes);
 	sl_page_put_known(page, "free", oom->free_bytes);
 	sl_page_put_known(page, "total", oom->total_bytes);
@@ -91,13 +87,10 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 		sl_packed_nil(&page->pack);
 	else
 		sl_packed_bool(&page->pack, oom->recovered);
-	sl_page_key(page, "injected");
-	sl_packed_bool(&page->pack, oom->injected);
-	sl_page_key(page, "stack");
-	sl_packed_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
+	sl_page_put_bool(page, "injected", oom->injected);
+	sl_page_put_uint(page, "stack", sl_page_stack(page, process, oom->python, oom->native, oom->caller));
 	put_place(page, process, oom->python, oom->native, oom->caller, 3);
-	sl_page_key(page, "said");
-	sl_packed_array(&page->pack, oom->pair_count);
+	sl_page_put_array(page, "said", oom->pair_count);
 	for (unsigned i = 0; i < oom->pair_count; i++)
 		sl_packed_string(&page->pack, sl_defs_text(page->report->processes[process].model->defs, oom->pairs[i]));
 	put_owners(page, process, oom);
@@ -124,8 +117,7 @@ static void put_leak(struct sl_page *page, unsigned process, const struct sl_lea
 	sl_page_put_time(page, "last", process, leak->last_ns);
 	sl_page_put_text(page, "suggestion", leak->suggestion);
 	sl_page_put_text(page, "library", leak->library);
-	sl_page_key(page, "stack");
-	sl_packed_uint(&page->pack, sl_page_stack(page, process, leak->python, leak->native, leak->caller));
+	sl_page_put_uint(page, "stack", sl_page_stack(page, process, leak->python, leak->native, leak->caller));
 }
 
 /* Evenly from all processes: each gives its first ones until the budget is spent. */
@@ -180,8 +172,7 @@ static void put_leaking(struct sl_page *page)
 		text = sl_kept_sentence(&page->report->processes[largest->process], largest->kept);
 	else if (largest)
 		text = sl_leaking_sentence(&page->report->processes[largest->process], largest->leak);
-	sl_page_key(page, "leaking");
-	sl_packed_map(&page->pack, 3);
+	sl_page_put_map(page, "leaking", 3);
 	sl_page_put_known(page, "places", leaking.place.count);
 	sl_page_put_known(page, "bytes", sl_leaking_bytes(&leaking));
 	sl_page_put_text(page, "text", text);
@@ -198,13 +189,11 @@ void sl_page_findings(struct sl_page *page)
 		ooms += share_of(page, report->processes[i].model->ooms.count);
 		leaks += share_of(page, report->processes[i].leaks.count);
 	}
-	sl_page_key(page, "ooms");
-	sl_packed_array(&page->pack, (uint32_t)ooms);
+	sl_page_put_array(page, "ooms", (uint32_t)ooms);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
 			put_oom(page, i, k);
-	sl_page_key(page, "leaks");
-	sl_packed_array(&page->pack, (uint32_t)leaks);
+	sl_page_put_array(page, "leaks", (uint32_t)leaks);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
 			put_leak(page, i, &report->processes[i].leaks.item[k]);

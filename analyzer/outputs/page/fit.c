@@ -154,8 +154,7 @@ void sl_page_fits_free(struct sl_page_fits *fits)
 
 static void put_column(struct sl_page *page, const char *key, const double *values, unsigned count)
 {
-	sl_page_key(page, key);
-	sl_packed_column(&page->pack, SL_PACKED_F64, values, count);
+	sl_page_put_column(page, key, SL_PACKED_F64, values, count);
 }
 
 static void put_run(struct sl_page *page, const struct asked *asked, const struct sl_fit_answer *a, unsigned i)
@@ -171,8 +170,7 @@ static void put_run(struct sl_page *page, const struct asked *asked, const struc
 	sl_page_put_known(page, "request", failed && o->request ? o->request : SL_UNKNOWN);
 	sl_page_put_known(page, "bytes", failed ? o->bytes : SL_UNKNOWN);
 	sl_page_put_time(page, "at", asked->process, failed ? r->times.item[o->at] : SL_UNKNOWN);
-	sl_page_key(page, "stack");
-	sl_packed_uint(&page->pack, failed ? sl_page_stack(page, asked->process, r->ops.item[o->at].python, 0, 0) : 0);
+	sl_page_put_uint(page, "stack", failed ? sl_page_stack(page, asked->process, r->ops.item[o->at].python, 0, 0) : 0);
 }
 
 static void put_choice(struct sl_page *page, const struct asked *asked, unsigned c)
@@ -182,14 +180,12 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 
 	sl_packed_map(&page->pack, 10);
 	sl_page_put_text(page, "settings", sl_fit_name(s, c));
-	sl_page_key(page, "recorded");
-	sl_packed_bool(&page->pack, !s->choices[c].text);
+	sl_page_put_bool(page, "recorded", !s->choices[c].text);
 	sl_page_put_known(page, "always_from", asked->whole ? a->scan.always_from : SL_UNKNOWN);
 	sl_page_put_known(page, "otherwise", a->other_from);
 	sl_page_key(page, "at_most"); /* the search ended before it met one that does not */
 	sl_packed_bool(&page->pack, a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
-	sl_page_key(page, "also");
-	sl_packed_array(&page->pack, (uint32_t)a->scan.also.count);
+	sl_page_put_array(page, "also", (uint32_t)a->scan.also.count);
 	for (size_t i = 0; i < a->scan.also.count; i++) {
 		sl_packed_array(&page->pack, 2);
 		sl_packed_double(&page->pack, (double)a->scan.also.item[i].from);
@@ -198,8 +194,7 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	sl_page_put_known(page, "peak_reserved", a->free.stats.peak_reserved);
 	put_column(page, "reserved", a->trail.reserved, a->trail.points);
 	put_column(page, "needed", a->trail.needed, a->trail.points);
-	sl_page_key(page, "runs");
-	sl_packed_array(&page->pack, s->capacity_count);
+	sl_page_put_array(page, "runs", s->capacity_count);
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		put_run(page, asked, a, i);
 }
@@ -220,33 +215,27 @@ static void put_subject(struct sl_page *page, const struct asked *asked)
 	sl_page_row(page, 12, asked->process);
 	sl_page_put_device(page, "device", r->device);
 	sl_page_put_text(page, "release", r->release ? release : NULL);
-	sl_page_key(page, "reproduces");
-	sl_packed_bool(&page->pack, s->answers != NULL);
+	sl_page_put_bool(page, "reproduces", s->answers != NULL);
 	sl_page_put_known(page, "events", s->check.compared);
-	sl_page_key(page, "of_allocator");
-	sl_packed_bool(&page->pack, asked->of_allocator);
+	sl_page_put_bool(page, "of_allocator", asked->of_allocator);
 	sl_page_key(page, "notes");
 	sl_fit_notes(s, asked->of_allocator, count_note, &notes);
 	sl_packed_array(&page->pack, notes);
 	sl_fit_notes(s, asked->of_allocator, sl_page_put_warning, page);
-	sl_page_key(page, "capacities");
-	sl_packed_array(&page->pack, s->capacity_count);
+	sl_page_put_array(page, "capacities", s->capacity_count);
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_packed_double(&page->pack, (double)s->capacities[i]);
-	sl_page_key(page, "best");
-	sl_packed_uint(&page->pack, asked->whole ? sl_fit_best(s) : 0);
+	sl_page_put_uint(page, "best", asked->whole ? sl_fit_best(s) : 0);
 	sl_page_put_time(page, "start", asked->process, choices ? s->answers[0].trail.begin_ns : SL_UNKNOWN);
 	sl_page_put_known(page, "width", choices ? s->answers[0].trail.width_ns : SL_UNKNOWN);
-	sl_page_key(page, "choices");
-	sl_packed_array(&page->pack, choices);
+	sl_page_put_array(page, "choices", choices);
 	for (unsigned c = 0; c < choices; c++)
 		put_choice(page, asked, c);
 }
 
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits)
 {
-	sl_page_key(page, "fit");
-	sl_packed_array(&page->pack, fits->count);
+	sl_page_put_array(page, "fit", fits->count);
 	for (unsigned i = 0; i < fits->count; i++)
 		put_subject(page, &fits->asked[i]);
 }

@@ -124,26 +124,18 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	sl_page_put_device(page, "device", line->device);
 	sl_page_put_device(page, "shared", shared);
 	sl_page_put_text(page, "name", name);
-	sl_page_key(page, "peak");
-	sl_packed_double(&page->pack, peak);
+	sl_page_put_double(page, "peak", peak);
 	sl_page_key(page, "start");
 	/* may be before t0, if the bin begins before the first process */
 	sl_packed_double(&page->pack,
 			 (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
-	sl_page_key(page, "width");
-	sl_packed_double(&page->pack, (double)(1ull << c.shift));
-	sl_page_key(page, "offset");
-	sl_packed_uint(&page->pack, c.offset);
-	sl_page_key(page, "min");
-	sl_packed_column(&page->pack, SL_PACKED_F64, c.min, c.n);
-	sl_page_key(page, "max");
-	sl_packed_column(&page->pack, SL_PACKED_F64, c.max, c.n);
-	sl_page_key(page, "mean");
-	sl_packed_column(&page->pack, SL_PACKED_F32, c.mean, c.n);
-	sl_page_key(page, "stack");
-	sl_packed_column(&page->pack, SL_PACKED_U32, c.stack, c.n);
-	sl_page_key(page, "at");
-	sl_packed_column(&page->pack, SL_PACKED_U8, c.at, c.n);
+	sl_page_put_double(page, "width", (double)(1ull << c.shift));
+	sl_page_put_uint(page, "offset", c.offset);
+	sl_page_put_column(page, "min", SL_PACKED_F64, c.min, c.n);
+	sl_page_put_column(page, "max", SL_PACKED_F64, c.max, c.n);
+	sl_page_put_column(page, "mean", SL_PACKED_F32, c.mean, c.n);
+	sl_page_put_column(page, "stack", SL_PACKED_U32, c.stack, c.n);
+	sl_page_put_column(page, "at", SL_PACKED_U8, c.at, c.n);
 	free_columns(&c);
 }
 
@@ -159,8 +151,7 @@ void sl_page_lines(struct sl_page *page)
 
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass) {
-			sl_page_key(page, "lines");
-			sl_packed_array(&page->pack, count);
+			sl_page_put_array(page, "lines", count);
 		}
 		for (unsigned k = 0; k < page->report->process_count; k++) {
 			const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
@@ -228,20 +219,13 @@ void sl_page_heat(struct sl_page *page)
 		scale = values[i] > scale ? values[i] : scale;
 	for (size_t i = 0; i < (size_t)rows * columns; i++)
 		cells[i] = (uint8_t)(values[i] / scale * 255 + 0.999);
-	sl_page_key(page, "heat");
-	sl_packed_map(&page->pack, 6);
-	sl_page_key(page, "row");
-	sl_packed_column(&page->pack, SL_PACKED_U32, row, rows);
-	sl_page_key(page, "start");
-	sl_packed_double(&page->pack, 0);
-	sl_page_key(page, "width");
-	sl_packed_double(&page->pack, width);
-	sl_page_key(page, "bins");
-	sl_packed_uint(&page->pack, columns);
-	sl_page_key(page, "scale");
-	sl_packed_double(&page->pack, scale);
-	sl_page_key(page, "values");
-	sl_packed_column(&page->pack, SL_PACKED_U8, cells, (size_t)rows * columns);
+	sl_page_put_map(page, "heat", 6);
+	sl_page_put_column(page, "row", SL_PACKED_U32, row, rows);
+	sl_page_put_double(page, "start", 0);
+	sl_page_put_double(page, "width", width);
+	sl_page_put_uint(page, "bins", columns);
+	sl_page_put_double(page, "scale", scale);
+	sl_page_put_column(page, "values", SL_PACKED_U8, cells, (size_t)rows * columns);
 	free(values);
 	free(cells);
 	free(row);

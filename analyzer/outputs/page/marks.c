@@ -46,12 +46,10 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = sl_page_time(page, process, steps->item[i].time_ns);
-	sl_page_key(page, "at");
-	sl_packed_column(&page->pack, SL_PACKED_F64, column, steps->count);
+	sl_page_put_column(page, "at", SL_PACKED_F64, column, steps->count);
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = (double)steps->item[i].number;
-	sl_page_key(page, "number");
-	sl_packed_column(&page->pack, SL_PACKED_F64, column, steps->count);
+	sl_page_put_column(page, "number", SL_PACKED_F64, column, steps->count);
 	free(column);
 }
 
@@ -67,12 +65,10 @@ void sl_page_marks(struct sl_page *page)
 		count += (uint32_t)model->ooms.count + (uint32_t)model->moments.marks.count;
 		steps += sl_model_steps(model) != NULL;
 	}
-	sl_page_key(page, "marks");
-	sl_packed_array(&page->pack, count);
+	sl_page_put_array(page, "marks", count);
 	for (unsigned k = 0; k < detailed; k++)
 		put_marks(page, page->order[k]);
-	sl_page_key(page, "steps");
-	sl_packed_array(&page->pack, steps);
+	sl_page_put_array(page, "steps", steps);
 	for (unsigned k = 0; k < detailed; k++) {
 		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 

@@ -86,12 +86,9 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 	sl_page_put_device(page, "device", device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, at_ns);
-	sl_page_key(page, "stack");
-	sl_packed_column(&page->pack, SL_PACKED_U32, stack, n);
-	sl_page_key(page, "bytes");
-	sl_packed_column(&page->pack, SL_PACKED_F64, bytes, n);
-	sl_page_key(page, "blocks");
-	sl_packed_column(&page->pack, SL_PACKED_F64, blocks, n);
+	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, n);
+	sl_page_put_column(page, "bytes", SL_PACKED_F64, bytes, n);
+	sl_page_put_column(page, "blocks", SL_PACKED_F64, blocks, n);
 	free(stack);
 	free(bytes);
 	free(blocks);
@@ -246,8 +243,7 @@ void sl_page_moments(struct sl_page *page)
 
 	for (int put = 0; put < 2; put++) {
 		if (put) {
-			sl_page_key(page, "moments");
-			sl_packed_array(&page->pack, count);
+			sl_page_put_array(page, "moments", count);
 		}
 		for (unsigned k = 0; k < detailed; k++)
 			count += device_moments(page, page->order[k], put) + timed_moments(page, page->order[k], put) +

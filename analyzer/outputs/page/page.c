@@ -111,8 +111,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 		sl_page_session_findings(page, telemetry->selected, process_of);
 	sl_page_put_findings(page);
 	sl_report_warn_of_symbols(report);
-	sl_page_key(page, "warnings");
-	sl_packed_array(&page->pack, (uint32_t)report->warnings.count);
+	sl_page_put_array(page, "warnings", (uint32_t)report->warnings.count);
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_page_put_warning(page, report->warnings.item[i]);
 	sl_page_close(page);

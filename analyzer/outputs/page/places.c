@@ -179,14 +179,10 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
 	}
 	tell_apart(page, p, row, name, places->kept);
-	sl_page_key(page, "stack");
-	sl_packed_column(&page->pack, SL_PACKED_U32, stack, rows);
-	sl_page_key(page, "name");
-	sl_packed_column(&page->pack, SL_PACKED_U32, name, rows);
-	sl_page_key(page, "role");
-	sl_packed_column(&page->pack, SL_PACKED_U8, role, rows);
-	sl_page_key(page, "device");
-	sl_packed_column(&page->pack, SL_PACKED_U8, device, rows);
+	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, rows);
+	sl_page_put_column(page, "name", SL_PACKED_U32, name, rows);
+	sl_page_put_column(page, "role", SL_PACKED_U8, role, rows);
+	sl_page_put_column(page, "device", SL_PACKED_U8, device, rows);
 #define FIGURE(key, member)                                                                                                        \
 	for (size_t i = 0; i < rows; i++)                                                                                          \
 		figure[i] = (double)row[i].member;                                                                                 \
@@ -285,10 +281,8 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 	sl_page_key(page, "begin"); /* on the grid, so it may be before t0 */
 	sl_packed_double(&page->pack,
 			 (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
-	sl_page_key(page, "width");
-	sl_packed_double(&page->pack, (double)(from->width_ns << stays.shift));
-	sl_page_key(page, "windows");
-	sl_packed_uint(&page->pack, (from->now >> stays.shift) + 1);
+	sl_page_put_double(page, "width", (double)(from->width_ns << stays.shift));
+	sl_page_put_uint(page, "windows", (from->now >> stays.shift) + 1);
 	put_rows(page, &stays);
 	free(stays.rows.item);
 	sl_idmap_free(&stays.ids);
@@ -304,8 +298,7 @@ static void put_roles(struct sl_page *page, unsigned process)
 
 	for (int put = 0; put < 2; put++) {
 		if (put) {
-			sl_page_key(page, "peak_roles");
-			sl_packed_array(&page->pack, count);
+			sl_page_put_array(page, "peak_roles", count);
 		}
 		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
 			const struct sl_device_state *device = p->model->devices[d];
@@ -319,8 +312,7 @@ static void put_roles(struct sl_page *page, unsigned process)
 				column[i] = (double)bytes[i];
 			sl_packed_map(&page->pack, 2);
 			sl_page_put_device(page, "device", device->device);
-			sl_page_key(page, "bytes");
-			sl_packed_column(&page->pack, SL_PACKED_F64, column, SL_ROLE_COUNT);
+			sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
 		}
 	}
 }
@@ -329,12 +321,10 @@ void sl_page_places(struct sl_page *page)
 {
 	unsigned count = page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 
-	sl_page_key(page, "roles");
-	sl_packed_array(&page->pack, SL_ROLE_COUNT);
+	sl_page_put_array(page, "roles", SL_ROLE_COUNT);
 	for (int i = 0; i < SL_ROLE_COUNT; i++)
 		sl_packed_string(&page->pack, sl_roles_name(i));
-	sl_page_key(page, "places");
-	sl_packed_array(&page->pack, count);
+	sl_page_put_array(page, "places", count);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned process = page->order[i];
 		const struct sl_model *model = page->report->processes[process].model;

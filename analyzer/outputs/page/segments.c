@@ -61,16 +61,11 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small",
 		 map->block_count + map->left_out - c.blocks);
 	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
-	sl_page_key(page, "segment_bytes");
-	sl_packed_column(&page->pack, SL_PACKED_F64, c.segment_bytes, c.segments);
-	sl_page_key(page, "block_segment");
-	sl_packed_column(&page->pack, SL_PACKED_U32, c.block_segment, c.blocks);
-	sl_page_key(page, "block_offset");
-	sl_packed_column(&page->pack, SL_PACKED_F64, c.block_offset, c.blocks);
-	sl_page_key(page, "block_bytes");
-	sl_packed_column(&page->pack, SL_PACKED_F64, c.block_bytes, c.blocks);
-	sl_page_key(page, "block_stack");
-	sl_packed_column(&page->pack, SL_PACKED_U32, c.block_stack, c.blocks);
+	sl_page_put_column(page, "segment_bytes", SL_PACKED_F64, c.segment_bytes, c.segments);
+	sl_page_put_column(page, "block_segment", SL_PACKED_U32, c.block_segment, c.blocks);
+	sl_page_put_column(page, "block_offset", SL_PACKED_F64, c.block_offset, c.blocks);
+	sl_page_put_column(page, "block_bytes", SL_PACKED_F64, c.block_bytes, c.blocks);
+	sl_page_put_column(page, "block_stack", SL_PACKED_U32, c.block_stack, c.blocks);
 	free(c.segment_bytes);
 	free(c.block_offset);
 	free(c.block_bytes);
@@ -100,8 +95,7 @@ void sl_page_segments(struct sl_page *page)
 
 	for (unsigned k = 0; k < most; k++)
 		count += maps_of(page, page->order[k], false);
-	sl_page_key(page, "segments");
-	sl_packed_array(&page->pack, count);
+	sl_page_put_array(page, "segments", count);
 	for (unsigned k = 0; k < most; k++)
 		maps_of(page, page->order[k], true);
 }

@@ -145,8 +145,7 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 
 void sl_page_put_findings(struct sl_page *page)
 {
-	sl_page_key(page, "findings");
-	sl_packed_array(&page->pack, (uint32_t)page->findings.count);
+	sl_page_put_array(page, "findings", (uint32_t)page->findings.count);
 	for (size_t i = 0; i < page->findings.count; i++) {
 		const struct sl_page_finding *f = &page->findings.item[i];
 
@@ -161,14 +160,12 @@ void sl_page_put_findings(struct sl_page *page)
 		sl_page_put_unix(page, "to", f->to_unix);
 		sl_page_put_text(page, "text", f->text);
 		sl_page_put_text(page, "advice", f->advice);
-		sl_page_key(page, "evidence");
-		sl_packed_array(&page->pack, f->evidence_count);
+		sl_page_put_array(page, "evidence", f->evidence_count);
 		for (unsigned k = 0; k < f->evidence_count; k++) {
 			sl_packed_array(&page->pack, 2);
 			sl_packed_string(&page->pack, f->evidence[k].name);
 			sl_packed_string(&page->pack, f->evidence[k].value);
 		}
-		sl_page_key(page, "stack");
-		sl_packed_uint(&page->pack, f->node);
+		sl_page_put_uint(page, "stack", f->node);
 	}
 }

@@ -76,8 +76,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 
 	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
 		count += model->devices[d] && model->devices[d]->used;
-	sl_page_key(page, "devices");
-	sl_packed_array(&page->pack, count);
+	sl_page_put_array(page, "devices", count);
 	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
@@ -130,18 +129,15 @@ void sl_page_processes(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
 
-	sl_page_key(page, "processes");
-	sl_packed_array(&page->pack, report->process_count);
+	sl_page_put_array(page, "processes", report->process_count);
 	for (unsigned i = 0; i < report->process_count; i++)
 		put_process(page, i);
-	sl_page_key(page, "devices");
-	sl_packed_array(&page->pack, report->device_count);
+	sl_page_put_array(page, "devices", report->device_count);
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
 		sl_packed_map(&page->pack, 9);
-		sl_page_key(page, "processes");
-		sl_packed_array(&page->pack, device->process_count);
+		sl_page_put_array(page, "processes", device->process_count);
 		for (unsigned k = 0; k < device->process_count; k++)
 			sl_packed_uint(&page->pack, device->processes[k]);
 		sl_page_put_text(page, "host", device->host ? device->host : "");
@@ -230,15 +226,13 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_key(page, "r_squared");
 		growth->verdict ? sl_packed_double(&page->pack, growth->r_squared) : sl_packed_nil(&page->pack);
 		sl_page_put_text(page, "verdict", growth->verdict);
-		sl_page_key(page, "credited");
-		sl_packed_bool(&page->pack, growth->credited);
+		sl_page_put_bool(page, "credited", growth->credited);
 		sl_page_put_text(page, "advice", growth->advice);
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
-		sl_page_key(page, "stack");
-		sl_packed_uint(&page->pack, growth->holder_count
-						    ? sl_page_stack(page, process, growth->holders[0].python,
-								    growth->holders[0].native, growth->holders[0].caller)
-						    : 0);
+		sl_page_put_uint(page, "stack",
+				 growth->holder_count ? sl_page_stack(page, process, growth->holders[0].python,
+								      growth->holders[0].native, growth->holders[0].caller)
+						      : 0);
 	}
 	return (uint32_t)p->growth.count;
 }
@@ -344,8 +338,7 @@ void sl_page_tables(struct sl_page *page)
 
 		for (unsigned k = 0; k < detailed; k++)
 			count += tables[t].rows(page, page->order[k], false);
-		sl_page_key(page, tables[t].name);
-		sl_packed_array(&page->pack, count);
+		sl_page_put_array(page, tables[t].name, count);
 		for (unsigned k = 0; k < detailed; k++)
 			tables[t].rows(page, page->order[k], true);
 	}

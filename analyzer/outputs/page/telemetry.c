@@ -196,8 +196,7 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 static void put_device(struct sl_page *page, const struct place *place)
 {
 	sl_packed_map(&page->pack, 9);
-	sl_page_key(page, "processes");
-	sl_packed_array(&page->pack, (uint32_t)place->ranks.count);
+	sl_page_put_array(page, "processes", (uint32_t)place->ranks.count);
 	for (size_t i = 0; i < place->ranks.count; i++)
 		sl_packed_uint(&page->pack, place->ranks.item[i]);
 	sl_page_put_text(page, "host", place->host);
@@ -244,8 +243,7 @@ static void put_ooms(struct telemetry_page *t)
 
 	for (unsigned r = 0; r < t->count; r++)
 		count += t->ranks[r].ooms;
-	sl_page_key(page, "ooms");
-	sl_packed_array(&page->pack, (uint32_t)count);
+	sl_page_put_array(page, "ooms", (uint32_t)count);
 	for (unsigned r = 0; r < t->count; r++)
 		for (size_t i = 0; i < t->ranks[r].series->all.count; i++) {
 			const struct sl_v3_event *event = t->ranks[r].series->all.events[i];
@@ -264,11 +262,9 @@ static void put_ooms(struct telemetry_page *t)
 			sl_page_put_known(page, "total", known(event->total_bytes));
 			sl_page_key(page, "recovered");
 			sl_packed_nil(&page->pack);
-			sl_page_key(page, "injected");
-			sl_packed_bool(&page->pack, false);
+			sl_page_put_bool(page, "injected", false);
 			sl_page_put_known(page, "stack", 0);
-			sl_page_key(page, "owners");
-			sl_packed_array(&page->pack, 0);
+			sl_page_put_array(page, "owners", 0);
 			sl_page_put_text(page, "cause", event->context);
 			sl_page_put_text(page, "advice", NULL);
 		}
@@ -278,15 +274,13 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 {
 	struct sl_page *page = t->page;
 
-	sl_page_key(page, "marks");
-	sl_packed_array(&page->pack, (uint32_t)markers->count);
+	sl_page_put_array(page, "marks", (uint32_t)markers->count);
 	for (size_t i = 0; i < markers->count; i++) {
 		const struct sl_marker *mark = &markers->list[i];
 		int process = process_of(page, mark->rank, -1);
 
 		sl_packed_map(&page->pack, 5);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process < 0 ? 0 : (unsigned)process);
+		sl_page_put_uint(page, "process", process < 0 ? 0 : (unsigned)process);
 		sl_page_put_device(page, "device", -1);
 		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
 		sl_page_put_text(page, "kind", mark->kind);
@@ -296,8 +290,7 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 
 static void put_nothing(struct sl_page *page, const char *key)
 {
-	sl_page_key(page, key);
-	sl_packed_array(&page->pack, 0);
+	sl_page_put_array(page, key, 0);
 }
 
 static void count_warning(void *context, const char *text)
@@ -311,8 +304,7 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 	uint32_t count = 0;
 
 	sl_telemetry_each_warning(telemetry, count_warning, &count);
-	sl_page_key(page, "warnings");
-	sl_packed_array(&page->pack, count + (telemetry->session_count > 1));
+	sl_page_put_array(page, "warnings", count + (telemetry->session_count > 1));
 	if (telemetry->session_count > 1) {
 		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
 			 telemetry->session_count);
@@ -331,12 +323,10 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	struct sl_phases phases;
 
 	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL);
-	sl_page_key(page, "processes");
-	sl_packed_array(&page->pack, t->count);
+	sl_page_put_array(page, "processes", t->count);
 	for (unsigned r = 0; r < t->count; r++)
 		put_process(t, session, &t->ranks[r]);
-	sl_page_key(page, "devices");
-	sl_packed_array(&page->pack, (uint32_t)t->places.count);
+	sl_page_put_array(page, "devices", (uint32_t)t->places.count);
 	for (size_t i = 0; i < t->places.count; i++)
 		put_device(page, &t->places.item[i]);
 	put_lines(t);
