@@ -318,6 +318,11 @@ void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value)
 		sl_json_uint(j, key, value);
 }
 
+void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value)
+{
+	sl_json_known_uint(j, key, value ? value : UINT64_MAX);
+}
+
 void sl_json_repr(double value, char *out)
 {
 	char digits[32];

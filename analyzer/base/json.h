@@ -56,6 +56,7 @@ void sl_json_string(struct sl_json *j, const char *key, const char *text);			/* 
 void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count); /* an array of them */
 void sl_json_known(struct sl_json *j, const char *key, int64_t value);				/* below zero is null: unknown */
 void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value);			/* UINT64_MAX is null: unknown */
+void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0 is null: unknown */
 
 /* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);

@@ -34,14 +34,6 @@ static void step(struct source *source)
 		source->unix_ns = sl_header_unix(&source->trace->header, source->item->event->time_ns);
 }
 
-static void put_nonzero(struct sl_json *j, const char *key, uint64_t value)
-{
-	if (value)
-		sl_json_uint(j, key, value);
-	else
-		sl_json_null(j, key);
-}
-
 static void put(struct sl_json *j, const struct source *source)
 {
 	const struct sl_event *event = source->item->event;
@@ -63,10 +55,10 @@ static void put(struct sl_json *j, const struct source *source)
 	sl_json_string(j, "api", hook ? hook->name : NULL);
 	sl_json_string(j, "verb", hook ? sl_event_verbs[hook->verb].name : NULL);
 	sl_json_string(j, "kind", event->kind && event->kind < SL_KIND_COUNT ? sl_event_kinds[event->kind].name : NULL);
-	put_nonzero(j, "address", event->address);
-	put_nonzero(j, "bytes", event->bytes);
+	sl_json_nonzero(j, "address", event->address);
+	sl_json_nonzero(j, "bytes", event->bytes);
 	sl_json_known(j, "device", event->device);
-	put_nonzero(j, "stream", event->stream);
+	sl_json_nonzero(j, "stream", event->stream);
 	if (event->flags &
 	    (SL_FLAG_in_flight | SL_FLAG_abandoned)) /* it never returned, or was left by longjmp, exception or cancellation */
 		sl_json_null(j, "result");
@@ -76,14 +68,8 @@ static void put(struct sl_json *j, const struct source *source)
 		struct sl_stack_frame frames[SL_STACK_MAX];
 		unsigned count = sl_stacks_resolve(frames, &source->trace->defs, NULL, (uint32_t)event->python,
 						   (uint32_t)event->native, event->caller);
-		char text[512];
 
-		sl_json_array(j, "stack");
-		for (unsigned i = 0; i < count; i++) {
-			sl_stacks_describe(text, sizeof(text), &frames[i]);
-			sl_json_string(j, NULL, text);
-		}
-		sl_json_end(j);
+		sl_stacks_write(j, frames, count);
 	} else {
 		sl_json_null(j, "stack");
 	}

@@ -168,26 +168,12 @@ void sl_fit_print(const struct sl_fit_result *result)
 
 /* --- for programs ------------------------------------------------------------------------------------------ */
 
-static void put_size(struct sl_json *j, const char *key, uint64_t bytes)
-{
-	if (bytes == SL_UNKNOWN)
-		sl_json_null(j, key);
-	else
-		sl_json_uint(j, key, bytes);
-}
-
 static void put_stack(struct sl_json *j, const struct sl_fit_subject *s, size_t at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL, s->recording->ops.item[at].python, 0, 0);
-	char text[512];
 
-	sl_json_array(j, "stack");
-	for (unsigned i = 0; i < count; i++) {
-		sl_stacks_describe(text, sizeof(text), &frames[i]);
-		sl_json_string(j, NULL, text);
-	}
-	sl_json_end(j);
+	sl_stacks_write(j, frames, count);
 }
 
 static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_outcome *o)
@@ -197,7 +183,7 @@ static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const 
 		return;
 	}
 	sl_json_object(j, "failed_at");
-	put_size(j, "request", o->request ? o->request : SL_UNKNOWN);
+	sl_json_known_uint(j, "request", o->request ? o->request : SL_UNKNOWN);
 	sl_json_uint(j, "bytes", o->bytes);
 	put_stack(j, s, o->at);
 	sl_json_end(j);
@@ -219,10 +205,10 @@ static void put_run(struct sl_json *j, const struct sl_fit_subject *s, unsigned 
 		sl_json_null(j, "fits");
 	else
 		sl_json_bool(j, "fits", o->verdict == SL_FIT_FITS);
-	put_size(j, "peak_reserved_bytes", o ? o->stats.peak_reserved : SL_UNKNOWN);
-	put_size(j, "peak_allocated_bytes", o ? o->stats.peak_allocated : SL_UNKNOWN);
-	put_size(j, "fragmented_bytes", o ? o->stats.inactive_at_peak : SL_UNKNOWN);
-	put_size(j, "retries", o ? o->stats.retries : SL_UNKNOWN);
+	sl_json_known_uint(j, "peak_reserved_bytes", o ? o->stats.peak_reserved : SL_UNKNOWN);
+	sl_json_known_uint(j, "peak_allocated_bytes", o ? o->stats.peak_allocated : SL_UNKNOWN);
+	sl_json_known_uint(j, "fragmented_bytes", o ? o->stats.inactive_at_peak : SL_UNKNOWN);
+	sl_json_known_uint(j, "retries", o ? o->stats.retries : SL_UNKNOWN);
 	if (o)
 		put_failed(j, s, o);
 	else
@@ -240,8 +226,8 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 	sl_json_int(j, "device", s->recording->device);
 	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
 	sl_json_string(j, "settings", text ? text : s->recording->text);
-	put_size(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
-	put_size(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);
+	sl_json_known_uint(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
+	sl_json_known_uint(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);
 	sl_json_array(j, "also_fits");
 	for (size_t i = 0; scan && i < scan->also.count; i++) {
 		sl_json_array(j, NULL);

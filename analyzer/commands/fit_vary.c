@@ -114,14 +114,6 @@ void sl_fit_vary_print(const struct sl_fit_result *result)
 	}
 }
 
-static void put_known(struct sl_json *j, const char *key, bool known, double value)
-{
-	if (known)
-		sl_json_double(j, key, value);
-	else
-		sl_json_null(j, key);
-}
-
 static void put_curve(struct sl_json *j, const struct sl_fit_result *result, const struct sl_fit_varied *varied)
 {
 	const struct sl_fit_curve *curve = &varied->curve;
@@ -137,7 +129,7 @@ static void put_curve(struct sl_json *j, const struct sl_fit_result *result, con
 	}
 	sl_json_end(j);
 	sl_json_uint(j, "degree", curve->degree);
-	put_known(j, "error_bytes", curve->error >= 0, curve->error);
+	sl_json_double(j, "error_bytes", curve->error >= 0 ? curve->error : NAN);
 	sl_json_array(j, "largest");
 	for (unsigned c = 0; c < result->capacity_count; c++) {
 		struct sl_fit_largest l;
@@ -145,9 +137,9 @@ static void put_curve(struct sl_json *j, const struct sl_fit_result *result, con
 		sl_fit_curve_largest(&l, curve, result->capacities[c]);
 		sl_json_object(j, NULL);
 		sl_json_uint(j, "capacity_bytes", result->capacities[c]);
-		put_known(j, "value", l.known, l.value);
-		put_known(j, "at_least", l.bounded, l.least);
-		put_known(j, "at_most", l.bounded, l.most);
+		sl_json_double(j, "value", l.known ? l.value : NAN);
+		sl_json_double(j, "at_least", l.bounded ? l.least : NAN);
+		sl_json_double(j, "at_most", l.bounded ? l.most : NAN);
 		sl_json_bool(j, "extrapolated", l.extrapolated);
 		sl_json_end(j);
 	}

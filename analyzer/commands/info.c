@@ -45,14 +45,6 @@ static const char *or_null(const char *text)
 	return *text ? text : NULL;
 }
 
-static void put_bytes(struct sl_json *j, const char *key, uint64_t bytes)
-{
-	if (bytes == SL_MACHINE_UNKNOWN)
-		sl_json_null(j, key);
-	else
-		sl_json_uint(j, key, bytes);
-}
-
 static void put_device(struct sl_json *j, const struct sl_machine_device *device)
 {
 	sl_json_object(j, NULL);
@@ -62,8 +54,8 @@ static void put_device(struct sl_json *j, const struct sl_machine_device *device
 	sl_json_string(j, "uuid", or_null(device->uuid));
 	sl_json_string(j, "pci", or_null(device->pci));
 	sl_json_bool(j, "mig", device->mig);
-	put_bytes(j, "total_bytes", device->total_bytes);
-	put_bytes(j, "used_bytes", device->used_bytes);
+	sl_json_known_uint(j, "total_bytes", device->total_bytes);
+	sl_json_known_uint(j, "used_bytes", device->used_bytes);
 	sl_json_end(j);
 }
 

@@ -58,14 +58,6 @@ static bool run_csv(struct sl_export_job *job)
 	return !ferror(out);
 }
 
-static void put_known(struct sl_json *j, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		sl_json_uint(j, key, value);
-	else
-		sl_json_null(j, key);
-}
-
 static void put_sample(struct sl_json *j, const struct sl_stream_process *p)
 {
 	const struct sl_sample *s = &p->item->sample;
@@ -76,10 +68,10 @@ static void put_sample(struct sl_json *j, const struct sl_stream_process *p)
 	sl_json_known(j, "rank", p->process.trace->header.rank);
 	sl_json_int(j, "pid", p->process.trace->header.pid);
 	sl_json_known(j, "device", s->device);
-	put_known(j, "used_bytes", s->used_bytes != SL_UNKNOWN, s->used_bytes);
-	put_known(j, "free_bytes", s->free_bytes != SL_UNKNOWN, s->free_bytes);
-	put_known(j, "total_bytes", s->total_bytes != SL_UNKNOWN, s->total_bytes);
-	put_known(j, "rss_bytes", s->rss_bytes != SL_UNKNOWN, s->rss_bytes);
+	sl_json_known_uint(j, "used_bytes", s->used_bytes);
+	sl_json_known_uint(j, "free_bytes", s->free_bytes);
+	sl_json_known_uint(j, "total_bytes", s->total_bytes);
+	sl_json_known_uint(j, "rss_bytes", s->rss_bytes);
 	sl_json_end(j);
 	sl_json_newline(j);
 }
@@ -89,17 +81,17 @@ static void put_event(struct sl_json *j, const struct sl_event_view *view)
 	sl_json_object(j, NULL);
 	sl_json_string(j, "type", "event");
 	sl_json_uint(j, "t0_ns", view->begin_ns);
-	put_known(j, "t1_ns", view->end_ns, view->end_ns);
+	sl_json_nonzero(j, "t1_ns", view->end_ns);
 	sl_json_known(j, "rank", view->rank);
 	sl_json_int(j, "pid", view->pid);
 	sl_json_int(j, "thread", view->tid);
 	sl_json_string(j, "api", view->api);
 	sl_json_string(j, "verb", view->verb);
 	sl_json_string(j, "kind", view->kind);
-	put_known(j, "address", view->event->address, view->event->address);
-	put_known(j, "bytes", view->event->bytes, view->event->bytes);
+	sl_json_nonzero(j, "address", view->event->address);
+	sl_json_nonzero(j, "bytes", view->event->bytes);
 	sl_json_known(j, "device", view->event->device);
-	put_known(j, "stream", view->event->stream, view->event->stream);
+	sl_json_nonzero(j, "stream", view->event->stream);
 	if (view->end_ns)
 		sl_json_int(j, "result", view->event->result);
 	else

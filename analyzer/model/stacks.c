@@ -283,3 +283,15 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 	if (size && out[size - 1] == ' ')
 		out[size - 1] = 0;
 }
+
+void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count)
+{
+	char text[512];
+
+	sl_json_array(j, "stack");
+	for (unsigned i = 0; i < count; i++) {
+		sl_stacks_describe(text, sizeof(text), &frames[i]);
+		sl_json_string(j, NULL, text);
+	}
+	sl_json_end(j);
+}

@@ -7,6 +7,7 @@
 #ifndef ANALYZER_MODEL_STACKS_H
 #define ANALYZER_MODEL_STACKS_H
 
+#include "analyzer/base/json.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/header.h"
 
@@ -55,6 +56,9 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 
 /* "train.py:88 forward", "ext.so cache_create"; bytes of out as snprintf. */
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame);
+
+/* The array "stack" of such texts. */
+void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count);
 
 /* The last part of a path. */
 const char *sl_stacks_basename(const char *path);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report.json, as schemas/report.schema.json describes it.  Unknown is null, never 0. */
+#include <math.h>
+
 #include "analyzer/base/budget.h"
 #include "analyzer/base/json.h"
 
@@ -181,17 +183,10 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_uint(j, "blocks", leak->blocks);
 	sl_json_string(j, "verdict", leak->verdict);
 	sl_json_string(j, "severity", leak->severity);
-	if (leak->growing) {
-		sl_json_double(j, "growth_bytes_per_second", leak->bytes_per_second);
-	} else {
-		sl_json_null(j, "growth_bytes_per_second");
-	}
+	sl_json_double(j, "growth_bytes_per_second", leak->growing ? leak->bytes_per_second : NAN);
 	sl_json_uint(j, "first_ns", sl_process_unix(process, leak->first_ns));
 	sl_json_uint(j, "last_ns", sl_process_unix(process, leak->last_ns));
-	if (leak->growing)
-		sl_json_double(j, "confidence", leak->r_squared);
-	else
-		sl_json_null(j, "confidence");
+	sl_json_double(j, "confidence", leak->growing ? leak->r_squared : NAN);
 	sl_json_string(j, "suggestion", leak->suggestion);
 	sl_json_string(j, "library", leak->library);
 	sl_output_stack(j, "stack", process, leak->python, leak->native, leak->caller);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One finding in report.json: what it is, the line to look at, the figures behind it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,10 +22,7 @@ static void put_place(struct sl_json *j, struct sl_process *process, const struc
 	}
 	sl_json_object(j, "place");
 	sl_json_string(j, "file", place->file);
-	if (place->line)
-		sl_json_int(j, "line", place->line);
-	else
-		sl_json_null(j, "line");
+	sl_json_nonzero(j, "line", place->line);
 	sl_json_string(j, "function", place->function);
 	sl_json_end(j);
 }
@@ -134,10 +132,7 @@ void sl_json_finding(struct sl_json *j, const struct sl_report *report, const st
 	sl_json_string(j, "id", finding->id);
 	sl_json_string(j, "class", class_of(class, finding));
 	sl_json_string(j, "severity", finding->severity);
-	if (finding->confidence > 0)
-		sl_json_double(j, "confidence", finding->confidence);
-	else
-		sl_json_null(j, "confidence");
+	sl_json_double(j, "confidence", finding->confidence > 0 ? finding->confidence : NAN);
 	put_stable_id(j, process, finding);
 	put_place(j, process, finding);
 	put_evidence(j, process, finding);

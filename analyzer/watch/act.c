@@ -66,10 +66,7 @@ static char *json_of(const struct sl_alert *alert)
 	sl_json_string(j, "state", alert->state);
 	sl_json_string(j, "rule", condition);
 	sl_json_string(j, "metric", sl_metric_name(alert->rule->metric));
-	if (isfinite(alert->value))
-		sl_json_double(j, "value", alert->value);
-	else
-		sl_json_null(j, "value");
+	sl_json_double(j, "value", alert->value);
 	sl_json_double(j, "threshold", alert->rule->value);
 	sl_json_uint(j, "timestamp_ns", alert->unix_ns);
 	sl_json_string(j, "session_id", process->session_id);

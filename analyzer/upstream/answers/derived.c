@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/derived.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "analyzer/base/stats.h"
@@ -23,22 +24,14 @@ static struct sl_derived_event derive(const struct sl_v3_event *event)
 	return d;
 }
 
-static void write_ratio(struct sl_json *j, const char *key, bool known, double ratio)
-{
-	if (known)
-		sl_json_double(j, key, ratio);
-	else
-		sl_json_null(j, key);
-}
-
 void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event)
 {
 	struct sl_derived_event d = derive(event);
 
 	sl_json_object(j, key);
 	sl_json_int(j, "allocator_gap_bytes", d.allocator_gap_bytes);
-	write_ratio(j, "utilization_ratio", d.has_utilization, d.utilization);
-	write_ratio(j, "fragmentation_ratio", d.has_fragmentation, d.fragmentation);
+	sl_json_double(j, "utilization_ratio", d.has_utilization ? d.utilization : NAN);
+	sl_json_double(j, "fragmentation_ratio", d.has_fragmentation ? d.fragmentation : NAN);
 	sl_json_bool(j, "is_degraded_collector", d.degraded_collector);
 	sl_json_end(j);
 }
@@ -59,8 +52,8 @@ void sl_derived_write_session(struct sl_json *j, const char *key, const struct s
 		}
 	}
 	sl_json_object(j, key);
-	write_ratio(j, "peak_utilization_ratio", sized > 0, peak);
-	write_ratio(j, "avg_fragmentation_ratio", reserved > 0, reserved ? sum / (double)reserved : 0);
+	sl_json_double(j, "peak_utilization_ratio", sized > 0 ? peak : NAN);
+	sl_json_double(j, "avg_fragmentation_ratio", reserved > 0 ? reserved ? sum / (double)reserved : 0 : NAN);
 	sl_json_bool(j, "is_session_interrupted", all->count == 0 || strcmp(all->events[all->count - 1]->event_type, "stop") != 0);
 	sl_json_end(j);
 }

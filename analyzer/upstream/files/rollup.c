@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/rollup.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,15 +84,10 @@ static void count_text(struct tally *tally, const char *text)
 	tally->rows[*place - 1].count++;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(((const struct tally_row *)a)->text, ((const struct tally_row *)b)->text);
-}
-
 static void write_tally(struct sl_json *j, const char *key, struct tally *tally)
 {
 	if (tally->count)
-		qsort(tally->rows, tally->count, sizeof(*tally->rows), by_text);
+		qsort(tally->rows, tally->count, sizeof(*tally->rows), sl_stats_by_text);
 	sl_json_object(j, key);
 	for (size_t i = 0; i < tally->count; i++)
 		sl_json_int(j, tally->rows[i].text, tally->rows[i].count);
@@ -215,10 +211,8 @@ static void write_gaps(struct sl_json *j, const struct sl_series *all)
 	sl_json_int(j, "hidden_gap_latest_bytes", sl_event_hidden_gap(last));
 	sl_json_int(j, "hidden_gap_peak_bytes", peak);
 	sl_json_int128(j, "hidden_gap_delta_bytes", delta);
-	if (time_ns > 0)
-		sl_json_double(j, "hidden_gap_drift_bytes_per_second", sl_stats_round((double)delta / ((double)time_ns / 1e9), 6));
-	else
-		sl_json_null(j, "hidden_gap_drift_bytes_per_second");
+	sl_json_double(j, "hidden_gap_drift_bytes_per_second",
+		       time_ns > 0 ? sl_stats_round((double)delta / ((double)time_ns / 1e9), 6) : NAN);
 }
 
 static void write_rank(struct sl_json *j, const struct sl_rank_series *rank)
