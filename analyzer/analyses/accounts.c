@@ -16,16 +16,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
-struct names {
-	char text[6][SL_FORMAT_BYTES];
-	unsigned next;
-};
-
-static const char *size(struct names *names, uint64_t bytes)
-{
-	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
-}
-
 /* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
 {
@@ -241,25 +231,23 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 static void say_host(const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_oom_context *at = &oom->context;
-	struct names n = {0};
 
 	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
 		account->cause_text = sl_memory_print("the host, not the device: its control group used %s of %s",
-						      size(&n, at->cgroup_bytes), size(&n, at->cgroup_limit_bytes));
+						      SL_SIZE(at->cgroup_bytes), SL_SIZE(at->cgroup_limit_bytes));
 	else
 		account->cause_text =
-			sl_memory_print("the host, not the device: %s of pinned memory were live", size(&n, oom->live_bytes));
+			sl_memory_print("the host, not the device: %s of pinned memory were live", SL_SIZE(oom->live_bytes));
 	account->advice = sl_memory_print("pin less at once, or raise the limit of locked memory or of the control group");
 }
 
 static void say_address_space(const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_oom_context *at = &oom->context;
-	struct names n = {0};
 
 	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
-		account->cause_text = sl_memory_print("address space, not memory: %s mapped of %s allowed", size(&n, at->vm_bytes),
-						      size(&n, at->vm_limit_bytes));
+		account->cause_text = sl_memory_print("address space, not memory: %s mapped of %s allowed", SL_SIZE(at->vm_bytes),
+						      SL_SIZE(at->vm_limit_bytes));
 		account->advice = sl_memory_print("raise the limit: ulimit -v");
 	} else {
 		account->cause_text = sl_memory_print("address space, not memory");
@@ -272,15 +260,14 @@ static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 	const char *what = oom->scope == SL_SCOPE_CONTEXT ? "a context"
 			   : oom->scope == SL_SCOPE_CODE  ? "the code"
 							  : "what the call takes itself, as code loaded late or a kernel's stack";
-	struct names n = {0};
 
 	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process", what,
-					      size(&n, oom->free_bytes), size(&n, oom->live_bytes));
+					      SL_SIZE(oom->free_bytes), SL_SIZE(oom->live_bytes));
 	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
 		char *first = account->cause_text;
 
 		account->cause_text = sl_memory_print("%s, %u context%s of others of %s each at most", first, account->contexts,
-						      account->contexts == 1 ? "" : "s", size(&n, account->context_each));
+						      account->contexts == 1 ? "" : "s", SL_SIZE(account->context_each));
 		account->advice = sl_memory_print("fewer processes on one device: each takes a context there");
 		free(first);
 	}
@@ -294,7 +281,6 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 	const struct sl_track *made = &process->model->tracks.item[oom->pool_made];
 	uint64_t held = 0;
 	char where[300];
-	struct names n = {0};
 
 	for (unsigned i = 0; i < oom->owner_count; i++)
 		if (process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
@@ -303,7 +289,7 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 		return false;
 	sl_owners_line(process, made->python, made->native, made->caller, 2, where, sizeof(where));
 	account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
-					      size(&n, oom->pool_most_bytes), size(&n, held));
+					      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held));
 	account->advice = sl_memory_print("raise the pool's maxSize, or ask less of it at once");
 	return true;
 }
@@ -311,7 +297,6 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
-	struct names n = {0};
 
 	switch (account->cause) {
 	case SL_CAUSE_INJECTED:
@@ -324,25 +309,25 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		say_address_space(oom, account);
 		break;
 	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = sl_memory_print("%s is more than the %s", size(&n, oom->asked_bytes),
+		account->cause_text = sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
 						      oom->injected ? "limit (--limit) allows" : "device has");
 		account->advice = sl_memory_print("look at how the size came about: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
 		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s",
-						      size(&n, account->cached), size(&n, account->largest_cached));
+						      SL_SIZE(account->cached), SL_SIZE(account->largest_cached));
 		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
 		if (oom->pool_most_bytes && say_pool(process, oom, account))
 			break;
 		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
-						      size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
+						      SL_SIZE(oom->free_bytes), SL_SIZE(oom->asked_bytes));
 		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
 		break;
 	case SL_CAUSE_NEIGHBOUR:
 		account->cause_text =
-			sl_memory_print("without %s, which held %s, it had fitted", who, size(&n, account->others_bytes));
+			sl_memory_print("without %s, which held %s, it had fitted", who, SL_SIZE(account->others_bytes));
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
@@ -352,8 +337,8 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		}
 		account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing",
 						      oom->injected ? "the limit (--limit)" : "the device",
-						      size(&n, oom->live_bytes), size(&n, sl_oom_missing(oom)));
-		account->advice = sl_memory_print("%s less, held or asked, had been enough", size(&n, sl_oom_missing(oom)));
+						      SL_SIZE(oom->live_bytes), SL_SIZE(sl_oom_missing(oom)));
+		account->advice = sl_memory_print("%s less, held or asked, had been enough", SL_SIZE(sl_oom_missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -379,7 +364,6 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
 	char where[300], what[300], *cause = account->cause_text;
 	struct sl_story story;
-	struct names n = {0};
 	uint64_t then;
 
 	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
@@ -394,7 +378,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		free(account->advice);
 		account->advice = sl_memory_print("%s less had let this request pass: the leak at %s has %s",
-						  size(&n, sl_oom_missing(oom)), where, what);
+						  SL_SIZE(sl_oom_missing(oom)), where, what);
 	}
 }
 

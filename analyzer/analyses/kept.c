@@ -39,7 +39,6 @@
 #define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
 /* Share of the births since its first: with so many of its own, the other places say nothing about time */
 #define ALONE_PART	     0.8
-#define STALL		     4
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */

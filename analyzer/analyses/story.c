@@ -21,27 +21,16 @@
 #define ENOUGH_ONCE   " had let this request pass, not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
 
-struct names {
-	char text[3][SL_FORMAT_BYTES];
-	unsigned next;
-};
-
-static const char *size(struct names *names, uint64_t bytes)
-{
-	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
-}
-
 /* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 {
-	struct names n = {0};
 
 	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SPIKE_TIMES * oom->place_most)
 		return false;
 	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
 		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
-		 size(&n, oom->place_most));
-	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s had fitted", size(&n, oom->free_bytes));
+		 SL_SIZE(oom->place_most));
+	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s had fitted", SL_SIZE(oom->free_bytes));
 	return true;
 }
 
@@ -86,7 +75,6 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	const struct sl_kept *kept = largest_of(process);
 	char where[300], what[300];
 	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom);
-	struct names n = {0};
 
 	if (!then || (double)then < GREW_PART * (double)oom->live_bytes)
 		return false;
@@ -101,7 +89,7 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	}
 	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
 	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less" ENOUGH_ONCE,
-		 size(&n, sl_oom_missing(oom)));
+		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
 
@@ -122,7 +110,6 @@ void sl_larger_say(char *out, size_t size, struct sl_process *process, const str
 /* A place that asks for more each time. */
 static bool tell_larger(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	struct names n = {0};
 
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
@@ -131,7 +118,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 			continue;
 		sl_larger_say(story->text, sizeof(story->text), process, found);
 		snprintf(story->advice, sizeof(story->advice),
-			 "bound what is asked for there, a batch or a length: %s less" ENOUGH_ONCE, size(&n, sl_oom_missing(oom)));
+			 "bound what is asked for there, a batch or a length: %s less" ENOUGH_ONCE, SL_SIZE(sl_oom_missing(oom)));
 		return true;
 	}
 	return false;
@@ -149,23 +136,22 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
 	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
 	char where[300];
-	struct names n = {0};
 
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
 		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
 			 "what is held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
-			 size(&n, here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
+			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
 			 "memory was to rise to %s, the last of it at %s: %.1f times the highest of the %llu rises before",
-			 size(&n, all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
+			 SL_SIZE(all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
 	} else {
 		return false;
 	}
 	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less had been enough",
-		 size(&n, sl_oom_missing(oom)));
+		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
 
@@ -195,7 +181,6 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
 	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
 	char where[300];
-	struct names n = {0};
 
 	if (!site || most->blocks < STAIRS_MIN || most->blocks != site->total_blocks ||
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
@@ -204,15 +189,15 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	if (oom->device >= 0 && is_first_rise(process->model, oom->device)) {
 		snprintf(story->text, sizeof(story->text),
 			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
-			 (unsigned long long)most->blocks, where, size(&n, most->bytes));
+			 (unsigned long long)most->blocks, where, SL_SIZE(most->bytes));
 		snprintf(story->advice, sizeof(story->advice), "ask for less at once there, a smaller batch: %s less" ENOUGH_ONCE,
-			 size(&n, sl_oom_missing(oom)));
+			 SL_SIZE(sl_oom_missing(oom)));
 		return true;
 	}
 	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
-		 where, (unsigned long long)most->blocks, size(&n, most->bytes));
+		 where, (unsigned long long)most->blocks, SL_SIZE(most->bytes));
 	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more, or bound it: %s less" ENOUGH_ONCE,
-		 size(&n, sl_oom_missing(oom)));
+		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
 
@@ -221,7 +206,6 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 {
 	uint64_t most = 0, births = 0;
 	bool exceeded = false;
-	struct names n = {0};
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
@@ -238,9 +222,9 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		return false;
 	snprintf(story->text, sizeof(story->text), "%s: %.1f times any that succeeded, %s",
 		 exceeded ? "one of the largest requests" : "the largest request of all", (double)oom->asked_bytes / (double)most,
-		 size(&n, most));
+		 SL_SIZE(most));
 	snprintf(story->advice, sizeof(story->advice),
-		 "look at how the size came about: a batch, a shape, a count; up to %s had fitted", size(&n, oom->free_bytes));
+		 "look at how the size came about: a batch, a shape, a count; up to %s had fitted", SL_SIZE(oom->free_bytes));
 	return true;
 }
 
@@ -250,7 +234,6 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 {
 	const struct sl_oom *first = &process->model->ooms.item[account->first_attempt];
 	char where[300];
-	struct names n = {0};
 
 	if (!account->attempts_before || oom->place_births <= first->place_births ||
 	    (double)(oom->live_bytes - first->live_bytes) < ATTEMPTS_PART * (double)oom->live_bytes)
@@ -258,7 +241,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),
 		 "it grew from %s to %s over %u failed attempts at %s: what each had got before it failed was never given back",
-		 size(&n, first->live_bytes), size(&n, oom->live_bytes), account->attempts_before + 1, where);
+		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);
 	snprintf(story->advice, sizeof(story->advice), "free what an attempt has got when it fails, before the next one");
 	return true;
 }

@@ -22,6 +22,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 #include "common/tracefile.h"
 
@@ -104,19 +105,12 @@ static void allow_parent(int rules, const char *path, uint64_t access)
 	allow(rules, at, access);
 }
 
-static bool ends_in(const char *path, const char *suffix)
-{
-	size_t size = strlen(path), length = strlen(suffix);
-
-	return size > length && !strcmp(path + size - length, suffix);
-}
-
 #define LINKS_DEEP 4 /* as deep as folders are searched for traces */
 
 static bool is_trace(const char *path)
 {
-	return ends_in(path, SL_TRACE_SUFFIX) || ends_in(path, SL_RING_SUFFIX) || ends_in(path, ".summary") ||
-	       ends_in(path, SL_PACK_SUFFIX);
+	return sl_paths_ends(path, SL_TRACE_SUFFIX) || sl_paths_ends(path, SL_RING_SUFFIX) || sl_paths_ends(path, ".summary") ||
+	       sl_paths_ends(path, SL_PACK_SUFFIX);
 }
 
 struct links {

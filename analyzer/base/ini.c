@@ -73,11 +73,6 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 	return !wrong;
 }
 
-static bool exists(const char *folder, const char *name, char *path, size_t size)
-{
-	return (size_t)snprintf(path, size, "%s/%s", folder, name) < size && !access(path, F_OK);
-}
-
 bool sl_ini_find(char *path, size_t size)
 {
 	char folder[PATH_MAX], git[PATH_MAX + 8];
@@ -87,10 +82,10 @@ bool sl_ini_find(char *path, size_t size)
 	for (;;) {
 		char *slash;
 
-		if (exists(folder, ".stormlog.ini", path, size))
+		if (sl_paths_in(folder, ".stormlog.ini", path, size))
 			return true;
 		slash = strrchr(folder, '/');
-		if (exists(folder, ".git", git, sizeof(git)) || !slash || slash == folder)
+		if (sl_paths_in(folder, ".git", git, sizeof(git)) || !slash || slash == folder)
 			return false;
 		*slash = 0;
 	}

@@ -40,6 +40,18 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 	return -1;
 }
 
+bool sl_paths_in(const char *folder, const char *name, char *path, size_t size)
+{
+	return (size_t)snprintf(path, size, "%s/%s", folder, name) < size && !access(path, F_OK);
+}
+
+bool sl_paths_ends(const char *path, const char *suffix)
+{
+	size_t size = strlen(path), end = strlen(suffix);
+
+	return size > end && !strcmp(path + size - end, suffix);
+}
+
 const char *sl_paths_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -20,6 +20,12 @@ FILE *sl_paths_open_file(const char *path); /* the same as a stream; /dev/null a
 /* For files that people write: skips the byte order mark; more than 64 MB is EFBIG */
 FILE *sl_paths_open_text(const char *path);
 
+/* True: the folder has it; its path goes into `path`, which holds `size` bytes. */
+bool sl_paths_in(const char *folder, const char *name, char *path, size_t size);
+
+/* True: the path ends in it, and something stands before. */
+bool sl_paths_ends(const char *path, const char *suffix);
+
 /* What stands behind the last slash. */
 const char *sl_paths_name(const char *path);
 

@@ -35,6 +35,7 @@ double sl_stats_deviation(const double *values, size_t count, double mean);
 /* For qsort and bsearch: ascending. */
 int sl_stats_by_number(const void *a, const void *b); /* of uint64_t */
 int sl_stats_by_value(const void *a, const void *b);  /* of double */
+int sl_stats_by_text(const void *a, const void *b);   /* of const char *, or of what begins with one */
 
 /* Sorts the values. count > 0. */
 double sl_stats_median(double *values, size_t count);

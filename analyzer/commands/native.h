@@ -10,6 +10,9 @@
 /* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
+/* The same; of several paths, all runs where --run names none. */
+int sl_native_open_all(struct sl_report *report, char **paths, unsigned count, struct sl_pipeline_options *options);
+
 /* Reads the same paths again, for what only the first reading could tell to look for; damage has been printed already. */
 int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 

@@ -277,9 +277,7 @@ static int run(int argc, char **argv)
 
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
-		if (!o.pipeline.run && parsed.path_count > 1)
-			o.pipeline.run = "all";
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
+		status = sl_native_open_all(&report, parsed.paths, parsed.path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {
 		take_rows(&rows, &report, o.sort);

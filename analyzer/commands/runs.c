@@ -46,8 +46,7 @@ static bool take(void *context, int option, const char *value)
 
 /* ---- the table */
 
-#define COLUMNS	 9
-#define CELL_MAX 40
+#define COLUMNS 9
 
 static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEFT", "OOM", "STATUS", "COMMIT"};
 static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};

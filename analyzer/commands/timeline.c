@@ -262,9 +262,7 @@ static int run(int argc, char **argv)
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 		o.pipeline.only = &o.only;
-		if (!o.pipeline.run && parsed.path_count > 1)
-			o.pipeline.run = "all";
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
+		status = sl_native_open_all(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			draw_all(&report, &o);
 		sl_report_free(&report);

@@ -8,6 +8,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/exports/known.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
@@ -488,11 +489,6 @@ void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 	erase(redaction, bytes + map, size - map);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 {
 	const char **list = sl_memory_must(calloc(redaction->kept.count + 1, sizeof(*list)));
@@ -500,7 +496,7 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 
 	for (const char *word; (word = sl_map_key(&redaction->kept, count));)
 		list[count++] = word;
-	qsort(list, count, sizeof(*list), by_text);
+	qsort(list, count, sizeof(*list), sl_stats_by_text);
 	sl_door_print(out, "not masked, besides the names of vendors' calls:");
 	for (size_t i = 0; i < count; i++)
 		sl_door_print(out, " %s", list[i]);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/ini.h"
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 #include "common/size.h"
 
@@ -151,11 +152,6 @@ bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_
 	return true;
 }
 
-static bool exists(const char *folder, const char *name, char *path, size_t size)
-{
-	return (size_t)snprintf(path, size, "%s/%s", folder, name) < size && !access(path, F_OK);
-}
-
 bool sl_limits_repository(const char *from, char *path, size_t size)
 {
 	char folder[PATH_MAX], git[PATH_MAX + 8];
@@ -165,7 +161,7 @@ bool sl_limits_repository(const char *from, char *path, size_t size)
 	for (;;) {
 		char *slash;
 
-		if (exists(folder, ".git", git, sizeof(git))) {
+		if (sl_paths_in(folder, ".git", git, sizeof(git))) {
 			snprintf(path, size, "%s", folder);
 			return true;
 		}

@@ -50,18 +50,14 @@ static void drop_all(struct sl_model *model, uint64_t context, int device)
 	}
 }
 
-/* What the call cost in addition to what it returned, where free memory was asked before and after it. */
-static uint64_t cost(const struct sl_event *event)
-{
-	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
-}
-
 /* Modules are many and small: only one that was seen to cost memory gets a mark. */
 static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_mark mark = {
-		.time_ns = model->now_ns, .bytes = cost(event), .device = (int)event->device, .api = (uint16_t)event->api};
+	struct sl_mark mark = {.time_ns = model->now_ns,
+			       .bytes = sl_owners_cost(event),
+			       .device = (int)event->device,
+			       .api = (uint16_t)event->api};
 
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
@@ -160,7 +156,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 
 static void add_cost(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
-	uint64_t bytes = cost(item->event), key = key_of(item);
+	uint64_t bytes = sl_owners_cost(item->event), key = key_of(item);
 	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
 	size_t at;
 

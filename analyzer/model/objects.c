@@ -57,15 +57,10 @@ static void end_inside(struct sl_model *model, uint64_t context)
 	}
 }
 
-static uint64_t cost(const struct sl_event *event)
-{
-	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
-}
-
 /* Code that was loaded after its module is the module's, which is counted: here only its place and its bytes are. */
 static void count_code(struct sl_model *model, const struct sl_event *event)
 {
-	uint64_t bytes = cost(event);
+	uint64_t bytes = sl_owners_cost(event);
 	uint32_t site;
 
 	if (!bytes)
@@ -109,7 +104,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
-	live->bytes = cost(event);
+	live->bytes = sl_owners_cost(event);
 	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
 	sl_tied_add(objects, model, sl_tied_owner, live);
 	if (made.object >= SL_OBJECT_POOL)

@@ -55,6 +55,11 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t addres
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
+/* What the call cost beyond what it returned, where free memory was asked before and after it; else 0. */
+static inline uint64_t sl_owners_cost(const struct sl_event *event)
+{
+	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
+}
 /* With whose end a block ends: a context, or a device (sl_tied_key). */
 uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);

@@ -11,6 +11,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/peek.h"
@@ -151,11 +152,6 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 		closedir(dir);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Level by level, so that of two ways to a folder the shorter counts. */
 static void search(struct sl_images *folder, const char *path)
 {
@@ -166,7 +162,7 @@ static void search(struct sl_images *folder, const char *path)
 		return;
 	look_into(folder, path, &level);
 	for (unsigned depth = DEPTH_MAX; level.folders.count && depth; depth--) {
-		qsort(level.folders.item, level.folders.count, sizeof(char *), by_text);
+		qsort(level.folders.item, level.folders.count, sizeof(char *), sl_stats_by_text);
 		for (size_t i = 0; i < level.folders.count; i++) {
 			look_into(folder, level.folders.item[i], &below);
 			free(level.folders.item[i]);
@@ -199,7 +195,7 @@ static void add_folder(struct sl_images *folder, const char *path)
 
 	search(folder, path);
 	if (folder->packs.count > at)
-		qsort(&folder->packs.item[at], folder->packs.count - at, sizeof(char *), by_text);
+		qsort(&folder->packs.item[at], folder->packs.count - at, sizeof(char *), sl_stats_by_text);
 	for (; at < folder->packs.count && !folder->packs_apart; at++)
 		add_pack(folder, folder->packs.item[at]);
 }
@@ -278,7 +274,7 @@ static int by_segment(const void *a, const void *b)
 {
 	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);
 
-	return x != y ? (x < y ? -1 : 1) : by_text(a, b);
+	return x != y ? (x < y ? -1 : 1) : sl_stats_by_text(a, b);
 }
 
 static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns)

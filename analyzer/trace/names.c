@@ -4,28 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "common/tracefile.h"
-
-static bool ends_with(const char *text, const char *tail)
-{
-	size_t size = strlen(text), end = strlen(tail);
-
-	return size > end && !strcmp(text + size - end, tail);
-}
 
 bool sl_names_is_ring(const char *name)
 {
-	return ends_with(name, SL_RING_SUFFIX);
+	return sl_paths_ends(name, SL_RING_SUFFIX);
 }
 
 bool sl_names_is_trace(const char *name)
 {
-	return ends_with(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
+	return sl_paths_ends(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
 }
 
 bool sl_names_is_pack(const char *name)
 {
-	return ends_with(name, SL_PACK_SUFFIX);
+	return sl_paths_ends(name, SL_PACK_SUFFIX);
 }
 
 char *sl_names_stem(const char *path, unsigned *segment)

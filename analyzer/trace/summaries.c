@@ -18,9 +18,7 @@
 
 bool sl_summaries_named(const char *path)
 {
-	size_t size = strlen(path), end = strlen(SL_SUMMARY_SUFFIX);
-
-	return size > end && !strcmp(path + size - end, SL_SUMMARY_SUFFIX);
+	return sl_paths_ends(path, SL_SUMMARY_SUFFIX);
 }
 
 /* One frame with its content. */

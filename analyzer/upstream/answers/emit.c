@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/derived.h"
@@ -25,11 +26,6 @@ static void write_ranks(struct sl_json *j, const struct sl_session_series *serie
 
 /* --- the list of sessions ----------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void write_event_types(struct sl_json *j, const struct sl_session *session)
 {
 	struct sl_map counts = {0};
@@ -45,7 +41,7 @@ static void write_event_types(struct sl_json *j, const struct sl_session *sessio
 		types[count++] = type;
 	}
 	if (count)
-		qsort(types, count, sizeof(*types), by_text);
+		qsort(types, count, sizeof(*types), sl_stats_by_text);
 	sl_json_object(j, "event_types");
 	for (size_t i = 0; i < count; i++)
 		sl_json_int(j, types[i], (int64_t)sl_map_find(&counts, types[i]));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/stats.h"
 #include "analyzer/base/text.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 
@@ -100,11 +101,6 @@ static void write_evidence(struct sl_json *j, const char *key, const struct sl_e
 	sl_json_end(j);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
 {
 	struct sl_map seen = {0};
@@ -118,7 +114,7 @@ static void write_sessions(struct sl_json *j, const struct sl_issue *issue)
 		ids[count++] = e->session_id;
 	}
 	if (count)
-		qsort(ids, count, sizeof(*ids), by_text);
+		qsort(ids, count, sizeof(*ids), sl_stats_by_text);
 	sl_json_texts(j, "affected_sessions", ids, count);
 	free(ids);
 	sl_map_free(&seen);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/phases.h"
 
+#include "analyzer/base/stats.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,16 +283,11 @@ static const struct sl_phase_span *pointed_at(const struct active *active, const
 	return hit;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static size_t sort_unique(const char **texts, size_t count)
 {
 	size_t kept = 0;
 
-	qsort(texts, count, sizeof(*texts), by_text);
+	qsort(texts, count, sizeof(*texts), sl_stats_by_text);
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || strcmp(texts[i], texts[kept - 1]) != 0)
 			texts[kept++] = texts[i];

@@ -12,6 +12,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct walk {
@@ -22,11 +23,6 @@ struct walk {
 	size_t found;
 	uint64_t looked_at; /* files and folders */
 };
-
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 static bool first_time(struct sl_telemetry *t, const char *path)
 {
@@ -202,9 +198,9 @@ static void walk_folder(struct walk *w, const char *folder)
 		w->found++;
 	walk_into(w, folder, 0);
 	if (w->folder_count)
-		qsort(w->folders, w->folder_count, sizeof(*w->folders), by_path);
+		qsort(w->folders, w->folder_count, sizeof(*w->folders), sl_stats_by_text);
 	if (w->file_count)
-		qsort(w->files, w->file_count, sizeof(*w->files), by_path);
+		qsort(w->files, w->file_count, sizeof(*w->files), sl_stats_by_text);
 	for (size_t i = 0; i < w->folder_count; i++)
 		if (strcmp(w->folders[i], folder) != 0 && load_folder(w, w->folders[i], w->folders[i]))
 			w->found++;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/records/session_id.h"
 #include "analyzer/upstream/files/telemetry.h"
 
@@ -173,11 +174,6 @@ static void add_name(struct names *names, const char *name)
 	names->list[names->count++] = name;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool is_segment_name(const char *name)
 {
 	size_t length = strlen(name);
@@ -205,7 +201,7 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 			sl_telemetry_problem(t, SL_SOURCE_FILE, path, 0, "segment is in the manifest but not in the folder");
 	}
 	if (names->count)
-		qsort(names->list, names->count, sizeof(*names->list), by_name);
+		qsort(names->list, names->count, sizeof(*names->list), sl_stats_by_text);
 	for (size_t i = 0; i < names->count; i++)
 		if (i == 0 || strcmp(names->list[i], names->list[kept - 1]) != 0)
 			names->list[kept++] = names->list[i];

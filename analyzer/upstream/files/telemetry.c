@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/stats.h"
 
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 
@@ -112,11 +113,6 @@ static void drop_equal_events(struct sl_session *session)
 	free(slots);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_sources(struct sl_telemetry *t, struct sl_session *session, const struct sl_session *more)
 {
 	const char **sources = sl_arena_alloc(&t->arena, (session->source_count + more->source_count) * sizeof(*sources));
@@ -126,7 +122,7 @@ static void add_sources(struct sl_telemetry *t, struct sl_session *session, cons
 		sources[count++] = session->sources[i];
 	for (size_t i = 0; i < more->source_count; i++)
 		sources[count++] = more->sources[i];
-	qsort(sources, count, sizeof(*sources), by_text);
+	qsort(sources, count, sizeof(*sources), sl_stats_by_text);
 	session->source_count = 0;
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || strcmp(sources[i], sources[i - 1]) != 0)

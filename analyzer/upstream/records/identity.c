@@ -32,11 +32,6 @@ static bool to_integer(const char *text, __int128 *out)
 	return ok;
 }
 
-static struct sl_value integer(__int128 number)
-{
-	return (struct sl_value){.kind = SL_VALUE_INT, .integer = number};
-}
-
 static void job_from_env(struct sl_arena *arena, sl_identity_env *env, void *context, struct sl_value *job)
 {
 	static const char *const names[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"};
@@ -78,7 +73,7 @@ static bool numbers_from_env(sl_identity_env *env, void *context, struct sl_valu
 				return false;
 			}
 			if (values[i + 1].kind == SL_VALUE_NULL)
-				values[i + 1] = integer(number);
+				values[i + 1] = sl_value_of_int(number);
 		}
 		return true;
 	}
@@ -127,9 +122,9 @@ bool sl_identity_resolve(struct sl_arena *arena, const struct sl_value *explicit
 	if (env)
 		job_from_env(arena, env, context, &values[SL_IDENTITY_JOB]);
 	if (values[SL_IDENTITY_WORLD].kind == SL_VALUE_NULL)
-		values[SL_IDENTITY_WORLD] = integer(1);
+		values[SL_IDENTITY_WORLD] = sl_value_of_int(1);
 	if (values[SL_IDENTITY_RANK].kind == SL_VALUE_NULL)
-		values[SL_IDENTITY_RANK] = integer(0);
+		values[SL_IDENTITY_RANK] = sl_value_of_int(0);
 	if (values[SL_IDENTITY_LOCAL].kind == SL_VALUE_NULL)
 		values[SL_IDENTITY_LOCAL] = values[SL_IDENTITY_RANK];
 	return check(values, reason);

@@ -78,16 +78,6 @@ static bool is_text(const struct sl_value *value)
 	return sl_value_is(value, SL_VALUE_STRING) && !sl_text_is_blank(value->text);
 }
 
-static struct sl_value integer(__int128 number)
-{
-	return (struct sl_value){.kind = SL_VALUE_INT, .integer = number};
-}
-
-static struct sl_value text(const char *string)
-{
-	return (struct sl_value){.kind = SL_VALUE_STRING, .text = string};
-}
-
 static bool check_field(int i, const struct sl_value *value, struct sl_record_error *error)
 {
 	const char *name = fields[i].name;
@@ -199,7 +189,7 @@ bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *erro
 	if (!collect(raw, v2 ? SL_RECORD_SESSION : SL_RECORD_FIELDS, &record, error))
 		return false;
 	if (v2)
-		record.field[SL_RECORD_SESSION] = text("none");
+		record.field[SL_RECORD_SESSION] = sl_value_of_text("none");
 	bool ok = resolve_identity(&arena, raw, NULL, &record, error) && check_record(&record, error);
 
 	sl_arena_free(&arena);
@@ -284,8 +274,8 @@ static bool normalize_versioned(struct sl_arena *arena, const struct sl_value *r
 		return fail(error, "metadata must be an object");
 	if (!collect(raw, has_session ? SL_RECORD_FIELDS : SL_RECORD_SESSION, record, error))
 		return false;
-	record->field[SL_RECORD_SESSION] = text(session_of(arena, raw, metadata, rules));
-	record->field[SL_RECORD_VERSION] = integer(3);
+	record->field[SL_RECORD_SESSION] = sl_value_of_text(session_of(arena, raw, metadata, rules));
+	record->field[SL_RECORD_VERSION] = sl_value_of_int(3);
 	return resolve_identity(arena, raw, NULL, record, error) && check_record(record, error);
 }
 
@@ -317,7 +307,7 @@ static bool truncate_double(double real, const char *name, struct sl_value *out,
 {
 	if (!(fabs(real) < 1e37)) /* NaN too */
 		return fail(error, "%s is out of range", name);
-	*out = integer((__int128)real);
+	*out = sl_value_of_int((__int128)real);
 	return true;
 }
 
@@ -350,17 +340,17 @@ static struct sl_value legacy_device(struct sl_arena *arena, const struct sl_val
 		const char *lower = sl_text_lower(arena, device), *colon = strrchr(lower, ':');
 
 		if (strstr(lower, "cpu"))
-			return integer(-1);
+			return sl_value_of_int(-1);
 		if (colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1) && strlen(colon + 1) < 19) {
 			long long number;
 
 			sscanf(colon + 1, "%lld", &number);
-			return integer(number);
+			return sl_value_of_int(number);
 		}
 		if (starts_with(lower, "/gpu"))
-			return integer(0);
+			return sl_value_of_int(0);
 	}
-	return integer(sl_value_get(raw, "memory_mb") ? 0 : -1);
+	return sl_value_of_int(sl_value_get(raw, "memory_mb") ? 0 : -1);
 }
 
 static bool legacy_allocated(const struct sl_value *raw, struct sl_value *out, struct sl_record_error *error)
@@ -374,7 +364,7 @@ static bool legacy_allocated(const struct sl_value *raw, struct sl_value *out, s
 	}
 	if (is_number(megabytes))
 		return truncate_double(to_double(megabytes) * 1048576, "memory_mb", out, error);
-	*out = or_else(sl_value_get(raw, "device_used_bytes"), integer(0));
+	*out = or_else(sl_value_get(raw, "device_used_bytes"), sl_value_of_int(0));
 	return true;
 }
 
@@ -397,13 +387,13 @@ static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_
 		backend = sl_value_get(metadata, "backend");
 	for (size_t i = 0; i < 4 && sl_value_is(backend, SL_VALUE_STRING); i++)
 		if (sl_text_matches(backend->text, known[i].backend))
-			return text(known[i].collector);
+			return sl_value_of_text(known[i].collector);
 	if (sl_value_get(raw, "memory_mb"))
-		return text("stormlog.tensorflow.memory_tracker");
+		return sl_value_of_text("stormlog.tensorflow.memory_tracker");
 	if (sl_value_get(raw, "memory_allocated"))
-		return text(device->kind == SL_VALUE_INT && device->integer == -1 ? "stormlog.cpu_tracker"
-										  : "stormlog.cuda_tracker");
-	return text(rules->collector ? rules->collector : "legacy.unknown");
+		return sl_value_of_text(device->kind == SL_VALUE_INT && device->integer == -1 ? "stormlog.cpu_tracker"
+											      : "stormlog.cuda_tracker");
+	return sl_value_of_text(rules->collector ? rules->collector : "legacy.unknown");
 }
 
 static void set_member(struct sl_member *members, uint32_t *count, const char *key, const struct sl_value *value)
@@ -461,7 +451,7 @@ static struct sl_value legacy_free(const struct sl_value *raw, const struct sl_v
 		return *free_bytes;
 	if (total->kind != SL_VALUE_INT || used->kind != SL_VALUE_INT)
 		return (struct sl_value){.kind = SL_VALUE_NULL};
-	return integer(total->integer > used->integer ? total->integer - used->integer : 0);
+	return sl_value_of_int(total->integer > used->integer ? total->integer - used->integer : 0);
 }
 
 static bool normalize_legacy(struct sl_arena *arena, const struct sl_value *raw, const struct sl_record_rules *rules,
@@ -481,20 +471,20 @@ static bool normalize_legacy(struct sl_arena *arena, const struct sl_value *raw,
 
 	field[SL_RECORD_DEVICE] = legacy_device(arena, raw);
 	field[SL_RECORD_RESERVED] = or_else(FIRST(raw, "allocator_reserved_bytes", "memory_reserved"), field[SL_RECORD_ALLOCATED]);
-	field[SL_RECORD_CHANGE] = or_else(FIRST(raw, "allocator_change_bytes", "memory_change"), integer(0));
+	field[SL_RECORD_CHANGE] = or_else(FIRST(raw, "allocator_change_bytes", "memory_change"), sl_value_of_int(0));
 	field[SL_RECORD_ACTIVE] = or_else(sl_value_get(raw, "allocator_active_bytes"), null);
 	field[SL_RECORD_INACTIVE] = or_else(sl_value_get(raw, "allocator_inactive_bytes"), null);
 	field[SL_RECORD_USED] = or_else(sl_value_get(raw, "device_used_bytes"), field[SL_RECORD_ALLOCATED]);
 	field[SL_RECORD_TOTAL] = or_else(total, null);
 	field[SL_RECORD_FREE] = legacy_free(raw, &field[SL_RECORD_TOTAL], &field[SL_RECORD_USED]);
-	field[SL_RECORD_EVENT_TYPE] = or_else(FIRST(raw, "event_type", "type"), text("sample"));
-	field[SL_RECORD_INTERVAL] = or_else(sl_value_get(raw, "sampling_interval_ms"), integer(0));
-	field[SL_RECORD_PID] = or_else(pid ? pid : sl_value_get(&metadata, "pid"), integer(-1));
-	field[SL_RECORD_HOST] = or_else(host ? host : sl_value_get(&metadata, "host"), text("unknown"));
+	field[SL_RECORD_EVENT_TYPE] = or_else(FIRST(raw, "event_type", "type"), sl_value_of_text("sample"));
+	field[SL_RECORD_INTERVAL] = or_else(sl_value_get(raw, "sampling_interval_ms"), sl_value_of_int(0));
+	field[SL_RECORD_PID] = or_else(pid ? pid : sl_value_get(&metadata, "pid"), sl_value_of_int(-1));
+	field[SL_RECORD_HOST] = or_else(host ? host : sl_value_get(&metadata, "host"), sl_value_of_text("unknown"));
 	field[SL_RECORD_COLLECTOR] = legacy_collector(arena, raw, &metadata, rules, &field[SL_RECORD_DEVICE]);
 	field[SL_RECORD_CONTEXT] = or_else(FIRST(raw, "context", "message"), null);
-	field[SL_RECORD_SESSION] = text(session_of(arena, raw, &metadata, rules));
-	field[SL_RECORD_VERSION] = integer(3);
+	field[SL_RECORD_SESSION] = sl_value_of_text(session_of(arena, raw, &metadata, rules));
+	field[SL_RECORD_VERSION] = sl_value_of_int(3);
 	if (!resolve_identity(arena, raw, &metadata, record, error))
 		return false;
 	drop_identity(&metadata);
