@@ -239,8 +239,9 @@ static bool has_locked_memory(void)
 }
 
 /*
- * Until the writer has opened libunwind there are no native stacks, and until it has written the header the trace does not say who
- * it is of.  It may be waiting for a lock that this thread holds, or for a disk; a writer that waits for a processor is given longer.
+ * Waits for the writer: native stacks need the libunwind that it opens, and the trace needs the header that it writes.  The
+ * wait is short, since the writer may need a lock that this thread holds, or a disk; it is longer while the writer waits
+ * for a processor.
  */
 static void await_libraries(struct sl_agent *agent)
 {

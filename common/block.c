@@ -141,8 +141,8 @@ static inline unsigned index_of(struct few *few, uint64_t value)
 }
 
 /*
- * Packs a column whose wide values are few: contexts, streams, pools, modules.  To compress 8 bytes that say one of two things takes
- * five times as long as to see that there are two.  False: there are many, and nothing is packed.
+ * Packs a column of few different wide values: contexts, streams, pools, modules.  Compressing 8 bytes of one of two values
+ * takes five times as long as finding that there are two.  False: there are many, and nothing was packed.
  */
 static bool pack_few(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
 {

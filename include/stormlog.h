@@ -172,8 +172,9 @@ STORMLOG_UNUSED_ static inline size_t stormlog_trace(char *path, size_t bytes)
 }
 
 /*
- * A pool of the program's own handed out a block, which lies in memory of the driver's, and takes it back.  Said after it was taken
- * and before it is given back.  Blocks appear as a framework's tensors do, the rest of the pool as unnamed; name NULL: by the open range.
+ * A pool of the program's own hands out a block, which lies in memory of the driver's, and takes it back.  Call the first
+ * after the pool gave the block out, the second before the block goes back.  Reports show the blocks like a framework's
+ * tensors, and the rest of the pool as unnamed.  name NULL: the open range names the block.
  */
 STORMLOG_UNUSED_ static inline void stormlog_block(const void *address, size_t bytes, const char *name)
 {

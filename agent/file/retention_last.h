@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each address of a block the last event that names it until an instant, or until the end, whatever the order in which events
- * are noted; and the first one after the instant.  What was freed may be forgotten when no older event can come.  In pages of its own,
- * during a fold alone.
+ * Keeps two events for each address: the last one that names it up to an instant (or up to the end), and the first one
+ * after that instant.  Events may be noted in any order.  A block that was freed is forgotten once no older event can
+ * come.  The table lies in pages of its own and exists only while old segments are folded.
  */
 #ifndef AGENT_FILE_RETENTION_LAST_H
 #define AGENT_FILE_RETENTION_LAST_H

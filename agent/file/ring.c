@@ -32,7 +32,7 @@
 #define CROWDED_LEFT	16
 #define HANG_LOOKS	8
 #define STARVED_STEPS	2000	      /* a second, or longer where this thread waits for a processor too */
-#define REFUSED_NS	1000000000ull /* time until a disk without room is asked again: ext4 writes its journal out before it says no */
+#define REFUSED_NS	1000000000ull /* before a full disk is asked again: ext4 writes its journal out before it says no */
 #define GROWTH		4	      /* segments that are added at once where threads ask for them */
 
 /*

@@ -81,8 +81,8 @@ bool sl_ring_drop_inherited(void);
 void sl_ring_provide(struct sl_ring *ring, unsigned spare);
 
 /*
- * Writer: pages of segments that have been free since before `before_ns` go back to the system, and the blocks of those beyond `spare` too.
- * The file keeps its length, for who has it mapped or reads it.
+ * Writer: gives the system back the pages of segments that have been free since before `before_ns`.  Of those beyond
+ * `spare` it gives back the blocks on disk too.  The file keeps its length, because others may have it mapped.
  */
 void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns);
 

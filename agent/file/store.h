@@ -48,7 +48,10 @@ int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identit
  */
 int sl_store_begin(struct sl_trace_store *store);
 
-/* Compress `bytes` into one frame and append index and frame.  Writer thread; where there is none, with `plain`, any.  0 or errno. */
+/*
+ * Compresses `bytes` into one frame and appends its index and the frame.  Only the writer thread calls it; where there is
+ * none, any thread may, with `plain`.  Returns 0 or errno.
+ */
 int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, const void *bytes, size_t size);
 
 #define SL_STORE_PATH 3420

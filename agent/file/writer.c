@@ -489,7 +489,10 @@ static void continue_file(void)
 	sl_store_append(agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
-/* Says which calls may be missing.  Any TensorFlow exports its C interface, and one whose allocator we wrap the allocator beside it. */
+/*
+ * Says which calls may be missing.  Every TensorFlow exports its C interface; those whose allocator we wrap export the
+ * allocator too.
+ */
 static void say_holes(void)
 {
 	const void *tensorflow = sl_resolve_symbol("TF_AllocateTensor");

@@ -12,7 +12,7 @@ uint64_t sl_writer_pass(uint64_t now_ns);
 /* The writer's last work: write what waits and the footer, and say that it is done. */
 void sl_writer_finish(void);
 
-/* The end where there is no writer, by a thread of the program: the ring stays, with all that is in it, and the footer is written. */
+/* The end of a recording without a writer: a thread of the program writes the footer and leaves the ring as it is. */
 void sl_writer_leave(void);
 
 /* One pass over everything in the ring that has finished.  False: something could not be written. */

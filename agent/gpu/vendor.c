@@ -63,7 +63,10 @@ static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uin
 	return found;
 }
 
-/* Found at the first use: the library is loaded then, or the family would not have been called.  It may be unloaded, and come back. */
+/*
+ * Found at the first use: the library is loaded by then, since one of its functions was called.  It may be unloaded and
+ * loaded again.
+ */
 #define SAVED(name, prototype, library)                                                                                            \
 	static int(*name(void)) prototype                                                                                          \
 	{                                                                                                                          \

@@ -208,8 +208,8 @@ static bool look_at(struct buffer *buffer, void *handle)
 }
 
 /*
- * The buffer that this thread put a tensor into last: the next one goes into the same, and where it begins is asked each time.  Until
- * some buffer ends or gets a use it is the one that it was.
+ * The buffer into which this thread put a tensor last, since the next tensor usually goes there too.  `changes` counts
+ * buffers that ended or got a use: while it is the same, what is known of the buffer holds.
  */
 static _Atomic uint64_t changes;
 static __thread struct {

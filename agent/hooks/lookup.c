@@ -97,8 +97,11 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	if (handle == RTLD_NEXT && (!place.before_us || sl_resolve_before_us(name, place.map)))
 		return go_on;
 	if (handle == RTLD_NEXT) {
-		/* The asking object lies before us with none between that has the name, so the next one is ours, if an object behind
-		   us has it too.  We ask once and the caller does not ask again: HAMi-core behind us takes a second question for a loop. */
+		/*
+		 * The asking object lies before us, and none between has the name: the next one is ours, if an object behind us
+		 * has the name too.  We ask once and the caller does not ask again, because HAMi-core behind us takes a second
+		 * look-up for a loop.
+		 */
 		found = real_lookup(RTLD_NEXT, &request);
 	} else if (handle == RTLD_DEFAULT) {
 		found = default_lookup(&request, &place, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TensorFlow keeps the op under way in a thread-local annotation and exports the function that finds it.  The members differ between
- * releases, so they are believed only after a check: the library's own constructor sets an annotation to what we know, and its
- * destructor sets it back.  The constructor's name says by which types.
+ * Which op TensorFlow is running.  It keeps that in a thread-local annotation and exports the function that finds it.  The
+ * annotation's members differ between releases, so they are checked before they are used: the library's own constructor
+ * sets an annotation to values that we know, and its destructor sets it back.  The constructor's mangled name tells the
+ * types of its arguments.
  */
 #include "agent/hooks/tensorflow_op.h"
 

@@ -301,8 +301,8 @@ END(graph_end, "_ZN2at4cuda9CUDAGraph11capture_endEv")
 END(graph_end_half, "_ZN2at4cuda9CUDAGraph15capture_end_preEv")
 
 /*
- * Who allocates to a torch.cuda.MemPool is decided by virtual functions, which use_mem_pool calls with the pool's name: each time it
- * is asked for is recorded, and the Python stack tells what for.
+ * Virtual functions decide who allocates to a torch.cuda.MemPool, and use_mem_pool asks for the pool's name before each of
+ * them.  That request is recorded; the Python stack tells which of them follows.
  */
 #define NAME(name, mangled, api)                                                                                                   \
 	struct pool_name name(void *) EXPORTED_AS(mangled);                                                                        \
@@ -384,8 +384,8 @@ static int is_allocator(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /*
- * torch._C._cuda_setMemoryFraction(fraction, device): Python finds it in a table that the linker fills by its exported name, so that
- * it is ours.  It is called with the GIL, and after a success the arguments are of the right types.
+ * torch._C._cuda_setMemoryFraction(fraction, device).  Python finds it in a table that the linker fills by exported name,
+ * so it finds ours.  It is called with the GIL, and after a success the arguments have the right types.
  */
 static __thread bool told_of_fraction __attribute__((tls_model("initial-exec")));
 
@@ -421,8 +421,9 @@ void *set_fraction(void *self, void *arguments)
 }
 
 /*
- * Where it is not called by that: set_per_process_memory_fraction is virtual, but up to 2.9 it asks for the size of the device; the value stands in the Python
- * function of that name alone, which lets nothing but a float pass.  Address: the bits of the double, 0 where they are not known.
+ * For a fraction that is set another way.  set_per_process_memory_fraction is virtual, but up to PyTorch 2.9 it asks for
+ * the size of the device, which we see.  The value is then read from the Python function of that name, which accepts only
+ * a float.  The event's address holds the bits of the double, 0 where they are not known.
  */
 bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
 {

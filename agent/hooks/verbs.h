@@ -9,13 +9,15 @@
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
- *	INSIDE(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator: what is told around it
+ *	INSIDE(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator; `before` and
+ *			`after` are statements
  *	SLOT(verb, number, name, ...)	a place in a table of PJRT's, expanded by pjrt_table.c too
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
- *	LAUNCHED(ret, name, (prototype), (arguments), kernel)	CHECKED, but a CODE_LOAD (the ALSO row below) where the thread has just looked the kernel up
- *	PER_THREAD(suffix, VERB, (what is before the name), name, ...)	two exports that do the same: name, and name with _ptsz, _ptds or
- *			_spt behind, which stands for it in programs built with a default stream per thread
+ *	LAUNCHED(ret, name, (prototype), (arguments), kernel)	CHECKED; a CODE_LOAD (the ALSO row below) where
+ *			the thread has just looked the kernel up
+ *	PER_THREAD(suffix, VERB, (what is before the name), name, ...)	two exports that do the same: name, and name with
+ *			_ptsz, _ptds or _spt, which programs built with a default stream per thread call instead
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
 #ifndef SL_HOOKS_VERBS

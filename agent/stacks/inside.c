@@ -12,7 +12,10 @@
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
-/* The thread is in a handler on its alternate stack, where the outer call's frame is not.  Not asked where a program forbids itself calls. */
+/*
+ * The thread is in a handler on its alternate stack, and the outer call's frame is elsewhere.  False where a seccomp filter
+ * of the program might forbid the question.
+ */
 static bool is_on_alternate_stack(uintptr_t outer)
 {
 	stack_t now;
@@ -35,8 +38,9 @@ struct signal_frame {
 static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
 /*
- * Such a frame as a running handler has: what it interrupted lies between the frame and the outer call, and had fewer signals blocked than
- * are now.  Old contents of the stack have the mask that there is again.
+ * The frame belongs to a handler that is still running: the code that it interrupted lies between the frame and the outer
+ * call, and had fewer signals blocked than are blocked now.  A frame left on the stack by a handler that returned has the
+ * mask of now, since that was restored.
  */
 static __attribute__((no_sanitize("address"))) bool is_running(const struct signal_frame *frame, uintptr_t outer, uint64_t blocked)
 {

@@ -39,9 +39,9 @@ const struct sl_libunwind *sl_unwinder_libunwind(void);
 int sl_unwinder_walk(void **pcs, int max);
 
 /*
- * The same with signals blocked and cancellation off.  Where libunwind does not know an address it asks the kernel whether memory is
- * mapped, with read(), which is a cancellation point, and it fills tables that no signal handler may leave half done; libgcc holds the
- * loader's lock.  A thread whose stacks libunwind knows meets none of that and uses sl_unwinder_walk, which is cheaper.
+ * The same with signals blocked and cancellation off, for addresses that libunwind does not know yet.  For those it asks
+ * the kernel whether memory is mapped, by read(), a cancellation point; it fills tables that a signal handler must not
+ * leave half done; and libgcc holds the loader's lock.  Where it knows the addresses sl_unwinder_walk is cheaper.
  */
 int sl_unwinder_walk_shielded(void **pcs, int max);
 

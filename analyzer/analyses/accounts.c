@@ -29,7 +29,10 @@ static const struct sl_shared_device *by_uuid(const struct sl_report *report, co
 	return NULL;
 }
 
-/* A process that got no context does not know the name of the device.  It is the one of that number, if its host has only one such. */
+/*
+ * A process that got no context does not know the device's name.  Then the device of its number is meant, if the host has
+ * only one of that number.
+ */
 static const struct sl_shared_device *by_number(const struct sl_report *report, const struct sl_process *process, int ordinal)
 {
 	const struct sl_shared_device *found = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry; one step, which another
- * thread or a cache makes once, is no growth.  The stacks that grew are found by comparing what each held at the end of an early entry and at the end of a late one.
+ * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry.  One step in it is
+ * no growth: another thread or a cache makes one.  The stacks that grew are found by comparing what each held at the end
+ * of an early entry and at the end of a late one.
  */
 #include <math.h>
 #include <stdio.h>

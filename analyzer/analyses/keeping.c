@@ -112,7 +112,7 @@ double sl_keeping_slope(const struct sl_keeping *series, const double *clock, do
 		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
 	}
 	slope = xx > 0 ? xy / xx : 0;
-	/* What is kept adds up, so it walks away from the line; the slope through a walk has 6/5 of the variance of its mean step. */
+	/* What is kept is a random walk; the slope of a line through a walk has 6/5 of the variance of its mean step. */
 	for (unsigned i = 1; i < series->count; i++) {
 		double off = series->kept[i] - series->kept[i - 1] - slope * (clock[i] - clock[i - 1]);
 

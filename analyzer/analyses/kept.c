@@ -9,8 +9,8 @@
  *  - it has SL_KEEPING_BIRTHS births;
  *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
  *    places that are tested;
- *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by no less than QUARTER_MIN of
- *    their mean;
+ *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by at least
+ *    QUARTER_MIN of their mean;
  *  - less than half of it is given back in between;
  *  - its births go on to the end.
  * The teardown, which is the final run of deaths, is not judged.
@@ -139,9 +139,9 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 }
 
 /*
- * True: the process only allocated, as fast as calls can be made, or no longer than a program takes to end, or it still runs.  A loop
- * that loads something looks like a loop that leaks; so does a model that is too large, before an error that ended the program.  For
- * contexts, mappings and registered ranges it counts as a leak; streams and events are made in advance, too.
+ * True: the place may be a loop that loads something, which looks like one that leaks until it ends.  The process only
+ * allocated until then, and it still runs, or ended with an error, or allocated as fast as calls can be made, or for no
+ * longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded: theirs are leaks.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
@@ -229,7 +229,10 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
 }
 
-/* True: it kept a part evenly for as long as it allocated and gave back the rest, as a queue that fills faster than it is emptied. */
+/*
+ * True: for as long as it allocated it kept a part, evenly, and gave back the rest, like a queue that fills faster than it
+ * is emptied.
+ */
 static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *counted, const struct sl_keeping *series)
 {
 	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && kept->births - kept->blocks >= SL_KEEPING_BIRTHS &&
@@ -237,7 +240,10 @@ static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *
 	       sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
 }
 
-/* What is kept in the last three quarters has to be as much as that of SL_KEEPING_BIRTHS even births: less is a cache that meets rare keys. */
+/*
+ * True: the last three quarters keep as many blocks as a place with SL_KEEPING_BIRTHS even births does.  Fewer are a cache
+ * that meets rare keys.
+ */
 static bool has_births_enough(const struct sl_keeping *counted)
 {
 	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
@@ -503,7 +509,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .caller = track->caller});
 }
 
-/* True: several calls of that line allocate such blocks, as a compiler makes of a loop.  What is left of them is judged together. */
+/* True: other calls on the line allocate such blocks too: a compiler unrolled a loop.  leaks.c judges them together. */
 static bool is_unrolled(struct sl_process *process, const struct sl_track *track)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;

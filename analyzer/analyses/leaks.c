@@ -426,7 +426,10 @@ static bool is_judged_even(struct sl_process *process, const struct sl_leak *lea
 	       !is_told_by_births(process, leak);
 }
 
-/* Several calls that a compiler made of one, as of a loop that it unrolled, are one leak: its growth is that of all, if kept.c did not judge each. */
+/*
+ * Several calls that a compiler made of one, by unrolling a loop, are one leak.  It grows as all of them together do, unless
+ * kept.c judged each.
+ */
 static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl_leak *parts, const uint64_t *hashes, size_t count)
 {
 	struct births births = {0};
@@ -486,8 +489,8 @@ static const char *library_of(const struct sl_model *model, const struct sl_trac
 }
 
 /*
- * What grew and was gone with the program's end: freed by an interpreter, or inside of what an allocator kept.  What was left of it has
- * an entry of its own.
+ * What grew but was not left at the end: an interpreter freed it, or it lay inside memory that an allocator kept.  The part
+ * that was left has an entry of its own.
  */
 static void add_kept(struct sl_process *process)
 {

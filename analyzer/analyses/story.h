@@ -20,8 +20,8 @@ static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 }
 
 /*
- * How much the fastest growing place, or else the one that only took memory, held when memory ran out, and the same in words (at most 300 bytes).  At a later failed
- * request it holds more.  0: nothing grows, or it was not among the largest then.
+ * What the place that grows fastest held when memory ran out, as bytes and in words (at most 300 bytes); where none grows,
+ * the place that only took memory.  0: there is neither, or it was not among the largest holders then.
  */
 uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits what one reader may use, so that a hostile file cannot cost without end.  Time, by the processor clock of its thread:
- * a minute, and a second more for each megabyte on disk (an honest trace or library takes a thirtieth of that).  Files: a
- * million in one command. STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change the limits.  Memory: pool.h.  The reader itself reports what
- * exceeded them, with file and place.
+ * Limits what one reader may use, so that a hostile file has a bounded cost.  Time, by the processor clock of its thread: a
+ * minute, and a second more for each megabyte on disk (an honest trace or library takes a thirtieth of that).  Files: a
+ * million in one command.  STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change these limits; memory is limited by pool.h.
+ * The reader itself reports what exceeded a limit, with file and place.
  */
 #ifndef ANALYZER_BASE_BUDGET_H
 #define ANALYZER_BASE_BUDGET_H

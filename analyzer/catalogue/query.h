@@ -9,7 +9,7 @@
  *	OP         = ":" | "=" | "!=" | "<" | "<=" | ">" | ">="
  *	value      = WORD | "TEXT"                      WORD ends at a blank or a parenthesis; * at its end: words that begin so
  *
- * What is compared with a run of which it is not known is neither true nor false: such a run is in no answer, unless FIELD=? asks for it.
+ * A term about a field that a run does not have is neither true nor false: the run is in no answer.  FIELD=? finds it.
  */
 #ifndef ANALYZER_CATALOGUE_QUERY_H
 #define ANALYZER_CATALOGUE_QUERY_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system or on btrfs
- * (agent/process/netfs.c) the rings of its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
- * traces, and those whose trace is gone are cleared.  A living process is never touched.  With -o the traces of this node's processes
- * that have ended become one file, so that a job of thousands of ranks leaves one file for each node on the shared file system.
+ * (agent/process/netfs.c), the rings of its traces lie in this node's memory (SL_REMOTE_RING).  Rings of dead processes are
+ * brought next to their traces; rings without a trace are removed.  A living process is never touched.  With -o the traces
+ * of this node's processes that have ended become one file, so that a job of thousands of ranks leaves one file for each
+ * node on the shared file system.
  */
 #include <errno.h>
 #include <fcntl.h>

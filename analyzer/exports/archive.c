@@ -165,7 +165,10 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 	return fine;
 }
 
-/* A frame at a time, so that a trace takes the memory of its largest.  What does not open is left out: nobody can say what names are in it. */
+/*
+ * Copies frame by frame, in the memory of the largest one.  A frame that does not open is left out, because it may hold
+ * names that would have to be masked.
+ */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
 	struct sl_damage unsaid = {0};

@@ -13,8 +13,8 @@
 typedef bool sl_native_names_take(void *context, const void *maps, size_t size, uint32_t count);
 
 /*
- * What this machine knows, and the trace does not say, of each address in its native stacks and of each caller that an event without
- * a stack has.  Reads the trace to its end.
+ * Looks up on this machine what the trace does not say: the names of each address in its native stacks, and of each caller
+ * of an event without a stack.  Reads the trace to its end.
  */
 bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, sl_native_names_take *take, void *context);
 

@@ -93,8 +93,8 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 }
 
 /*
- * The report's answer (report/kept.h), by a copy that holds what the analysis finds; extended to no longer than its places have leaked
- * so far: further, caches that fill are alarms.  *leak: the place that leaks most.
+ * The report's answer (report/kept.h), from a copy that holds the analysis's findings.  It looks no further ahead than its
+ * places have leaked so far, because a cache that fills would raise alarms.  *leak: the place that leaks most.
  */
 static double full_by_leaks(const struct sl_process *process, const struct sl_figures *f, double *seen,
 			    const struct sl_track **leak)

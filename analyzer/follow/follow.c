@@ -17,7 +17,7 @@
 #include "analyzer/trace/ring.h"
 #include "common/now.h"
 
-/* Keeps texts and stacks of a run until its last process is closed: a reader that follows a node for weeks sees thousands of runs. */
+/* Frees the texts and stacks of a run with its last process: a reader that follows a node for weeks sees thousands of runs. */
 struct sl_follow_run {
 	char *id;
 	struct sl_pool *pool;
@@ -325,7 +325,10 @@ static void meet(struct sl_follow *follow, const struct sl_image *image, const c
 	*sl_map_at(&follow->known, image->name) = 1;
 }
 
-/* At first the newest run and the living processes of other runs are followed, later everything that appears.  Without a header the run is not known yet. */
+/*
+ * At first the newest run and the living processes of other runs are followed, later everything that appears.  A trace
+ * without a header does not tell its run yet.
+ */
 static bool is_of_others(const struct sl_follow *follow, const struct sl_images *images, unsigned image, bool first)
 {
 	const struct sl_run *run = &images->runs[images->run_of[image]];

@@ -43,7 +43,10 @@ struct sl_follow;
 struct sl_follow *sl_follow_new(void);
 void sl_follow_free(struct sl_follow *follow);
 
-/* A folder: its newest run, living processes of other runs, and whatever begins in it later.  A file or ring: its process.  False: no such path (errno). */
+/*
+ * Of a folder: its newest run, living processes of other runs, and whatever begins in it later.  Of a file or ring: its
+ * process.  False: no such path (errno).
+ */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 
 /*

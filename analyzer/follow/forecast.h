@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a device will be full, predicted from the least and the most that was in use between looks.  Programs that repeat themselves
- * go up and down, fill caches and load weights; none of that is a forecast.  The span is cut into twelve pieces, at several lengths
- * of a piece.  The maxima of the pieces must rise over the whole span, must still be rising, and must reach the device's size within
- * a third of the span; or the minima, which steps of different sizes do not blur, by what is left above the maxima.
+ * Predicts when a device will be full, from the least and the most that was in use between looks.  Programs go up and down
+ * with their steps, fill caches and load weights; none of that may give a forecast.  The span is cut into twelve pieces, at
+ * several lengths of a piece.  The maxima of the pieces must rise over the whole span, must still be rising, and must reach
+ * the device's size within a third of the span.  Where steps differ in size and blur the maxima, the minima may do that
+ * instead, with the room that is left above the maxima.
  */
 #ifndef ANALYZER_FOLLOW_FORECAST_H
 #define ANALYZER_FOLLOW_FORECAST_H

@@ -63,7 +63,7 @@ static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, u
 									    : sl_ledger_new_thread(model, thread);
 }
 
-/* A block began (made) or ended by the item that is applied: counts for its thread, for the one that it works for, and for the process. */
+/* The present item began (made) or ended a block: counts it for its thread, for the thread it works for, and the process. */
 void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made);
 /* All counts begin anew, inside of open ranges too. */
 void sl_ledger_count_anew(struct sl_model *model);

@@ -423,13 +423,16 @@ struct sl_model {
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
-	unsigned
-		recent; /* changes of what a device holds that an error is told with; set before the first event, 0: SL_RECENT - 1 */
+	/* how many of a device's last changes an error is told with; set before the first event, 0: SL_RECENT - 1 */
+	unsigned recent;
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
-	/* What lives and costs hidden memory, contexts by handle and code by ~handle: `site` is the part, `thread` the device, `refs` its age */
+	/*
+	 * living contexts (key: handle) and code (key: ~handle), which cost hidden memory; `site` is the part, `thread` the
+	 * device, `refs` the age
+	 */
 	struct sl_table costs;
 	struct sl_timeline timeline;
 	struct sl_moments moments;

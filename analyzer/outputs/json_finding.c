@@ -38,8 +38,8 @@ static const char *class_of(char out[32], const struct sl_finding *finding)
 }
 
 /*
- * The same for the same defect in every run: its class and the stack's own functions (gate/fingerprint.h); without a stack its id, the
- * rank and the device.
+ * An id that is the same for the same defect in every run: of its class and the stack's own functions (gate/fingerprint.h),
+ * or without a stack of the finding's id, the rank and the device.
  */
 static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {

@@ -58,7 +58,10 @@ static void spaces(struct sl_text_page *page, unsigned count)
 		fputc(' ', page->out);
 }
 
-/* Bytes of the text that fit into `room` columns and end before a space, not that of "12 MiB"; for a longer word, as many as fit. */
+/*
+ * How many bytes of the text to print in `room` columns.  It is cut at a space, but not inside "12 MiB"; a word that is
+ * longer than the room is cut where it ends.
+ */
 static size_t fitting(const char *text, unsigned room)
 {
 	size_t at = 0, space = 0;

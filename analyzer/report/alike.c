@@ -8,7 +8,10 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
-/* Behind the name of a trace; NULL: the line tells of no trace, of a place in its file, or of an amount that is all it is there for. */
+/*
+ * The words behind the name of a trace.  NULL: the line is not joined with others, since it names no trace, tells of a place
+ * in the file, or is there for its amount alone.
+ */
 static const char *words_of(const char *line)
 {
 	const char *name = strstr(line, ".msgpack"), *words = name ? strstr(name, ": ") : NULL;

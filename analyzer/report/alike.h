@@ -6,7 +6,7 @@
 #include "analyzer/report/report.h"
 
 /*
- * Joins the warnings from that number on which differ in the trace's name and in amounts alone; the first of them stands for all. Lines
+ * Joins warnings, from that number on, that differ only in the trace's name and in amounts: the first stands for all.  Lines
  * that tell of an offset in a file stay as they are.
  */
 void sl_report_join_warnings(struct sl_report *report, size_t from);

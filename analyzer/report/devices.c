@@ -140,7 +140,10 @@ static uint64_t less(uint64_t bytes, uint64_t others)
 	return bytes > others ? bytes - others : 0;
 }
 
-/* What of a sample is hidden if others held something within bounds: what was hidden before if that may be, else the nearer bound. */
+/*
+ * How much of a sample is hidden, where it is only known between which bounds others held memory: what was hidden before, or
+ * the bound that is nearer to it.
+ */
 static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
 {
 	uint64_t low = less(sampled, others.most), high = less(sampled, others.least);

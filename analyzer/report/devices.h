@@ -18,8 +18,8 @@ unsigned sl_devices_held(const struct sl_process *process);
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
 /*
- * What the device's unit of 2 MiB makes of the blocks that lived at each process's peak: an estimate, by the mean size of each place's
- * blocks. Counted are cudaMalloc and its like of 1 MiB and more; smaller blocks share a unit.
+ * An estimate of what was lost at each process's peak because the device gives memory in units of 2 MiB, by the mean size of
+ * each place's blocks.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
 

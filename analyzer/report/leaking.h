@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What leaks, told once: the places that analyses/kept.c finds by births and deaths, and those that only what was left at the end shows
- * (analyses/leaks.c: few births, or a folded trace). One line of code is one place in however many processes. All outputs count these.
+ * What leaks, each place once: the places that analyses/kept.c finds by births and deaths, and those that only their blocks
+ * left at the end show (analyses/leaks.c: few births, or a folded trace).  One line of code is one place in however many
+ * processes.  All outputs count these.
  */
 #ifndef ANALYZER_REPORT_LEAKING_H
 #define ANALYZER_REPORT_LEAKING_H

@@ -212,8 +212,8 @@ struct sl_window {
 
 struct sl_pipeline_options {
 	/*
-	 * Called before the first process with the number of processes; then takes each after its replay and empties it, on the thread
-	 * that replayed it.  NULL: processes are kept and joined.
+	 * Told the number of processes before the first one; then takes each process after its replay and empties it, on the
+	 * thread that replayed it.  NULL: processes are kept and joined.
 	 */
 	void (*begin)(void *context, unsigned count);
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,

@@ -60,8 +60,8 @@ static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
 }
 
 /*
- * What the process held outside PyTorch then.  Means tell it; where a bin is so long that they mix what was there one after the other, it is
- * no more than the greatest of all exceeds the greatest of PyTorch's.
+ * What the process held outside PyTorch then: the difference of the bin's means.  A long bin mixes what came one after the
+ * other, so the difference of the bin's maxima is the limit.
  */
 static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
 {

@@ -17,7 +17,10 @@
 #define SL_SESSION_SAMPLES_LEAST 60
 #define SL_SESSIONS_SAMPLES	 250000 /* of all sessions together: many ranks share it evenly */
 
-/* The report's options say how many samples, and the thresholds of alerts.  Fills the session; texts and metadata live in `arena`, which must outlive it; events are malloc'ed. */
+/*
+ * Fills the session.  The report's options say how many samples it has, and the thresholds of alerts.  Texts and metadata
+ * live in `arena`, which must outlive it; events are malloc'ed.
+ */
 void sl_sessions_make(const struct sl_report *report, const struct sl_process *process, struct sl_arena *arena,
 		      struct sl_session *session);
 

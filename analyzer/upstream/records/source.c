@@ -108,8 +108,8 @@ static bool is_blank_line(const char *line, size_t length)
 }
 
 /*
- * The next line into a buffer that grows to LINE_MAX_BYTES; its length, 0 at the end.  What is longer is passed over: its first bytes
- * are there, and *whole is false.
+ * Reads the next line into a buffer that grows to LINE_MAX_BYTES and returns its length, 0 at the end.  Of a longer line the
+ * first bytes are returned, and *whole is false.
  */
 static size_t next_line(FILE *file, char **line, size_t *capacity, bool *whole)
 {
