@@ -44,8 +44,8 @@ struct sl_follow *sl_follow_new(void);
 void sl_follow_free(struct sl_follow *follow);
 
 /*
- * Of a folder: its newest run, living processes of other runs, and whatever begins in it later.  Of a file or ring: its
- * process.  False: no such path (errno).
+ * Follows a folder's newest run, living processes of its other runs, and whatever begins in it later; or the process of a
+ * file or ring.  False: no such path (errno).
  */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 
