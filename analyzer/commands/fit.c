@@ -20,8 +20,8 @@ static const struct sl_option table[] = {
 	{"--settings", 0, "TEXT",
 	 "of PYTORCH_CUDA_ALLOC_CONF, may be given several times (default: the recorded ones and some that are often tried)"},
 	{"--addresses", 0, "reused|rising|falling",
-	 "where the driver puts segments: those given back first, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
-	 "default: reused)"},
+	 "where the driver puts segments: in slots that are used again, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
+	 "default: as the recorded addresses tell, else reused)"},
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
 	{"--json", 0, NULL, "a JSON object on stdout"},
@@ -201,7 +201,7 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 
 static int run(int argc, char **argv)
 {
-	struct asked asked = {.question.ties = SL_FIT_REUSED};
+	struct asked asked = {.question.ties = SL_FIT_GIVEN};
 	struct sl_arguments parsed = {.usage = "fit [options] PATH...", .table = table, .argc = argc, .argv = argv, .about = about};
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(&parsed, take, &asked);

@@ -38,7 +38,8 @@ static void put_failures(const struct sl_fit_subject *s)
 					      sl_format_size(size, o->bytes));
 			else
 				sl_door_print(stdout, "another call, when everything else had %s", sl_format_size(size, o->bytes));
-			sl_door_print(stdout, ", %s reserved", sl_format_size(size, o->stats.reserved));
+			sl_door_print(stdout, ", %s reserved%s", sl_format_size(size, o->stats.reserved),
+				      o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
 			put_line(s->recording, o->at);
 			putchar('\n');
 		}

@@ -64,6 +64,33 @@ static void leave_open(struct sl_fit_answer *a, unsigned capacities)
 	a->scan.also.count = 0;
 }
 
+/* Up to 2.11 a run may go on so, as far as the recording tells. */
+static bool is_open(const struct sl_fit_recording *r, enum sl_fit_ties ties, bool streams_reversed)
+{
+	if (r->release > SL_FIT_RELEASE(2, 11))
+		return ties == SL_FIT_ASCENDING && !streams_reversed;
+	return r->models >> ties & 1 && (!streams_reversed || r->streams > 1);
+}
+
+unsigned sl_fit_orders(const struct sl_fit_recording *r)
+{
+	unsigned count = 0;
+
+	for (unsigned order = 0; order < 2 * SL_FIT_MODELS; order++)
+		count += is_open(r, (enum sl_fit_ties)(order % SL_FIT_MODELS), order >= SL_FIT_MODELS);
+	return count;
+}
+
+enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties said)
+{
+	static const enum sl_fit_ties likely[] = {SL_FIT_REUSED, SL_FIT_ASCENDING, SL_FIT_DESCENDING};
+
+	for (unsigned i = 0; said == SL_FIT_GIVEN && i < SL_COUNT(likely); i++)
+		if (is_open(r, likely[i], false))
+			return likely[i];
+	return said;
+}
+
 static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 		   const struct sl_fit_question *question)
 {
@@ -72,9 +99,8 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 				  .of_allocator = question->of_allocator,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max,
-				  .ties = question->ties};
+				  .ties = sl_fit_way(r, question->ties)};
 	bool is_told = question->of_allocator || r->others_known;
-	unsigned orders = sl_fit_orders(r);
 
 	a->other_from = SL_UNKNOWN;
 	if (question->points) {
@@ -91,19 +117,14 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 		sl_fit_scan(&a->scan, r, &how);
 	if (!is_told)
 		leave_open(a, subject->capacity_count);
-	for (unsigned order = 0; orders > 1 && order < orders && is_told; order++) {
-		how.ties = (enum sl_fit_ties)(order % SL_FIT_GIVEN);
-		how.streams_reversed = order >= SL_FIT_GIVEN;
-		if (how.ties != question->ties || how.streams_reversed)
-			answer_otherwise(a, subject, &how, question);
-	}
-}
+	for (unsigned order = 0; order < 2 * SL_FIT_MODELS && is_told; order++) {
+		struct sl_fit_case other = how;
 
-unsigned sl_fit_orders(const struct sl_fit_recording *r)
-{
-	if (r->release > SL_FIT_RELEASE(2, 11))
-		return 1;
-	return r->streams > 1 ? 2 * SL_FIT_GIVEN : SL_FIT_GIVEN;
+		other.ties = (enum sl_fit_ties)(order % SL_FIT_MODELS);
+		other.streams_reversed = order >= SL_FIT_MODELS;
+		if (is_open(r, other.ties, other.streams_reversed) && (other.ties != how.ties || other.streams_reversed))
+			answer_otherwise(a, subject, &other, question);
+	}
 }
 
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)

@@ -36,7 +36,7 @@ struct sl_fit_question {
 	bool unscanned;	       /* the smallest capacity is not asked for */
 	uint64_t scan_max;     /* operations of one search for it; 0: as many as is usual */
 	unsigned points;       /* of the trail; 0: none */
-	enum sl_fit_ties ties; /* whose figures are given; a verdict needs all to agree */
+	enum sl_fit_ties ties; /* whose figures are given; SL_FIT_GIVEN: the likeliest.  A verdict needs all to agree */
 };
 
 struct sl_fit_subject {
@@ -51,6 +51,8 @@ struct sl_fit_subject {
 
 /* In so many ways a run may go on, by where the driver puts segments and streams: up to 2.11. */
 unsigned sl_fit_orders(const struct sl_fit_recording *recording);
+/* What was said, or the likeliest way of the driver where that is SL_FIT_GIVEN. */
+enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *recording, enum sl_fit_ties said);
 
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
 void sl_fit_subject_free(struct sl_fit_subject *subject);

@@ -12,18 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyzer/fit/places.h"
 #include "analyzer/fit/settings.h"
-
-/*
- * How the driver places segments.  Up to PyTorch 2.11 that decides which of several equal blocks is taken (rules.c); from 2.12
- * on it makes no difference.
- */
-enum sl_fit_ties {
-	SL_FIT_ASCENDING,  /* at ever higher addresses */
-	SL_FIT_DESCENDING, /* at ever lower ones */
-	SL_FIT_REUSED,	   /* where one of about its size (the same power of two) was freed last, else ascending */
-	SL_FIT_GIVEN,	   /* where sl_fit_place said, else ascending */
-};
 
 struct sl_fit_machine {
 	unsigned release;      /* SL_FIT_RELEASE(2, 6) */

@@ -90,7 +90,7 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 {
 	const struct sl_fit_recording *r = subject->recording;
 	struct sl_fit_picture picture = {0};
-	struct sl_fit_case how = {.capacity = r->device_total, .ties = SL_FIT_REUSED, .picture = &picture};
+	struct sl_fit_case how = {.capacity = r->device_total, .ties = sl_fit_way(r, SL_FIT_GIVEN), .picture = &picture};
 	struct sl_fit_outcome o;
 
 	*instead = (struct sl_fit_instead){0};

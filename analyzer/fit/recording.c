@@ -81,6 +81,7 @@ struct builder {
 	uint16_t pools;
 	struct sl_model *model;
 	struct lane *lanes[SL_DEVICES_MAX];
+	struct sl_fit_placed *placed[SL_DEVICES_MAX]; /* all that was asked of the driver */
 	struct thread *threads;
 	size_t thread_count;
 	struct sl_table events; /* by handle; owner is the id, thread the device */
@@ -391,6 +392,22 @@ static bool empties(const struct builder *b, const struct lane *lane, const stru
 	       !strcmp(frames[0].function, "empty_cache");
 }
 
+static void note_placed(struct builder *b, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+
+	if (event->result || event->kind != SL_KIND_device)
+		return;
+	if (item->hook && item->hook->verb == SL_VERB_ALLOC && event->device >= 0 && event->device < SL_DEVICES_MAX) {
+		if (!b->placed[event->device])
+			b->placed[event->device] = sl_memory_must(calloc(1, sizeof(*b->placed[0])));
+		sl_fit_placed_add(b->placed[event->device], event->address, event->bytes);
+	}
+	for (unsigned d = 0; item->hook && item->hook->verb == SL_VERB_FREE && d < SL_DEVICES_MAX; d++)
+		if (b->placed[d])
+			sl_fit_placed_remove(b->placed[d], event->address);
+}
+
 /* A call that is no report: a segment may come or go, or be refused. */
 static void call(struct builder *b, const struct sl_item *item)
 {
@@ -403,6 +420,7 @@ static void call(struct builder *b, const struct sl_item *item)
 
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
 		before[d] = b->lanes[d] ? b->model->devices[d + 1]->torch.reserved_bytes : 0;
+	note_placed(b, item);
 	sl_replay_apply(b->model, item);
 	if (allocates && item->hook->oom && event->result == item->hook->oom)
 		thread->refused++;
@@ -718,6 +736,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	const struct sl_device_state *state = b->model->devices[out->device + 1];
 
 	number_streams(lane);
+	out->models = b->placed[out->device] ? sl_fit_placed_models(b->placed[out->device]) : SL_FIT_ALL_MODELS;
 	out->session = b->session;
 	out->trace = b->process->trace;
 	out->text = b->text;
@@ -770,6 +789,9 @@ static void end(struct builder *b)
 		free(b->threads[i].done.item);
 	}
 	free(b->threads);
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
+		if (b->placed[d])
+			sl_fit_placed_free(b->placed[d]), free(b->placed[d]);
 	sl_table_free(&b->events);
 	free(b->changes.item);
 	free(b->owners.item);

@@ -6,6 +6,7 @@
 #ifndef ANALYZER_FIT_RECORDING_H
 #define ANALYZER_FIT_RECORDING_H
 
+#include "analyzer/fit/places.h"
 #include "analyzer/fit/settings.h"
 #include "analyzer/trace/trace.h"
 
@@ -52,6 +53,7 @@ struct sl_fit_recording {
 	SL_VECTOR(uint64_t) times;    /* of each op, CLOCK_MONOTONIC of the process */
 	uint32_t ids;
 	unsigned streams;	   /* beside the default one */
+	unsigned models;	   /* 1 << enum sl_fit_ties: ways of the driver that explain where segments were (places.h) */
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;

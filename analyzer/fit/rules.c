@@ -68,10 +68,10 @@ struct sl_fit_engine {
 	struct sl_fit_range *ranges;
 	struct pending *pending;
 	size_t pending_count, pending_room;
-	uint64_t others, up, down, placed; /* where the next segment lies */
-	uint64_t ranges_up;		   /* the next expandable one: above rising segments, below falling ones */
-	bool is_placed;
-	SL_VECTOR(uint64_t) given_back[64]; /* addresses, by the power of two of their sizes (SL_FIT_REUSED) */
+	uint64_t others;
+	struct sl_fit_places places; /* of segments */
+	uint64_t ranges_up;	     /* the next expandable one: above rising segments, below falling ones */
+	uint64_t placed;	     /* the next segment (SL_FIT_GIVEN); 0: not said */
 	unsigned refuse;
 	uint64_t born;
 	uint32_t random;
@@ -236,47 +236,22 @@ static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
 	return judge(e, needed <= allowed(e), (uint64_t)((double)needed / e->settings.fraction));
 }
 
-static enum sl_fit_ties ties_of(const struct sl_fit_engine *e)
-{
-	return e->machine.release <= SL_FIT_RELEASE(2, 11) ? e->machine.ties : SL_FIT_ASCENDING;
-}
-
-static unsigned power_of(uint64_t bytes)
-{
-	return bytes > 1 ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 0;
-}
-
-static void give_address(struct sl_fit_engine *e, uint64_t address, uint64_t bytes)
-{
-	if (ties_of(e) == SL_FIT_REUSED)
-		*SL_PUSH(&e->given_back[power_of(bytes) & 63]) = address;
-}
-
 static uint64_t next_address(struct sl_fit_engine *e, uint64_t bytes)
 {
-	enum sl_fit_ties ties = ties_of(e);
-	unsigned power = power_of(bytes) & 63;
-	uint64_t address;
+	uint64_t address = e->placed;
 
-	if (ties == SL_FIT_REUSED && e->given_back[power].count)
-		return e->given_back[power].item[--e->given_back[power].count];
-	if (ties == SL_FIT_DESCENDING)
-		return e->down -= bytes;
-	if (ties == SL_FIT_GIVEN && e->is_placed) {
-		e->is_placed = false;
-		return e->placed;
-	}
-	address = e->up;
-	e->up += bytes;
-	return address;
+	e->placed = 0;
+	return address ? address : sl_fit_places_take(&e->places, bytes);
 }
 
 /* Reserved addresses lie elsewhere than those of segments; where only the age of segments counts, in the one order of all. */
 static uint64_t next_range(struct sl_fit_engine *e, uint64_t bytes)
 {
-	uint64_t *at = e->machine.release <= SL_FIT_RELEASE(2, 11) ? &e->ranges_up : &e->up, address = *at;
+	uint64_t address = e->ranges_up;
 
-	*at += bytes;
+	if (e->machine.release > SL_FIT_RELEASE(2, 11))
+		return sl_fit_places_take(&e->places, bytes);
+	e->ranges_up += bytes;
 	return address;
 }
 
@@ -384,7 +359,7 @@ static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
 	set_reserved(e, e->stats.reserved - block->bytes);
 	if (block->pool->owner)
 		block->pool->owner->segments--;
-	give_address(e, block->address, block->bytes);
+	sl_fit_places_give(&e->places, block->address, block->bytes);
 	e->stats.segments--;
 	drop_block(e, block);
 }
@@ -920,8 +895,9 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 	e->machine = *machine;
 	e->settings = *settings;
 	begin_pool(e->pools, NULL);
-	e->up = 1ull << 40;
-	e->down = 1ull << 62;
+	e->places.model =
+		e->machine.release > SL_FIT_RELEASE(2, 11) || e->machine.ties == SL_FIT_GIVEN ? SL_FIT_ASCENDING : e->machine.ties;
+	e->places.next = e->places.model == SL_FIT_DESCENDING ? 1ull << 62 : 1ull << 40;
 	e->ranges_up = 1ull << 56;
 	e->stats.refused = UINT64_MAX;
 	return e;
@@ -941,8 +917,7 @@ void sl_fit_delete(struct sl_fit_engine *e)
 		e->chunks = chunk->next;
 		free(chunk);
 	}
-	for (unsigned i = 0; i < SL_COUNT(e->given_back); i++)
-		free(e->given_back[i].item);
+	sl_fit_places_free(&e->places);
 	for (size_t i = 0; i < e->private.count; i++)
 		free(e->private.item[i]);
 	free(e->private.item);
@@ -965,8 +940,7 @@ bool sl_fit_others(struct sl_fit_engine *e, uint64_t bytes)
 
 void sl_fit_place(struct sl_fit_engine *e, uint64_t address)
 {
-	e->placed = address;
-	e->is_placed = true;
+	e->placed = e->machine.ties == SL_FIT_GIVEN ? address : 0;
 }
 
 void sl_fit_refuse(struct sl_fit_engine *e, unsigned times)

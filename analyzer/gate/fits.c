@@ -39,7 +39,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 	const struct sl_fit_outcome *o;
 	struct sl_fit_subject subject;
 
-	question.ties = SL_FIT_REUSED;
+	question.ties = SL_FIT_GIVEN;
 	sl_fit_ask(&subject, recording, &question);
 	sl_format_size(may, capacity);
 	o = subject.answers ? &subject.answers->at[0] : NULL;

@@ -180,7 +180,7 @@ def pools():
 def captures():
     """Two graphs captured at once, by turns, one in a MemPool's pool."""
     pool, kept = torch.cuda.MemPool(), []
-    captures.pool = pool  # which must be the last that goes, also when memory runs out
+    captures.pool = pool  # which must be the last that goes
     for i in range(4):
         graphs, sides = [torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()], [torch.cuda.Stream(), torch.cuda.Stream()]
         inside = []
@@ -209,15 +209,7 @@ def lay(out):
     torch._C._cuda_attach_out_of_memory_observer(seen)
 
 
-def run(name, out, *snapshot):
-    failed = False
-    lay(out)
-    if snapshot:
-        torch.cuda.memory._record_memory_history(max_entries=1000000, stacks="python")
-    try:
-        globals()[name]()
-    except torch.OutOfMemoryError:
-        failed = True
+def end(out, failed, *snapshot):
     if snapshot:
         torch.cuda.memory._dump_snapshot(snapshot[0])
     if "LD_PRELOAD" in os.environ:
@@ -230,6 +222,17 @@ def run(name, out, *snapshot):
     os._exit(0)
 
 
+def run(name, out, *snapshot):
+    lay(out)
+    if snapshot:
+        torch.cuda.memory._record_memory_history(max_entries=1000000, stacks="python")
+    try:
+        globals()[name]()
+    except torch.OutOfMemoryError:
+        end(out, True, *snapshot)  # while what it held lives: PyTorch crashes where a MemPool goes before its tensors
+    end(out, False, *snapshot)
+
+
 def wait_for_sample():
     """Without one nothing is said of a device."""
     asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
@@ -239,6 +242,7 @@ def wait_for_sample():
 
 
 def serve():
+    import torch._dynamo  # which the first step of an optimizer does
     for line in sys.stdin:
         name, out, *environment = line.split()
         child = os.fork()

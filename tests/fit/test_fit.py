@@ -144,11 +144,30 @@ class Fit(unittest.TestCase):
                 recording(swapped, "2.6", seed)
                 del os.environ["SWAPPED"]
                 least = fit(one, "--settings", "", "--allocator-capacity", "64G")["smallest"][0]["always_from_bytes"] // MIB
-                asked = ("--settings", "", "--settings", "roundup_power2_divisions:4", "--allocator-capacity", ",".join(f"{least * k // 1000 // 2 * 2}M" for k in range(900, 1000, 2)))
+                asked = ("--addresses", "reused", "--settings", "", "--settings", "roundup_power2_divisions:4", "--allocator-capacity", ",".join(f"{least * k // 1000 // 2 * 2}M" for k in range(900, 1000, 2)))
                 for a, b in zip(fit(one, *asked)["runs"], fit(swapped, *asked)["runs"]):
                     self.assertIn(None if None in (a["fits"], b["fits"]) else a["fits"], (None, b["fits"]), (seed, a["capacity_bytes"]))
                     other += a["peak_reserved_bytes"] != b["peak_reserved_bytes"]
         self.assertGreater(other, 0, "in some runs the peak does depend on it")
+
+    def test_addresses_that_were_recorded_tell_the_drivers_way(self):
+        """Here segments lie one behind the other, as on the oracle's device."""
+        for seed in (13, 17, 27):
+            with tempfile.TemporaryDirectory() as folder:
+                recording(folder, "2.6", seed)
+                least = fit(folder, "--settings", "", "--allocator-capacity", "64G")["smallest"][0]["always_from_bytes"]
+                asked = ("--settings", "", "--allocator-capacity", ",".join(f"{least * k // 1000 // 2 // MIB * 2}M" for k in range(900, 1000, 3)))
+                runs = fit(folder, *asked)["runs"]
+                self.assertNotIn(None, [run["fits"] for run in runs], seed)
+                self.assertEqual(runs, fit(folder, *asked, "--addresses", "rising")["runs"])
+
+    def test_where_pytorch_itself_makes_a_mistake_it_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.10", 4194327)
+            for settings, told in (("expandable_segments:True", True), ("", False)):
+                text = subprocess.run([ANALYZE, "fit", "--allocator-capacity", "1300M,1000M", "--settings", settings, folder],
+                                      capture_output=True, text=True).stdout
+                self.assertEqual("reserved: there PyTorch dies of a mistake of its own" in text, told)
 
     def test_check_fits_says_what_the_real_allocator_did(self):
         said = {0: 0, 1: 0}

@@ -291,6 +291,38 @@ static void releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segmen
 	}
 }
 
+/* Segments of 20, 28, 2 and 20 MiB; the second goes and comes again. */
+static unsigned models_of(const uint64_t at[5], unsigned count)
+{
+	static const uint64_t bytes[] = {20 * MIB, 28 * MIB, 2 * MIB, 20 * MIB, 28 * MIB};
+	struct sl_fit_placed placed = {0};
+	unsigned models;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (i == 4)
+			sl_fit_placed_remove(&placed, at[1]);
+		sl_fit_placed_add(&placed, at[i], bytes[i]);
+	}
+	models = sl_fit_placed_models(&placed);
+	sl_fit_placed_free(&placed);
+	return models;
+}
+
+static void recorded_addresses_tell_the_drivers_way(void **state)
+{
+	const uint64_t b = 1ull << 45;
+	const uint64_t rising[] = {b, b + 20 * MIB, b + 48 * MIB, b + 50 * MIB, b + 70 * MIB};
+	const uint64_t falling[] = {b, b - 28 * MIB, b - 30 * MIB, b - 50 * MIB, b - 78 * MIB};
+	const uint64_t slots[] = {b, b + 32 * MIB, b + 64 * MIB, b + 96 * MIB, b + 32 * MIB};
+	const uint64_t other[] = {b, b + 20 * MIB, b - 2 * MIB, b + 48 * MIB, b + 20 * MIB};
+
+	assert_int_equal(models_of(rising, 5), 1 << SL_FIT_ASCENDING);
+	assert_int_equal(models_of(falling, 5), 1 << SL_FIT_DESCENDING);
+	assert_int_equal(models_of(slots, 5), 1 << SL_FIT_REUSED);
+	assert_int_equal(models_of(other, 5), SL_FIT_ALL_MODELS);
+	assert_int_equal(models_of(rising, 3), SL_FIT_ALL_MODELS); /* too few */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +344,7 @@ int main(void)
 		cmocka_unit_test(a_fraction_is_out_of_memory_though_the_device_has_room),
 		cmocka_unit_test(what_others_take_is_not_there),
 		cmocka_unit_test(equal_blocks_are_taken_by_address_up_to_2_11_and_by_age_after),
+		cmocka_unit_test(recorded_addresses_tell_the_drivers_way),
 		cmocka_unit_test(releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segments),
 	};
 

@@ -48,7 +48,8 @@ static void add_capacity(struct sl_fit_question *question, uint64_t bytes)
 /* The recorded device, the largest card that is smaller than what the run reserved, and the two next larger ones. */
 static void choose_capacities(struct sl_fit_question *question, const struct sl_fit_recording *r)
 {
-	const struct sl_fit_case how = {.capacity = UINT64_MAX, .of_allocator = question->of_allocator, .ties = question->ties};
+	const struct sl_fit_case how = {
+		.capacity = UINT64_MAX, .of_allocator = question->of_allocator, .ties = sl_fit_way(r, question->ties)};
 	struct sl_fit_outcome o;
 	unsigned at = 0, last;
 
@@ -71,7 +72,7 @@ static uint64_t cost_of(const struct sl_fit_recording *r, unsigned settings, uns
 /* All that is usual where it is cheap enough, else the recorded settings and the one that helps most often. */
 static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_fit_recording *r)
 {
-	struct sl_fit_question question = {.ties = SL_FIT_REUSED, .points = POINTS, .of_allocator = !r->others_known};
+	struct sl_fit_question question = {.ties = SL_FIT_GIVEN, .points = POINTS, .of_allocator = !r->others_known};
 	uint64_t cost = cost_of(r, 6, 4);
 
 	asked->of_allocator = question.of_allocator;

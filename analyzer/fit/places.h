@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Models of how a driver chooses the addresses of segments. */
+#ifndef ANALYZER_FIT_PLACES_H
+#define ANALYZER_FIT_PLACES_H
+
+#include <stdint.h>
+
+#include "analyzer/base/vector.h"
+#include "analyzer/model/table.h"
+
+/*
+ * Up to PyTorch 2.11 that decides which of several equal blocks is taken (rules.c); from 2.12 on it makes no difference.
+ */
+enum sl_fit_ties {
+	SL_FIT_ASCENDING,  /* each begins where the one before ends */
+	SL_FIT_DESCENDING, /* each ends where the one before begins */
+	SL_FIT_REUSED,	   /* in slots of powers of two: the one that was freed last, else the next higher */
+	SL_FIT_GIVEN,	   /* where sl_fit_place said, else ascending */
+};
+#define SL_FIT_MODELS	  SL_FIT_GIVEN
+#define SL_FIT_ALL_MODELS ((1u << SL_FIT_MODELS) - 1)
+
+/* All zeroes, but for the model, is one that has given nothing yet. */
+struct sl_fit_places {
+	enum sl_fit_ties model;	       /* below SL_FIT_MODELS */
+	uint64_t next;		       /* the end or, of descending ones, the beginning of what was given last */
+	SL_VECTOR(uint64_t) freed[64]; /* slots, by their powers of two */
+};
+
+uint64_t sl_fit_places_take(struct sl_fit_places *places, uint64_t bytes);
+void sl_fit_places_give(struct sl_fit_places *places, uint64_t address, uint64_t bytes);
+void sl_fit_places_free(struct sl_fit_places *places);
+
+/* Which models put the segments where they were recorded. */
+struct sl_fit_placed {
+	struct sl_fit_places models[SL_FIT_MODELS];
+	struct sl_table live; /* while a model is left */
+	unsigned count;	      /* that came */
+	unsigned wrong;	      /* 1 << model */
+};
+
+void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes);
+void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
+/* 1 << model: those that the recorded addresses are exactly of; all where they are of none, or too few to tell. */
+unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
+void sl_fit_placed_free(struct sl_fit_placed *placed);
+
+#endif
