@@ -470,8 +470,7 @@ static void join_attempts(struct sl_process *process)
 	for (size_t k = total; k--;) {
 		if (process->accounts[k].told_later)
 			continue;
-		if (after < total &&
-		    (process->accounts[after].told_later || (ooms[after].recovered != 1 && !ooms[after].less_bytes)))
+		if (after < total && (process->accounts[after].told_later || !sl_oom_got_over(&ooms[after])))
 			process->accounts[k].told_later = is_another_attempt(&ooms[k], &ooms[after]);
 		after = k;
 	}

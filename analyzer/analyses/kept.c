@@ -63,7 +63,7 @@ static bool is_ended_by_error(const struct sl_model *model)
 {
 	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
 
-	return last && last->recovered != 1 && !last->less_bytes;
+	return last && !sl_oom_got_over(last);
 }
 
 /*

@@ -44,7 +44,7 @@ static bool is_rank(const struct sl_process *process)
 static uint64_t out_at(const struct sl_process *process, const struct sl_oom **oom)
 {
 	for (size_t i = 0; i < process->model->ooms.count; i++)
-		if (process->model->ooms.item[i].recovered != 1) {
+		if (!sl_oom_got_over(&process->model->ooms.item[i])) {
 			*oom = &process->model->ooms.item[i];
 			return sl_process_unix(process, (*oom)->time_ns);
 		}

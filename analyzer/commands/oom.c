@@ -40,7 +40,7 @@ static const struct sl_oom *find(const struct sl_report *report, struct sl_proce
 	const struct sl_process *at = NULL;
 	const struct sl_oom *oom = sl_report_first_oom(report, &at);
 
-	if (!oom || oom->recovered == 1 || oom->less_bytes)
+	if (!oom || sl_oom_got_over(oom))
 		return NULL;
 	*process = &report->processes[at - report->processes];
 	return oom;

@@ -143,7 +143,7 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
 		sl_door_print(stdout, "%*s out of memory at %s%s\n", LABEL, "",
 			      since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
-			      process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
+			      sl_oom_got_over(&process->model->ooms.item[i]) ? ", got over by trying again" : "");
 }
 
 static void put_row(struct sl_json *j, const char *key, const double *values, bool known)

@@ -24,7 +24,7 @@ const struct sl_gate_rule sl_rules[] = {
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
 	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
-	{"no-oom", "A call ran out of memory, and no retry of it succeeded"},
+	{"no-oom", "A call ran out of memory, and neither a retry nor a smaller request succeeded"},
 	{"baseline-total", "A total is above the baseline by more than the tolerance"},
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
 	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
@@ -180,7 +180,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			char line[400], size[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES];
 			struct sl_outcome *outcome;
 
-			if (oom->recovered == 1 || oom->in_retry || sl_oom_made_to_fail(oom))
+			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
 				continue;
 			sl_owners_line(process, oom->python, oom->native, oom->caller, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",

@@ -161,7 +161,7 @@ static void mark_entry(const struct sl_model *model, struct sl_label *label)
 static bool was_cut_short(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
 {
 	for (size_t i = model->ooms.count; i-- && model->ooms.item[i].time_ns >= range->begin_ns;)
-		if (model->ooms.item[i].recovered != 1 && (!thread || model->ooms.item[i].thread == thread))
+		if (!sl_oom_got_over(&model->ooms.item[i]) && (!thread || model->ooms.item[i].thread == thread))
 			return true;
 	return false;
 }

@@ -248,6 +248,12 @@ static inline bool sl_oom_made_to_fail(const struct sl_oom *oom)
 	return oom->injected && (oom->free_bytes == SL_UNKNOWN || oom->asked_bytes <= oom->free_bytes);
 }
 
+/* True where the program went on with what it then got: the same by another try, or less. */
+static inline bool sl_oom_got_over(const struct sl_oom *oom)
+{
+	return oom->recovered == 1 || oom->less_bytes;
+}
+
 struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
 };

@@ -43,7 +43,7 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	for (size_t i = model->ooms.count; i-- && state->pending;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
-		if (oom->recovered >= 0 || !same_request(oom, item))
+		if (oom->recovered >= 0 || oom->less_bytes || !same_request(oom, item))
 			continue;
 		oom->recovered = !failed;
 		oom->in_retry = failed;
@@ -67,6 +67,7 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 		    (last && (oom->python != last->python || oom->native != last->native || oom->caller != last->caller)))
 			return;
 		oom->less_bytes = item->event->bytes;
+		sl_ledger_thread(model, item->thread)->pending--;
 		last = oom;
 	}
 }
@@ -355,7 +356,7 @@ void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t
 			continue;
 		if (oom->device >= 0 && device >= 0 && oom->device != device)
 			continue;
-		if (oom->recovered < 0 && state->pending)
+		if (oom->recovered < 0 && !oom->less_bytes && state->pending)
 			state->pending--;
 		oom->recovered = 0;
 		oom->reported_by_torch = true;

@@ -161,10 +161,10 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_uint(j, "live_bytes", oom->live_bytes);
 	sl_json_known_uint(j, "device_free_bytes", oom->free_bytes);
 	sl_json_known_uint(j, "device_total_bytes", oom->total_bytes);
-	if (oom->recovered < 0)
+	if (oom->recovered < 0 && !oom->less_bytes)
 		sl_json_null(j, "recovered");
 	else
-		sl_json_bool(j, "recovered", oom->recovered);
+		sl_json_bool(j, "recovered", sl_oom_got_over(oom));
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
 	sl_output_stack(j, "stack", process, oom->python, oom->native, oom->caller);

@@ -176,12 +176,6 @@ struct shown {
 	uint64_t unix_ns;
 };
 
-/* Errors that were followed by success, by a retry or with a smaller size. */
-static bool is_cured(const struct sl_oom *oom)
-{
-	return oom->recovered == 1 || oom->less_bytes;
-}
-
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, unsigned *cured)
 {
 	unsigned count = 0;
@@ -196,8 +190,8 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 
 			if (process->accounts[k].told_later)
 				continue;
-			*cured += is_cured(&model->ooms.item[k]);
-			if (is_cured(&model->ooms.item[k]))
+			*cured += sl_oom_got_over(&model->ooms.item[k]);
+			if (sl_oom_got_over(&model->ooms.item[k]))
 				continue;
 			*more += count == SL_TEXT_OOMS;
 			if (count == SL_TEXT_OOMS && shown[count - 1].unix_ns <= one.unix_ns)

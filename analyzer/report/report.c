@@ -131,7 +131,7 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
 				const struct sl_account *accounts = report->processes[i].accounts;
 
-				if ((oom->recovered == 1 || oom->less_bytes) != cured || (accounts && accounts[k].told_later))
+				if (sl_oom_got_over(oom) != cured || (accounts && accounts[k].told_later))
 					continue;
 				if (first && sl_process_unix(*process, first->time_ns) <=
 						     sl_process_unix(&report->processes[i], oom->time_ns))

@@ -263,6 +263,11 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
         self.assertEqual(self.causes(report) - {"oom.full"}, set())
         self.assertNotIn("OUT OF MEMORY", screen)
         self.assertRegex(screen, r"RETRIED +4 failed allocations")
+        with script(*["try=1900", "try=1000", "free"] * 3, SIM_VRAM="2G") as run:
+            report, screen = run.report(), summary(run)
+            self.assertEqual(subprocess.run([ANALYZE, "check", "--no-oom", run.traces], stdout=subprocess.DEVNULL).returncode, 0)
+        self.assertEqual([oom["recovered"] for oom in report["ooms"]], [True] * 3)
+        self.assertRegex(screen, r"RETRIED +3 failed allocations")
 
     def test_of_two_attempts_the_last_is_told_with_what_was_held_then(self):
         with script("alloc=840", "try=1900", "free", "try=1900", SIM_VRAM="2G") as run:

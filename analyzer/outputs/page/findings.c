@@ -83,10 +83,10 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_page_put_known(page, "free", oom->free_bytes);
 	sl_page_put_known(page, "total", oom->total_bytes);
 	sl_page_key(page, "recovered");
-	if (oom->recovered < 0)
+	if (oom->recovered < 0 && !oom->less_bytes)
 		sl_packed_nil(&page->pack);
 	else
-		sl_packed_bool(&page->pack, oom->recovered);
+		sl_packed_bool(&page->pack, sl_oom_got_over(oom));
 	sl_page_put_bool(page, "injected", oom->injected);
 	sl_page_put_uint(page, "stack", sl_page_stack(page, process, oom->python, oom->native, oom->caller));
 	put_place(page, process, oom->python, oom->native, oom->caller, 3);

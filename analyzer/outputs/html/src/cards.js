@@ -105,9 +105,9 @@ export class Cards {
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
 			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
 			facts: [["at", o.place && visible(o.place, 200)], ["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
-				["hidden", hidden], ["said of the range", o.said?.length ? o.said.map((pair) => visible(pair, 80)).join(", ") : null], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
+				["hidden", hidden], ["said of the range", o.said?.length ? o.said.map((pair) => visible(pair, 80)).join(", ") : null], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded, of the same size or less" : "no"]],
 			owners: o.owners,
-			todo: o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
+			todo: o.recovered === true ? "A later try succeeded, of the same size or less; each such round costs time." :
 				!o.owners.length ? o.advice || "Samples do not say who held the memory: record with stormlog-run to see it." :
 					`${o.advice ? `${visible(o.advice, 300)}. ` : ""}The flame graph at that moment shows all that held it.`};
 	}
