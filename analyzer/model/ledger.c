@@ -438,6 +438,14 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 		raise_in_use(model, site);
 }
 
+/* Drivers give memory out in units of 2 MiB; blocks below 1 MiB share them. */
+static uint64_t rounding_of(const struct sl_site *site, uint64_t bytes)
+{
+	const uint64_t unit = 2ull << 20;
+
+	return site->kind == SL_KIND_device && bytes >= unit / 2 ? -bytes & (unit - 1) : 0;
+}
+
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes)
 {
 	struct sl_track_course *course = &model->tracks.course[site->track];
@@ -506,6 +514,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, (int64_t)bytes);
+	device->rounded += rounding_of(site, bytes);
 	if (!model->torch_seen)
 		sl_ledger_count(model, site, bytes, true);
 }
@@ -531,6 +540,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, -(int64_t)bytes);
+	device->rounded -= rounding_of(site, bytes);
 	if (!model->torch_seen)
 		sl_ledger_count(model, site, bytes, false);
 }

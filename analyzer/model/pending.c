@@ -78,6 +78,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
 		device->hidden_peak_bytes = bytes;
 		device->hidden_peak_ns = device->sampled.time_ns;
+		device->hidden_peak_rounded = device->rounded;
 		for (size_t i = 0; i < device->parts.count; i++)
 			device->parts.item[i].peak_bytes = device->parts.item[i].bytes;
 	}

@@ -5,9 +5,8 @@
 
 #include "analyzer/base/memory.h"
 
-#define UNIT	   (2ull << 20) /* in which devices give memory out */
-#define SAMPLE_NS  2000000ull	/* at most, usually, from asking for a sample of the device to the answer */
-#define LEAVING_NS SL_NS_PER_S	/* in which the driver takes back what a process held that has ended */
+#define SAMPLE_NS  2000000ull  /* at most, usually, from asking for a sample of the device to the answer */
+#define LEAVING_NS SL_NS_PER_S /* in which the driver takes back what a process held that has ended */
 
 struct held {
 	uint64_t least, most;
@@ -278,21 +277,6 @@ void sl_devices_join(struct sl_report *report)
 		measure(report, &report->devices[i]);
 }
 
-static uint64_t rounding_of(const struct sl_model *model, int device)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t blocks = site->kind == SL_KIND_device && site->device == device ? sl_model_blocks_at_peak(model, site) : 0;
-		uint64_t each = blocks ? sl_model_site_at_peak(model, site) / blocks : 0;
-
-		if (each >= UNIT / 2 && each % UNIT)
-			bytes += blocks * (UNIT - each % UNIT);
-	}
-	return bytes;
-}
-
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device)
 {
 	uint64_t bytes = 0;
@@ -301,7 +285,7 @@ uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_sha
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
 		if (state)
-			bytes += rounding_of(report->processes[device->processes[i]].model, state->device);
+			bytes += state->hidden_peak_rounded;
 	}
 	return bytes;
 }

@@ -18,8 +18,8 @@ unsigned sl_devices_held(const struct sl_process *process);
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
 /*
- * An estimate of what was lost at each process's peak because the device gives memory in units of 2 MiB, by the mean size of
- * each place's blocks.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
+ * An estimate of what is lost because the device gives memory in units of 2 MiB, of the blocks that lived when most was hidden of
+ * each process.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
 

@@ -152,7 +152,7 @@ SHAPE(state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(pe
       M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), M(context_python), M(context_native),
       M(context_caller), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
-      M(hidden_last_bytes), M(hidden_peak_ns), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
+      M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
       M(sample_gap_ns), M(last_sample_ns));
 #undef STRUCT
 #define STRUCT struct sl_oom_context
