@@ -6,6 +6,7 @@
  * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  replay.h fills them from a
  * trace; ledger.h and verbs.h are for the files of this room.  Times are CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing
  * here grows with the number of events, only with what is live at once and with how varied the program is.  One thread per model.
+ * Longer than other files: every reader of a process begins here, and finds all of it on one page.
  */
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
