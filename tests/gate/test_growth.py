@@ -6,14 +6,17 @@ import unittest
 
 from test_check import Folder, Recording, check
 
-# Four labels one after the other: 40 entries that keep 0 or 10 000 bytes each; once, before an entry, 64 MiB are taken outside.
-ONE_STEP = '''
+PRELUDE = '''
 import ctypes
 cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
 def take(size):
     p = ctypes.c_void_p()
     assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
     return p
+'''
+
+# Four labels one after the other: 40 entries that keep 0 or 10 000 bytes each; once, before an entry, 64 MiB are taken outside.
+ONE_STEP = PRELUDE + '''
 for name, kept, at in ((b"early", 0, 12), (b"half", 0, 20), (b"late", 0, 28), (b"keeps", 10000, 20)):
     for i in range(40):
         if i == at:
@@ -26,15 +29,8 @@ for name, kept, at in ((b"early", 0, 12), (b"half", 0, 20), (b"late", 0, 28), (b
     cudart.cudaFree(big)
 '''
 
-
 # Batches of 256 to 768 KiB are live at the end of 20 entries that keep 100 000 bytes each.
-ROUGH = '''
-import ctypes
-cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
-def take(size):
-    p = ctypes.c_void_p()
-    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
-    return p
+ROUGH = PRELUDE + '''
 for i in range(20):
     nvtx.nvtxRangePushA(b"rough")
     batch = take((1 + i % 3) << 18)
