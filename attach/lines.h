@@ -14,7 +14,10 @@
 
 struct sl_lines;
 
-/* Looks for the interpreter and has its stacks taken.  NULL: there is none so far (*why NULL), or *why (static text) it cannot be. */
+/*
+ * Looks for the interpreter and has its stacks taken.  NULL: there is none so far (*why NULL), or *why (static text)
+ * it cannot be.
+ */
 struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **why);
 
 /* Id of the stack in the recording, always the same one; 0: it is not known. */

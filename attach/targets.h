@@ -15,8 +15,8 @@ enum sl_group { SL_GROUP_NONE, SL_GROUP_ALL, SL_GROUP_CGROUP, SL_GROUP_CONTAINER
 unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data);
 
 /*
- * The paths of the process's cgroups, which differ where there are several hierarchies, with a space between: pods, containers, jobs
- * and steps of Slurm have their ids in them.  False: none but the root.
+ * The paths of the process's cgroups, which differ where there are several hierarchies, with a space between: pods,
+ * containers, jobs and steps of Slurm have their ids in them.  False: none but the root.
  */
 bool sl_targets_cgroups(long pid, char *paths, size_t size);
 

@@ -19,9 +19,7 @@ enum {
 	OF_ONE_ADDRESS = CONNECTIONS / 4, /* so that one client, or one proxy, leaves room for others */
 	HEADERS_MAX = 32 << 10,		  /* bytes of memory that a connection may use in all */
 	SMALL_MAX = 64 << 10,
-	DRAIN_MAX =
-		16
-		<< 20, /* bytes of a refused body that are still read: a client that sends all of it before reading gets the answer */
+	DRAIN_MAX = 16 << 20, /* bytes of a refused body that are read: a client may send all of it before it reads the answer */
 	IDLE_S = 60,
 };
 

@@ -27,8 +27,7 @@
 #define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
 #define LOOK_NS	    90000000ull	  /* so often the program's seccomp filters are looked at */
-#define PARK_NS                                                                                                                    \
-	100000000ull /* longest wait for its end: it may be in a vendor's library, or wait for a lock that the parking thread holds */
+#define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may hold it up */
 
 enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
 

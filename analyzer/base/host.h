@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To whom a browser believes it speaks.  Anybody can let a name of theirs point to us (DNS rebinding), and their page would then
- * read our answers: a Host that is a name must be one of ours.  Numbers and localhost are nobody else's.  Any thread.
+ * Checks the Host header of a request against DNS rebinding.  Anybody can let a name of theirs point to this machine, and a
+ * page of theirs could then read our answers.  So a Host that is a name must be one of ours; numbers and localhost are
+ * always fine.  Any thread.
  */
 #ifndef ANALYZER_BASE_HOST_H
 #define ANALYZER_BASE_HOST_H

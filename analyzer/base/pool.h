@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What many owners have in common, kept once: texts, and arrays made of what is in the pool.  Ranks of a run name the same
- * functions and files; equal bytes have one address.  Any thread.  All of it lives until as many have left as entered.
+ * Keeps once what many owners share: texts, and arrays of what is in the pool.  Ranks of a run name the same functions and
+ * files; equal bytes have one address.  Any thread.  The pool is freed when everybody who entered it has left.
  *
  * A reader that never ends, and reads one run after the other, gives each run a pool of its own and calls sl_pool_use before it
  * reads from the run.

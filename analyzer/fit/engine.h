@@ -60,9 +60,9 @@ void sl_fit_done(struct sl_fit_engine *engine, uint32_t id);
 void sl_fit_empty_cache(struct sl_fit_engine *engine);
 
 /*
- * Private pools: of a CUDA graph, of graphs that share one, of a torch.cuda.MemPool.  Each has a number from 1 on, never used again.
- * It is held by the MemPool, and by who begins to allocate to it (a graph until it is gone); when all have released it, its memory
- * may go.
+ * Private pools: of a CUDA graph, of graphs that share one, of a torch.cuda.MemPool.  Each has a number from 1 on,
+ * never used again.  The MemPool holds it, and so does whoever begins to allocate to it (a graph until it is gone).
+ * When all have released it, its memory may go.
  */
 void sl_fit_pool_hold(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_release(struct sl_fit_engine *engine, unsigned pool);

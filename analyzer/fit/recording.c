@@ -539,8 +539,8 @@ static void pool_is_made(struct builder *b, const struct sl_event *event)
 }
 
 /*
- * torch.cuda.use_mem_pool asks for the pool's name where it begins, where it ends and where it releases the pool: three lines of it,
- * which are first seen in that order.
+ * torch.cuda.use_mem_pool asks for the pool's name where it begins, where it ends and where it releases the pool:
+ * three lines of it, which are first seen in that order.
  */
 static void use_pool(struct builder *b, const struct sl_item *item, const struct owner *pool, uint32_t line)
 {

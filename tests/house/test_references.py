@@ -75,6 +75,18 @@ class References(unittest.TestCase):
                    if path.endswith(SOURCE) and re.match(r"/\*[\s*]*Of ", part)]
         self.assertEqual(riddles, [])
 
+    def test_no_line_of_a_comment_is_wider_than_code(self):
+        """clang-format leaves comments as they are."""
+        wide = []
+        for path, text in self.texts.items():
+            lines = text.split("\n") if path.endswith((".c", ".h")) and not path.startswith("tests/") else []
+            inside = False
+            for number, line in enumerate(lines, 1):
+                if (inside or "/*" in line) and len(line.expandtabs(8)) > 132:
+                    wide.append(f"{path}:{number}")
+                inside = line.rfind("/*") > line.rfind("*/") if "/*" in line or "*/" in line else inside
+        self.assertEqual(wide, [])
+
     def test_a_name_of_a_struct_means_one_thing(self):
         places = {}
         for path, text in self.texts.items():
