@@ -271,11 +271,12 @@ static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 
 		account->cause_text = sl_memory_print("%s, %u context%s of others of %s each at most", first, account->contexts,
 						      account->contexts == 1 ? "" : "s", SL_SIZE(account->context_each));
-		account->advice = sl_memory_print("fewer processes on one device: each takes a context there");
+		account->advice = sl_memory_print("run fewer processes on this device: each makes a context there");
 		free(first);
 	}
 	if (oom->scope == SL_SCOPE_VRAM)
-		account->advice = sl_memory_print("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
+		account->advice = sl_memory_print(
+			"leave more memory free before this call; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
 
 /* True: the pool that was asked was full by its own maximum. */
@@ -314,7 +315,7 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 	case SL_CAUSE_TOO_LARGE:
 		account->cause_text = sl_memory_print("%s is more than the %s", SL_SIZE(oom->asked_bytes),
 						      oom->injected ? "limit (--limit) allows" : "device has");
-		account->advice = sl_memory_print("look at how the size came about: a batch, a shape, a count");
+		account->advice = sl_memory_print("check what the size comes from: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
 		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s",
@@ -330,7 +331,7 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		break;
 	case SL_CAUSE_NEIGHBOUR:
 		account->cause_text =
-			sl_memory_print("without %s, which held %s, it had fitted", who, SL_SIZE(account->others_bytes));
+			sl_memory_print("without %s, which held %s, it would have fitted", who, SL_SIZE(account->others_bytes));
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
@@ -341,7 +342,8 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing",
 						      oom->injected ? "the limit (--limit)" : "the device",
 						      SL_SIZE(oom->live_bytes), SL_SIZE(sl_oom_missing(oom)));
-		account->advice = sl_memory_print("%s less, held or asked, had been enough", SL_SIZE(sl_oom_missing(oom)));
+		account->advice =
+			sl_memory_print("%s less, held or asked for, would have been enough", SL_SIZE(sl_oom_missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -380,7 +382,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_missing(oom)) {
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		free(account->advice);
-		account->advice = sl_memory_print("%s less had let this request pass: the leak at %s has %s",
+		account->advice = sl_memory_print("%s less would have let this request pass: the leak at %s has %s",
 						  SL_SIZE(sl_oom_missing(oom)), where, what);
 	}
 }

@@ -474,9 +474,10 @@ static const struct {
 	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
 	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells"},
 	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
-	[SL_KEPT_PARTLY] = {"info", "unclear",
-			    "a queue that fills faster than it is emptied, a result that was forgotten, or what was selected"},
-	[SL_KEPT_COLLECTED] = {"info", "unclear", "if more is to be collected than in this run, do it in parts"},
+	[SL_KEPT_PARTLY] =
+		{"info", "unclear",
+		 "a queue that fills faster than it is emptied, results that were forgotten, or a selection that is meant to stay"},
+	[SL_KEPT_COLLECTED] = {"info", "unclear", "if another run is to collect more, let it collect in parts"},
 	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells"},
 	[LEFT] = {"critical", "leak", keepers},
 };

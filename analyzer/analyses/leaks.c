@@ -216,11 +216,11 @@ static void judge(struct sl_leak *leak, bool torch)
 	} else if (leak->growing) {
 		leak->verdict = "growing";
 		leak->severity = "critical";
-		leak->suggestion = "free each block when its work is done: this place added to the total all the time";
+		leak->suggestion = "free each block when its work is done: this place kept adding to the total";
 	} else {
 		leak->verdict = "live_at_exit";
 		leak->severity = "info"; /* it does not grow: the system takes it back at exit */
-		leak->suggestion = "free it before the process ends, if it is to run inside another";
+		leak->suggestion = "free it before the end if this code will run inside a longer process";
 	}
 }
 
@@ -371,7 +371,7 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 	}
 	for (size_t p = 0; list && p < list->count; p++)
 		if (!used[p])
-			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
+			sl_report_warn(report, "the suppression leak:%s matches nothing that was left", list->pattern[p]);
 }
 
 /* The stack as its lines: an address counts where no line is known. */

@@ -367,11 +367,11 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
 					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
 					count, told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-				.advice =
-					strdup(strstr(difference.text, "which grows")
-						       ? "free there what is not needed any more: the other ranks do, or do not ask"
-						       : "look at what this rank was given: its batch, its lengths, its part of "
-							 "the model"),
+				.advice = strdup(strstr(difference.text, "which grows")
+							 ? "free there what is not needed any more: the other ranks free it, or "
+							   "never ask for it"
+							 : "look at what this rank was given: its batch, its lengths, its part of "
+							   "the model"),
 				.python = difference.python,
 				.native = difference.native,
 				.caller = difference.caller});

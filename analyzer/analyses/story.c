@@ -18,7 +18,7 @@
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
 /* True of what grows, or was not all there yet */
-#define ENOUGH_ONCE   " had let this request pass, not what comes after it"
+#define ENOUGH_ONCE   " would have let this request pass, but not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
 
 /* A request unlike earlier ones at its place. */
@@ -30,7 +30,7 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
 		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
 		 SL_SIZE(oom->place_most));
-	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s had fitted", SL_SIZE(oom->free_bytes));
+	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s would have fitted", SL_SIZE(oom->free_bytes));
 	return true;
 }
 
@@ -144,13 +144,14 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
-		snprintf(story->text, sizeof(story->text),
-			 "memory was to rise to %s, the last of it at %s: %.1f times the highest of the %llu rises before",
-			 SL_SIZE(all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
+		snprintf(
+			story->text, sizeof(story->text),
+			"memory would have risen to %s, the last part of it at %s: %.1f times the highest of the %llu rises before",
+			SL_SIZE(all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
 	} else {
 		return false;
 	}
-	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less had been enough",
+	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less would have been enough",
 		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
@@ -224,7 +225,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		 exceeded ? "one of the largest requests" : "the largest request of all", (double)oom->asked_bytes / (double)most,
 		 SL_SIZE(most));
 	snprintf(story->advice, sizeof(story->advice),
-		 "look at how the size came about: a batch, a shape, a count; up to %s had fitted", SL_SIZE(oom->free_bytes));
+		 "check what the size comes from: a batch, a shape, a count; up to %s would have fitted", SL_SIZE(oom->free_bytes));
 	return true;
 }
 
@@ -242,7 +243,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 	snprintf(story->text, sizeof(story->text),
 		 "it grew from %s to %s over %u failed attempts at %s: what each had got before it failed was never given back",
 		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);
-	snprintf(story->advice, sizeof(story->advice), "free what an attempt has got when it fails, before the next one");
+	snprintf(story->advice, sizeof(story->advice), "when an attempt fails, free what it got before the next one begins");
 	return true;
 }
 
