@@ -23,6 +23,12 @@ struct sl_option {
 	const char *help;
 };
 
+/* Which run, in the verbs that read one. */
+#define SL_OPTION_RUN                                                                                                              \
+	{                                                                                                                          \
+		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"                                   \
+	}
+
 /* Results of sl_arguments_next that are not indexes into the table. */
 enum {
 	SL_ARGUMENT_END = -1,

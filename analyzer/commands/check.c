@@ -32,17 +32,17 @@ static const struct sl_option table[] = {
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
 	{"--fail-on", 0, "warning|critical", "fail on all that the report shows of this level and worse"},
 	{"--fail-on-gaps", 0, NULL, "with it, on Stormlog's gap findings too, which the report's first screen does not show"},
-	{"--strict", 0, NULL, "what a run cannot tell, and a trace with parts missing, fails too"},
+	{"--strict", 0, NULL, "fail too on limits that the run cannot tell, and on traces with parts missing"},
 	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
-	{"--suppressions", 0, "FILE", "leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)"},
+	{"--suppressions", 0, "FILE", "leaks that are intended, in the syntax of LeakSanitizer (leak:PATTERN)"},
 	{"--config", 0, "FILE", "limits from a file (default: .stormlog.ini here or above, up to the repository)"},
-	{"--repository", 0, "DIR", "files in it may be pointed at (default: the one around this directory)"},
+	{"--repository", 0, "DIR", "the forms may point at its files (default: the one around this directory)"},
 	{"--json", 0, NULL, "print the outcomes as JSON"},
 	{"--junit", 0, "FILE", "JUnit XML: Jenkins, GitLab, Azure"},
 	{"--sarif", 0, "FILE", "SARIF 2.1.0: GitHub code scanning"},
 	{"--metrics", 0, "FILE", "OpenMetrics: GitLab's metrics report"},
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	SL_OPTION_SYMBOLS,
 	{0},
@@ -52,8 +52,8 @@ enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded, even where a form could not be written; 2: usage; 3: nothing\n"
-	"readable; 4: a form or baseline could not be written.  Names without dashes are keys of [check] in .stormlog.ini; options "
-	"win.  What a run cannot tell is said and fails with --strict.";
+	"readable; 4: a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
+	".stormlog.ini; options win.  A limit that the run cannot tell is unknown, and fails with --strict.";
 
 struct options {
 	struct sl_pipeline_options pipeline;

@@ -22,10 +22,10 @@ static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print the differences as JSON"},
 	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
 	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
-	{"--html-max-bytes", 0, "SIZE", "the page is at most so large (default: 8M); it says what was left out"},
+	{"--html-max-bytes", 0, "SIZE", "largest size of the page (default: 8M); it says what was left out"},
 	{"--all", 0, NULL, "print what did not change too, and every row"},
-	{"--newest", 0, "N", "of a query, so many runs (default: 5)"},
-	{"--catalogue", 0, "FILE", "of queries, as of `runs`"},
+	{"--newest", 0, "N", "how many runs a query chooses (default: 5)"},
+	{"--catalogue", 0, "FILE", "where queries look, as for `runs`"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
@@ -34,9 +34,8 @@ static const struct sl_option table[] = {
 enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL, NEWEST, CATALOGUE };
 
 static const char about[] =
-	"Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
-	"A side that is no path is a query over the catalogue (`runs --help`): the newest runs that answer it, as they were "
-	"learned.\n"
+	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
+	"A side that is no path is a query over the catalogue (`runs --help`): it chooses the newest runs that match.\n"
 	"Places are told apart as in check's baseline; each number is of the worst process or device.";
 
 /* Stacks of both sides, compared without line numbers. */

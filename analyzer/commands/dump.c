@@ -11,7 +11,7 @@
 #include "analyzer/base/json.h"
 
 static const struct sl_option table[] = {
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
 	{0},
 };

@@ -25,15 +25,15 @@ static const struct sl_option table[] = {
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
 	{"--json", 0, NULL, "a JSON object on stdout"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	{0},
 };
 enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, VARY, JSON, RUN };
 
 static const char about[] =
-	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: fits or\n"
-	"not, where it would have failed, and the smallest capacity that does.  Exit status 1: a capacity that was asked for\n"
-	"does not do.  doc/would-it-fit.md";
+	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"
+	"fits, where it would have failed, and the smallest capacity that is enough.  Exit status 1: a capacity that was asked\n"
+	"for is too small.  doc/would-it-fit.md";
 
 struct asked {
 	struct sl_fit_question question;

@@ -27,9 +27,9 @@ static const struct sl_option table[] = {
 enum { OF = SL_CATALOGUED_OPTIONS, JSON };
 
 static const char about[] =
-	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the name "
-	"of\n"
-	"a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its words.\n";
+	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
+	"name of a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its\n"
+	"words.\n";
 
 #define CHANGES_MAX 1000
 

@@ -10,7 +10,7 @@
 #include "analyzer/report/owners.h"
 
 static const struct sl_option table[] = {
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	{"--json", 0, NULL, "for programs (schemas/oom.schema.json); oom is null where it did not"},
 	{0},
 };
@@ -21,7 +21,7 @@ struct options {
 	bool json;
 };
 
-static const char about[] = "Where and why the run ran out of memory, in two lines; nothing where it did not.";
+static const char about[] = "Where and why the run ran out of memory, in two lines; prints nothing if it did not.";
 
 static bool take(void *context, int option, const char *value)
 {

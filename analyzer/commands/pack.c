@@ -20,7 +20,7 @@
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
 	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	SL_OPTION_SYMBOLS,
 	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
 	{0},
@@ -29,9 +29,8 @@ enum { OUTPUT, REDACT, RUN, SYMBOLS, JSON };
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
-	"names of vendors' libraries, sizes, addresses and times stay.  Names and lines of native frames are looked up here and go "
-	"into\n"
-	"the pack, unless names are masked: elsewhere the libraries need not be.";
+	"names of vendors' libraries, sizes, addresses and times stay.  Unless names are masked, names and lines of native\n"
+	"frames are looked up now and go into the pack: whoever opens it needs no libraries.";
 
 static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
 {

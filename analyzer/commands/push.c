@@ -25,14 +25,14 @@
 
 static const struct sl_option table[] = {
 	{"--to", 0, "URL", "the server (default: STORMLOG_SERVER)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_RUN,
 	{0},
 };
 enum { TO, RUN };
 
-static const char about[] = "Sends a run, packed where it is not yet, and prints where the server shows it.  What an earlier try "
-			    "sent is not sent again.  The token\n"
-			    "is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
+static const char about[] =
+	"Packs a run where that is not done yet, sends it, and prints where the server shows it.  What an earlier try sent is\n"
+	"not sent again.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
 
 struct settings {
 	const char *to, *run;

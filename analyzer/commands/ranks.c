@@ -16,7 +16,7 @@
 
 static const struct sl_option table[] = {
 	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; of several paths all)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)"},
 	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted"},
 	{0},
 };

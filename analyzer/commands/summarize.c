@@ -41,8 +41,8 @@ static const char about[] =
 	"\n"
 	"  srun -n 64 stormlog-analyze summarize traces/ -o parts/%s.summary && stormlog-analyze parts/\n"
 	"\n"
-	"is the report of traces/: each task takes its part, as under mpirun (Open MPI, MPICH, Intel MPI, Flux, jsrun) and in a "
-	"Slurm array.";
+	"is the report of traces/: each task takes its part.  So do those of mpirun (Open MPI, MPICH, Intel MPI, Flux, jsrun)\n"
+	"and of a Slurm array.";
 
 struct settings {
 	const char *pattern;

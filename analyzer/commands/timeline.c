@@ -18,7 +18,7 @@ static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
 	{"--pid", 0, "N", "one process only"},
 	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; of several paths all)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)"},
 	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)"},
 	{0},
 };

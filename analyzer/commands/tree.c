@@ -36,18 +36,18 @@ static const struct sl_option table[] = {
 	 "host_registered, block; its peak is when most of that kind was held"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--pid", 0, "N", "one process only"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
-	{"--sort", 0, "held|made|kept|temporary|lifetime", "of table: by which column (default: held)"},
+	SL_OPTION_RUN,
+	{"--sort", 0, "held|made|kept|temporary|lifetime", "column by which table is sorted (default: held)"},
 	{"--entries", 0, "LABEL",
-	 "of table: instead of owners each entry of a range, as report.json writes its label (step_#; '*': of all ranges): "
+	 "table lists, instead of owners, each entry of this range, named as in report.json (step_#; '*': of all ranges): "
 	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too"},
-	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
-	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total; with --json none)"},
+	{"--depth", 0, "N", "levels that tree prints (default: 40)"},
+	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json none)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
 	{"--json", 0, NULL,
 	 "for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
 	 "object a line"},
-	{"--csv", 0, NULL, "of --entries: as a table for spreadsheets, without what was said of the ranges"},
+	{"--csv", 0, NULL, "print --entries as CSV, without the pairs that were said of the ranges"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };

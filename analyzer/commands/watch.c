@@ -34,8 +34,8 @@ enum { RULE, INTERVAL, DURATION, CONFIG, RUN, QUIET };
 static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
 	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
-	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: a rule "
-	"held.";
+	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: a\n"
+	"rule held.";
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 

@@ -68,6 +68,7 @@ class Manual(unittest.TestCase):
         for verb in verbs:
             self.assertRegex(page.split(".SH OPTIONS")[0], r"(?m)^\.\w+ .*\b%s\b" % verb)
             text = subprocess.run([ANALYZE, verb, "--help"], capture_output=True, text=True, check=True).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), 120, verb)
             wanted = set(re.findall(r"^  (?:    |-\w, )--([a-z0-9-]+)", text, re.M))
             (section,) = [body for title, body in sections.items() if verb in title.split(", ")] or [""]
             self.assertEqual(set(re.findall(r"^\.TP\n(?:-\w, )?--([a-z0-9-]+)", section, re.M)), wanted, verb)
