@@ -56,16 +56,30 @@ static bool has_events(const struct sl_report *report)
 	return false;
 }
 
-static void put(struct sl_text_page *page, const char *verb, bool first)
+/* Commands stand in one line as far as they fit, since a shell takes no line break; column 0: this is the first. */
+static unsigned put(struct sl_text_page *page, unsigned column, const char *verb)
 {
+	static const char head[] = "next: ", gap[] = "   ";
 	const struct sl_report *report = page->report;
+	struct sl_arena arena = {0};
 	char word[4096];
+	const char *text = sl_arena_printf(&arena, "stormlog-analyze %s", verb);
+	unsigned wide;
 
-	sl_door_print(page->out, "%sstormlog-analyze %s", first ? "next: " : "   ", verb);
 	if (report->options.run)
-		sl_door_print(page->out, " --run %s", sl_shell_word(word, sizeof(word), report->options.run));
+		text = sl_arena_printf(&arena, "%s --run %s", text, sl_shell_word(word, sizeof(word), report->options.run));
 	for (unsigned i = 0; i < report->path_count; i++)
-		sl_door_print(page->out, " %s", sl_shell_word(word, sizeof(word), report->paths[i]));
+		text = sl_arena_printf(&arena, "%s %s", text, sl_shell_word(word, sizeof(word), report->paths[i]));
+	wide = (unsigned)strlen(text);
+	if (!column)
+		column = (unsigned)sl_door_print(page->out, "%s", head);
+	else if (column + strlen(gap) + wide <= page->style->columns)
+		column += (unsigned)sl_door_print(page->out, "%s", gap);
+	else
+		column = (unsigned)sl_door_print(page->out, "\n%*s", (int)strlen(head), "") - 1;
+	sl_door_print(page->out, "%s", text);
+	sl_arena_free(&arena);
+	return column + wide;
 }
 
 /* True: most of the peak was kept by PyTorch's allocator for nothing. */
@@ -90,6 +104,7 @@ void sl_text_go_on(struct sl_text_page *page, const char *verb)
 	const struct sl_process *process;
 	const char *kind;
 	char text[64];
+	unsigned column;
 
 	if (!verb && has_events(report) && sl_report_first_oom(report, &process))
 		verb = "tree --at oom";
@@ -99,10 +114,10 @@ void sl_text_go_on(struct sl_text_page *page, const char *verb)
 	} else if (!verb && peak_of(report)) {
 		verb = "tree --at peak";
 	}
-	put(page, verb ? verb : "timeline", true);
+	column = put(page, 0, verb ? verb : "timeline");
 	if (report->process_count > 1)
-		put(page, "ranks", false);
+		column = put(page, column, "ranks");
 	if (has_events(report) && is_mostly_unused(report))
-		put(page, "fit", false);
+		put(page, column, "fit");
 	fputc('\n', page->out);
 }

@@ -71,9 +71,9 @@ class Next(unittest.TestCase):
         """The commands below a screen."""
         screen = subprocess.run([e2e.ANALYZE, *arguments], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120)
         self.assertEqual(screen.returncode, 0, screen.stderr)
-        lines = re.findall("^next: (.*)$", screen.stdout, re.M)
-        self.assertEqual(len(lines), 1, screen.stdout)
-        return lines[0].split("   ")
+        commands = re.fullmatch("(?s).*^next: (.*)\n", screen.stdout, re.M).group(1)
+        self.assertEqual([line for line in commands.splitlines() if "   " in line.strip() and len(line) > 80], [])
+        return [step for step in re.split("   +|\n", commands) if step]
 
     def pasted(self, *arguments):
         """What each of them answers, by its verb and options."""
