@@ -5,7 +5,8 @@
 
 Start the program by stormlog-run; without it ranges do nothing, and reading a result raises ConfigurationError.
 doc/python.md has the rest; the names of Python Stormlog mean here what they mean there."""
-from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, range, record, step, trace_path
+from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, record, step, trace_path
+from .agent import range as range  # not in __all__: "import *" would take Python's own away
 from .cluster import analyze
 from .cpu_profiler import CPUMemoryProfiler
 from .errors import ConfigurationError, ProfilerError, VisualizationError
@@ -20,7 +21,7 @@ from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExcept
                       classify_oom_exception)
 from .utils import format_bytes
 
-__all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "range", "record", "step", "trace_path",
+__all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "record", "step", "trace_path",
            "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
            "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
            "follow", "report", "send", "sent", "convert_bytes", "format_bytes", "format_memory", "get_gpu_info", "get_system_info",

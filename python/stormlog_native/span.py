@@ -46,25 +46,34 @@ def _changes(path: str) -> "List[Tuple[int, int, bool, bool]]":
     return sorted(found, key=lambda change: change[0])
 
 
-def figures(path: str, begin_ns: int, end_ns: int) -> Dict[str, int]:
-    """Of the span: what was in use and held at its end and at most, and the blocks that were made and freed in it."""
-    used, held = in_use(recording.process(path))
-    answer: Dict[str, int] = dict.fromkeys(("total_allocations", "total_allocation_bytes", "total_deallocations",
-                                            "total_deallocation_bytes"), 0)
-    ended = False
-    for ns, change, is_use, is_held in reversed(_changes(path)):
-        if ns <= end_ns and not ended:
-            ended = True
-            answer.update(current=used, current_held=held, peak=used, peak_held=held)
+def _course(changes: "List[Tuple[int, int, bool, bool]]", now: "tuple[int, int]", begin_ns: int, end_ns: int) -> "List[Tuple[int, int, int]]":
+    (used, held), found = now, []
+    for ns, change, is_use, is_held in reversed(changes):
         if ns < begin_ns:
             break
-        if ended and is_use:
+        if ns <= end_ns:
+            found.append((ns, used, held))
+        used, held = used - change * is_use, held - change * is_held
+    return [(begin_ns, used, held)] + found[::-1]
+
+
+def course(path: str, begin_ns: int, end_ns: int) -> "List[Tuple[int, int, int]]":
+    """[(ns, in use, held), ...] of the span: at its begin and after each change.  []: the program has used no device."""
+    process = recording.process(path)
+    return _course(_changes(path), in_use(process), begin_ns, end_ns) if process["memory"] else []
+
+
+def figures(path: str, begin_ns: int, end_ns: int) -> Dict[str, int]:
+    """Of the span: what was in use and held at its end and at most, and the blocks that were made and freed in it."""
+    answer: Dict[str, int] = dict.fromkeys(("total_allocations", "total_allocation_bytes", "total_deallocations",
+                                            "total_deallocation_bytes"), 0)
+    changes = _changes(path)
+    for ns, change, is_use, _ in changes:
+        if is_use and begin_ns <= ns <= end_ns:
             kind = "allocation" if change > 0 else "deallocation"
             answer["total_%ss" % kind] += 1
             answer["total_%s_bytes" % kind] += abs(change)
-        used, held = used - change * is_use, held - change * is_held
-        if ended:
-            answer.update(peak=max(answer["peak"], used), peak_held=max(answer["peak_held"], held))
-    if not ended:
-        answer.update(current=used, current_held=held, peak=used, peak_held=held)
+    states = _course(changes, in_use(recording.process(path)), begin_ns, end_ns)
+    _, answer["current"], answer["current_held"] = states[-1]
+    answer.update(peak=max(used for _, used, _ in states), peak_held=max(held for _, _, held in states))
     return answer

@@ -14,7 +14,7 @@ MB = float(1 << 20)
 
 @dataclasses.dataclass
 class TrackingResult:
-    """memory_usage at each multiple of the interval; peak and least are of every event, also between them.  None: nothing was recorded."""
+    """memory_usage at each multiple of the interval; peak and least are of every change, also between them.  None: nothing was recorded."""
     start_time: float
     end_time: float
     memory_usage: List[float]
@@ -104,7 +104,7 @@ class TensorFlowMemoryTracker:
         events = self._tracker._all_events()
         line = self._tracker.get_memory_timeline(self.sampling_interval)
         usage = [value / MB for value in line["allocated"]]
-        held = {event["timestamp_ns"] / 1e9: event["allocator_allocated_bytes"] / MB for event in events}
+        held = {ns / 1e9: used / MB for ns, used, _ in self._tracker._course()}
         peak = max(held, key=lambda at: held[at], default=None)
         samples = dict(zip(line["timestamps"], usage))
         if peak is not None:

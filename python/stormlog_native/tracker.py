@@ -217,13 +217,27 @@ class MemoryTracker:
                 os.path.join(folder, "analysis"), None, "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
                 "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])]
 
+    def _stands(self, event: TrackingEvent, begin_ns: int) -> List[TrackingEvent]:
+        """The alert that stands where tracking begins, by the event before it: an alert is raised where a threshold is crossed."""
+        used = event["device_used_bytes"] if event["allocator_active_bytes"] is None else event["allocator_allocated_bytes"]
+        percent = 100.0 * used / event["device_total_bytes"] if event["device_total_bytes"] else 0.0
+        for kind in ("critical", "warning"):
+            if self.enable_alerts and percent >= self.thresholds["memory_%s_percent" % kind]:
+                return [TrackingEvent(event, timestamp_ns=begin_ns, event_type=kind, allocator_change_bytes=0, context="%s: Memory usage at %.1f%%" % (
+                    kind.upper(), percent), metadata=dict(event["metadata"], usage_percent=percent))]
+        return []
+
     def _all_events(self) -> List[TrackingEvent]:
         if self._begin is None:
             raise ConfigurationError("nothing was tracked: call start_tracking() first")
         agent.trace_path()
         begin, end = int(self._begin * 1e9), int((self._end or time.time()) * 1e9)
         found: List[TrackingEvent] = []
-        for event in self._read():
+        every = self._read()
+        before = [event for event in every if event["timestamp_ns"] < begin and event["event_type"] == "sample" and event["device_total_bytes"]]
+        if before:
+            found += self._stands(before[-1], begin)
+        for event in every:
             if begin <= event["timestamp_ns"] <= end:
                 leap = self._leap(event) if self.enable_alerts else None
                 found += [event, leap] if leap else [event]
@@ -248,20 +262,23 @@ class MemoryTracker:
         found = [event for event in self._events() if event["event_type"] in alerts.KINDS] if self.enable_alerts else []
         return found[-last_n:] if last_n else found
 
+    def _course(self) -> "List[tuple[int, int, int]]":
+        """[(ns, in use, reserved), ...] at the span's begin and after each change; of a program without a device its resident memory."""
+        begin, end = self.span()
+        return span.course(recording.own_trace(), int(begin * 1e9), int(end * 1e9)) or [
+            (event["timestamp_ns"], event["allocator_allocated_bytes"], event["allocator_reserved_bytes"]) for event in self._all_events()]
+
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """{"timestamps", "allocated", "reserved"}: the last known figures at each multiple of the interval."""
-        events = self._events()
+        """{"timestamps", "allocated", "reserved"}: what was in use when tracking began, at each multiple of the interval, and at its end."""
         line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
-        if not events:
-            return line
-        at, index = events[0]["timestamp_ns"], 0
-        while at <= events[-1]["timestamp_ns"] + int(interval * 1e9):
-            while index + 1 < len(events) and events[index + 1]["timestamp_ns"] <= at:
+        states, index, end = self._course(), 0, int(self.span()[1] * 1e9)
+        at = states[0][0] if states else end + 1
+        while at <= end:
+            while index + 1 < len(states) and states[index + 1][0] <= at:
                 index += 1
-            line["timestamps"].append(at / 1e9)
-            line["allocated"].append(events[index]["allocator_allocated_bytes"])
-            line["reserved"].append(events[index]["allocator_reserved_bytes"])
-            at += int(interval * 1e9)
+            for name, value in zip(line, (at / 1e9, *states[index][1:])):
+                line[name].append(value)
+            at = min(at + max(int(interval * 1e9), 1), end) if at < end else end + 1
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
