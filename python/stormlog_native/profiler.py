@@ -11,12 +11,14 @@ import threading
 import time
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar, overload
 
 from . import agent, recording, span
 from .errors import ProfilerError
 from .system import resident_now
 from .tracker import MemoryTracker
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass
@@ -289,6 +291,12 @@ def profile_context(name: str = "context", device: Any = None, profiler: Optiona
         yield profiler
 
 
+@overload
+def profile_function(func: Function, *, name: Optional[str] = None, device: Any = None,
+                     profiler: Optional[GPUMemoryProfiler] = None) -> Function: ...
+@overload
+def profile_function(func: None = None, *, name: Optional[str] = None, device: Any = None,
+                     profiler: Optional[GPUMemoryProfiler] = None) -> Callable[[Function], Function]: ...
 def profile_function(func: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None, device: Any = None,
                      profiler: Optional[GPUMemoryProfiler] = None) -> Any:
     """@profile_function, or @profile_function(name="step"): every call is a range of that name.  ConfigurationError: a coroutine

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar, overload
 
 from .agent import available, flush, trace_path
 from .errors import ConfigurationError, ProfilerError
 from .recording import analyze
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def send(to: Optional[str] = None) -> str:
@@ -19,7 +21,11 @@ def send(to: Optional[str] = None) -> str:
     return analyze("push", *(["--to", to] if to else []), path).strip()
 
 
-def sent(function: Optional[Callable[..., Any]] = None, *, to: Optional[str] = None) -> Callable[..., Any]:
+@overload
+def sent(function: Function, *, to: Optional[str] = None) -> Function: ...
+@overload
+def sent(function: None = None, *, to: Optional[str] = None) -> Callable[[Function], Function]: ...
+def sent(function: Optional[Callable[..., Any]] = None, *, to: Optional[str] = None) -> Any:
     """@sent, or @sent(to=URL): the run is sent when the function has returned or raised.  Its result or
     exception is passed on in any case: a failure to send is a warning, and a process that is not recorded sends nothing."""
     if function is None:

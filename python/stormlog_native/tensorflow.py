@@ -6,7 +6,7 @@ import functools
 from typing import Any, Callable, ContextManager, Dict, List, Optional
 
 from . import agent
-from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult
+from .profiler import Function, GPUMemoryProfiler, MemorySnapshot, ProfileResult
 from .system import get_system_info as get_system_info
 from .tensorflow_tracker import TensorFlowMemoryTracker as TensorFlowMemoryTracker
 from .tensorflow_tracker import TrackingResult as TrackingResult
@@ -68,14 +68,14 @@ class TFMemoryProfiler:
     def profile_context(self, name: str = "context", **pairs: Any) -> ContextManager[None]:
         return self._profiler.profile_context(name, **pairs)
 
-    def profile_function(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def profile_function(self, func: Function) -> Function:
         """Decorator: record every call."""
         agent.refuse_halves(func)
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self.profile_context(func.__name__):
                 return func(*args, **kwargs)
-        return wrapper
+        return wrapper  # type: ignore[return-value]
 
     def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
         """What is in use now."""

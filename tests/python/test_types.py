@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The package is typed: mypy --strict, where it is installed, has nothing to say."""
+"""The package is typed: mypy --strict, where it is installed, has nothing to say of it, and of a user's script what is wrong in it."""
 import os
 import subprocess
 import sys
@@ -10,5 +10,43 @@ PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "p
 if subprocess.run([sys.executable, "-m", "mypy", "--version"], capture_output=True).returncode:
     print("skipped: python3 -m mypy is not installed")
     sys.exit(77)
-with tempfile.TemporaryDirectory() as cache:
-    sys.exit(subprocess.run([sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", cache, "stormlog_native"], cwd=PYTHON).returncode)
+USER = '''
+import stormlog_native as sn
+from stormlog_native import TFMemoryProfiler, profile_function, sent
+
+@profile_function
+def forward(x: int) -> int: return x
+
+@profile_function(name="other")
+def backward(x: int) -> int: return x
+
+@sent
+def train() -> str: return ""
+
+@sent(to="http://localhost:1")
+def test() -> str: return ""
+
+@TFMemoryProfiler().profile_function
+def layer(x: int) -> int: return x
+
+with sn.range("forward", batch_size=3):
+    wrong: str = forward(1)
+    wrong = backward(1)
+    wrong = layer(1)
+    right: str = train() + test()
+'''
+
+
+def mypy(*arguments, of=PYTHON):
+    with tempfile.TemporaryDirectory() as cache:
+        return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", cache, *arguments], cwd=of, stdout=subprocess.PIPE, text=True)
+
+
+whole = mypy("--config-file", "pyproject.toml", "stormlog_native")
+with tempfile.TemporaryDirectory() as folder:  # a user's script keeps the types of what it decorates
+    with open(os.path.join(folder, "user.py"), "w") as file:
+        file.write(USER)
+    os.symlink(os.path.abspath(os.path.join(PYTHON, "stormlog_native")), os.path.join(folder, "stormlog_native"))
+    user = mypy("--strict", "--follow-imports", "silent", "user.py", of=folder)
+print(whole.stdout, user.stdout, sep="")
+sys.exit(whole.returncode or user.stdout.count("error:") != 3 or user.stdout.count("[assignment]") != 3)
