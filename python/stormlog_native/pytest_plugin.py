@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """pytest: @pytest.mark.limit_gpu_memory("2 GiB") and @pytest.mark.limit_gpu_leaks("0"), and a table at the end.
 
-Each marked test is a range of the recording of this pytest: stormlog-run -- pytest.  After the test a child reads what it used, and a test
-beyond its limit fails with its figures.  Without the recorder marked tests run and the table says
+The call of each marked test, without its fixtures, is a range of the recording of this pytest: stormlog-run -- pytest.  After it a child
+reads what it used, and a test beyond its limit fails with its figures, which are properties of the test too (JUnit's, and so they reach
+the table from pytest-xdist's workers).  Without the recorder marked tests run and the table says
 that nothing was measured; --gpu-memory-required makes that an error."""
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from . import agent, recording
 from .errors import ProfilerError
 from .system import format_memory
 
+PEAK, STAYS, PROBLEM = "gpu_memory_peak_bytes", "gpu_memory_stays_bytes", "gpu_memory_not_measured"
 _UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -43,7 +45,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    config.addinivalue_line("markers", "limit_gpu_memory(size): the test fails if it needs more than that beyond what was held before")
+    config.addinivalue_line("markers", "limit_gpu_memory(size): the test's call fails if it needs more than that beyond what was held before")
     config.addinivalue_line("markers", "limit_gpu_leaks(size): the test fails if more than that stays when it has ended")
     config.pluginmanager.register(_Limits(config), "stormlog-limits")
 
@@ -62,8 +64,11 @@ class _Limits:
     def pytest_runtest_call(self, item: Any) -> Any:
         """Beyond its limit the test raises, as by an assertion of its own: so xfail means here what it means there."""
         limits = self._limits(item)
-        for limit in limits.values():
-            parse_size(limit)
+        try:
+            for limit in limits.values():
+                parse_size(limit)
+        except ValueError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         call = agent.begin("test " + item.name) if limits else None
         outcome = yield
         if not call:
@@ -77,7 +82,7 @@ class _Limits:
             outcome.force_exception(error)
 
     def _judge(self, item: Any, call: agent.Call, limits: Dict[str, Any]) -> str:
-        """What is wrong with the test's memory, and its row of the table."""
+        """What is wrong with the test's memory."""
         try:
             if not agent.available():
                 agent.trace_path()
@@ -86,22 +91,29 @@ class _Limits:
             else:
                 rows = [row for row in recording.entries(label=call.label) if row["step"] == call.step]
         except ProfilerError as error:
-            self.problem = str(error).splitlines()[0]
-            return self.problem if self.config.getoption("--gpu-memory-required") else ""
+            problem = str(error).splitlines()[0].partition(". ")[0] + " (stormlog-run -- pytest)"
+            item.user_properties.append((PROBLEM, problem))
+            return problem if self.config.getoption("--gpu-memory-required") else ""
         peak = rows[0]["peak_bytes"] - rows[0]["before_bytes"] if rows else 0
         stays = max(0, rows[0]["after_bytes"] - rows[0]["before_bytes"]) if rows else 0
         found = {"limit_gpu_memory": (peak, "needed %s of GPU memory"), "limit_gpu_leaks": (stays, "left %s of GPU memory behind")}
         wrong = [found[name][1] % _as(limit, found[name][0]) + ", limit %s" % _as(limit, parse_size(limit))
                  for name, limit in limits.items() if found[name][0] > parse_size(limit)]
-        self.rows.append("%12s %12s  %s" % (format_memory(peak), format_memory(stays), item.nodeid))
+        item.user_properties += [(PEAK, peak), (STAYS, stays)]
         return "; ".join(wrong)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        said = dict(report.user_properties) if report.when == "call" else {}
+        if PEAK in said:
+            self.rows.append("%12s %12s  %s" % (format_memory(said[PEAK]), format_memory(said[STAYS]), report.nodeid))
+        self.problem = said.get(PROBLEM, self.problem)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self.rows and not self.problem:
             return
         terminalreporter.section("GPU memory")
         if self.problem:
-            terminalreporter.line("not measured: %s (stormlog-run -- pytest)" % self.problem)
+            terminalreporter.line("not measured: " + self.problem)
         if self.rows:
             terminalreporter.line("%12s %12s  test" % ("peak", "stays"))
         for row in self.rows:

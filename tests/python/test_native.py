@@ -702,29 +702,38 @@ def test_known(): give(take(9))
 @pytest.mark.xfail(raises=ValueError)
 @pytest.mark.limit_gpu_memory("8 MiB")
 def test_another_error_is_known(): give(take(9))
+@pytest.fixture
+def around(): blocks = [take(2)]; yield; blocks.append(take(3))
+@pytest.mark.limit_gpu_leaks("0")
+def test_what_fixtures_take_is_not_the_tests(around): give(take(1))
 '''
         pytests = [p for p in PYTHONS if subprocess.run([p, "-c", "import pytest"], stderr=subprocess.DEVNULL).returncode == 0]
         if not pytests:
             self.skipTest("no pytest")
-        for preload in (True, False):
-            with tempfile.TemporaryDirectory() as folder:
+        workers = not subprocess.run([pytests[0], "-c", "import xdist"], stderr=subprocess.DEVNULL).returncode
+        for preload, xdist in [(True, False), (False, False)] + [(True, True)] * workers:
+            with self.subTest(preload=preload, xdist=xdist), tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "test_it.py")
                 with open(path, "w") as file:
                     file.write(text)
                 with Recording(pytests[0], "-m", "pytest", "-p", "stormlog_native.pytest_plugin", "-p", "no:cacheprovider", path,
+                               "--junit-xml", os.path.join(folder, "said.xml"), *(["-n", "2"] if xdist else []),
                                preload=preload, code=None, PYTHONPATH=PACKAGE, SIM_DEVICES=1,
                                PATH=os.path.dirname(ANALYZE) + os.pathsep + os.environ["PATH"]) as run:
                     said = run.done.stdout.decode()
                     if preload:
                         self.assertEqual(run.done.returncode, 1, said)
-                        self.assertIn("4 failed, 2 passed, 1 xfailed", said)
+                        self.assertIn("4 failed, 3 passed, 1 xfailed", said)
                         self.assertIn("needed 9.00 MiB (9437184 bytes) of GPU memory, limit 8.00 MiB (8388608 bytes)", said)
                         self.assertIn("needed 1.00 MiB (1048577 bytes) of GPU memory, limit 1.00 MiB (1048576 bytes)", said)
                         self.assertIn("left 1048576 bytes of GPU memory behind, limit 0 bytes", said)
                         self.assertRegex(said, r"8\.00 MB +0 B +.*test_fits")
+                        self.assertRegex(said, r"1\.00 MB +0 B +.*test_what_fixtures_take_is_not_the_tests")
+                        with open(os.path.join(folder, "said.xml")) as file:
+                            self.assertIn('name="gpu_memory_peak_bytes" value="8388608"', file.read())
                     else:
-                        self.assertIn("1 failed, 5 passed, 1 xpassed", said)  # the strict xfail did not fail
-                        self.assertIn("not measured", said)
+                        self.assertIn("1 failed, 6 passed, 1 xpassed", said)  # the strict xfail did not fail
+                        self.assertIn("not measured: this program is not recorded (stormlog-run -- pytest)", said)
 
 
 if __name__ == "__main__":
