@@ -19,7 +19,7 @@
 #define FEW_SHARE 0.1	 /* then only a change of this size counts */
 #define MAD_UNIT  1.4826 /* MAD of a normal distribution to its standard deviation */
 #define MEAN_UNIT 1.4	 /* the same for the mean distance without the largest tenth */
-#define CHANCE	  0.001	 /* that a stable history has so many runs in a row that are like earlier ones */
+#define CHANCE	  0.0001 /* that a stable history has so many runs in a row that are like earlier ones */
 
 /* How many deviations count as far: more when there are fewer runs. */
 static double deviations(size_t count)
@@ -100,17 +100,34 @@ static size_t in_a_row(size_t alike, size_t count)
 }
 
 /*
- * A smaller change in more runs: SEVEN in a row are beyond all before.  Of runs without order that happens once in
- * 50 000 (binomial of 19 and 7) after twelve, and more seldom later.
+ * What followed the two, SEVEN at most: two thirds are as far away, and all where there were few runs before.  Two that come
+ * by chance from a mix of two kinds are followed by the old value.
+ */
+static bool lasts(const struct level *level, const double *values, size_t left, size_t before)
+{
+	double side = *values > level->median ? 1 : -1;
+	size_t known = left - 2 < SEVEN ? left - 2 : SEVEN, as_far = 0;
+
+	for (size_t i = 2; i < 2 + known; i++)
+		as_far += side * (values[i] - level->median) > level->far;
+	return before < FEW ? as_far == known : 3 * as_far >= 2 * known;
+}
+
+/*
+ * A smaller change in more runs: SEVEN in a row are beyond all before, the first of them nearer to the others than to the median.
+ * Of runs without order that happens once in 50 000 (binomial of 19 and 7) after twelve, and more seldom later.
  */
 static bool is_beyond_all(const struct level *level, const double *values, size_t left, size_t before)
 {
-	double side = *values > level->median ? 1 : -1, least = INFINITY;
+	double side = *values > level->median ? 1 : -1, first = side * (values[0] - level->median), least = INFINITY;
 
 	if (before < FEW || left < SEVEN)
 		return false;
-	for (size_t i = 0; i < SEVEN; i++)
+	for (size_t i = 1; i < SEVEN; i++)
 		least = fmin(least, side * (values[i] - level->median));
+	if (first < least / 2)
+		return false;
+	least = fmin(least, first);
 	if (least <= fmax(level->least, SHARE * fabs(level->median)))
 		return false;
 	for (size_t i = 1; i <= before; i++)
@@ -160,7 +177,7 @@ static bool changed(const struct level *level, const double *values, size_t left
 	for (size_t i = 2; i < runs && i < left; i++)
 		if (side * (values[i] - level->median) <= level->far)
 			return false;
-	return runs <= left;
+	return runs <= left && lasts(level, values, left, before);
 }
 
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room)

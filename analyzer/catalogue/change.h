@@ -4,6 +4,8 @@
  * spread is their MAD or a floor.  A run is a change if all of this holds:
  *  - it is farther from the median than the spread allows, and farther than 1 % (10 % while there are fewer than 12 runs);
  *  - the next run confirms it: as far away, on the same side, and near the first;
+ *  - two thirds of the next seven, as far as they are known, are as far away too (all, of fewer than 12 runs before): what two
+ *    runs named may be taken back;
  *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
  *    do not tell how often it does, and then there is no change.
  * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
