@@ -52,20 +52,22 @@ static inline void move_small(char *to, const char *from, size_t size)
 	}
 }
 
-void *memcpy(void *restrict target, const void *restrict source, size_t size)
+/* From 16 bytes on; `to` does not lie inside what is copied. */
+static inline void move_up(char *to, const char *from, size_t size)
 {
-	const char *from = source;
-	char *to = target;
-
-	if (size < 16) {
-		move_small(to, from, size);
-		return target;
-	}
 	struct word16 last = *(const struct word16 *)(from + size - 16);
 
 	for (size_t at = 0; at < size - 16; at += 16)
 		*(struct word16 *)(to + at) = *(const struct word16 *)(from + at);
 	*(struct word16 *)(to + size - 16) = last;
+}
+
+void *memcpy(void *restrict target, const void *restrict source, size_t size)
+{
+	if (size < 16)
+		move_small(target, source, size);
+	else
+		move_up(target, source, size);
 	return target;
 }
 
@@ -77,11 +79,7 @@ void *memmove(void *target, const void *source, size_t size)
 	if (size < 16) {
 		move_small(to, from, size);
 	} else if ((uintptr_t)to - (uintptr_t)from >= size) {
-		struct word16 last = *(const struct word16 *)(from + size - 16);
-
-		for (size_t at = 0; at < size - 16; at += 16)
-			*(struct word16 *)(to + at) = *(const struct word16 *)(from + at);
-		*(struct word16 *)(to + size - 16) = last;
+		move_up(to, from, size);
 	} else {
 		struct word16 first = *(const struct word16 *)from;
 
