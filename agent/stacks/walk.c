@@ -322,8 +322,8 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 }
 
 /*
- * No call of any form (e8; ff /2 with its operand) ends at `pc`: nobody called what would return there.  So it is written for the
- * outermost function of a fiber (makecontext's has no rule where a return address would look for one), or is none.
+ * True: no form of a call (e8; ff /2 with its operand) ends at `pc`, so nothing returns there.  It is no return address, or
+ * one that was written for the outermost function of a fiber (makecontext's has no unwind rule at such an address).
  */
 static bool is_planted(uintptr_t pc)
 {

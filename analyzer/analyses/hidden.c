@@ -76,8 +76,8 @@ static uint64_t named_of(const struct sl_hidden *hidden)
 }
 
 /*
- * Contexts and code of processes that had left before the peak are not part of it.  `ended`: of those whose recording had ended, as
- * far as there is room: a sample is older than its peak, and they may have left in between.
+ * Adds contexts and code of processes, except of those that had left the device before the peak.  `ended`: adds those whose
+ * recording had ended by then, as far as there is room, because they may have left before the sample was taken.
  */
 static void add_parts(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden, bool ended)
 {

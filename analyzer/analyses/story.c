@@ -17,14 +17,13 @@
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
-/* True of what grows, or was not all there yet */
+/* Said of what grows, and of what had not all been asked for yet. */
 #define ENOUGH_ONCE   " would have let this request pass, but not what comes after it"
-#define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
+#define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
 /* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 {
-
 	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SPIKE_TIMES * oom->place_most)
 		return false;
 	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
@@ -110,7 +109,6 @@ void sl_larger_say(char *out, size_t size, struct sl_process *process, const str
 /* A place that asks for more each time. */
 static bool tell_larger(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
@@ -166,7 +164,7 @@ static bool is_same_line(struct sl_process *process, const struct sl_site *site,
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
-/* By then nothing had been given back on the device: whether what is held is kept or needed at once, nothing tells yet. */
+/* True: nothing has been freed on the device yet, so nothing tells whether what is held is kept or needed at once. */
 static bool is_first_rise(const struct sl_model *model, int device)
 {
 	uint64_t freed = 0;
@@ -249,7 +247,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else nothing that was freed could have been enough */
+	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
 
 	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
 	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||

@@ -21,7 +21,10 @@ static uint64_t peak_of(const struct sl_report *report)
 	return most;
 }
 
-/* The kind of memory that leaks most, or where none is a device's, that of which most was held; NULL: it is a device's, or none. */
+/*
+ * The kind of host memory to ask about: the kind that leaks most or, where nothing was held on a device, the kind that was
+ * held most.  NULL: it is a device's kind, or there is none.
+ */
 static const char *kind_of(const struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;

@@ -5,8 +5,8 @@
 
 #include "analyzer/base/memory.h"
 
-#define SAMPLE_NS  2000000ull  /* at most, usually, from asking for a sample of the device to the answer */
-#define LEAVING_NS SL_NS_PER_S /* in which the driver takes back what a process held that has ended */
+#define SAMPLE_NS  2000000ull  /* a sample of the device usually takes no longer, from question to answer */
+#define LEAVING_NS SL_NS_PER_S /* the driver takes so long to take back what an ended process held */
 
 struct held {
 	uint64_t least, most;
@@ -211,9 +211,9 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_bef
 }
 
 /*
- * What other recorded processes held is not hidden: it is subtracted from the line of hidden memory and gets a line of its own.
- * What they held when a sample was taken is known to a bin: where they held still, exactly, else within bounds.  Of what came and
- * went meanwhile nothing is called hidden that need not be.
+ * What other recorded processes held is not hidden: it is subtracted from the line of hidden memory and gets a line of its
+ * own.  For the bin of a sample it is known exactly where their memory did not change, else within bounds.  Within these
+ * bounds as little as possible is called hidden.
  */
 static void take_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
 {

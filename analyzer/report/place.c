@@ -8,8 +8,8 @@
 #include "analyzer/base/text.h"
 #include "common/fnv.h"
 
-#define STACKS_MAX    1000 /* of a process, the largest: others do not change who is a helper */
-#define PROCESSES_MAX 16   /* of a run, those with most stacks: ranks of one program tell the same */
+#define STACKS_MAX    1000 /* largest stacks of a process that are counted: further ones do not change who is a helper */
+#define PROCESSES_MAX 16   /* processes with most stacks that are counted: ranks of one program tell the same */
 
 struct pair {
 	uint64_t function, other; /* hashes; other: a line of the function, or a line that calls it */
@@ -271,7 +271,7 @@ static int by_tracks(const void *a, const void *b)
 	return x < y ? -1 : x > y; /* of one array */
 }
 
-/* A worker calls the program's helper from one line; that it is one is seen in the process that forked it. */
+/* A worker may call the program's helper from one line only; its parent process shows that it is a helper. */
 static const struct sl_places *places_of_run(struct sl_report *report)
 {
 	struct sl_process **order;
