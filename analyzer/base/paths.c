@@ -11,7 +11,7 @@
 
 #include "analyzer/base/door.h"
 
-void sl_paths_missing(const char *path)
+void sl_paths_failed(const char *path)
 {
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 }

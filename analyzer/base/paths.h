@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-void sl_paths_missing(const char *path); /* errno says why */
+void sl_paths_failed(const char *path); /* the path cannot be used; errno says why */
 /* what: such as "trace": the paths contain none. */
 void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 

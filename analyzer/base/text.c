@@ -116,7 +116,7 @@ char *sl_text_strip(struct sl_arena *arena, const char *text)
 	return sl_arena_strndup(arena, begin, (size_t)(end - begin));
 }
 
-static char *put_code(char *out, uint32_t code)
+char *sl_text_put(char *out, uint32_t code)
 {
 	if (code < 0x80) {
 		*out++ = (char)code;
@@ -152,7 +152,7 @@ char *sl_text_lower(struct sl_arena *arena, const char *text)
 			memcpy(out, here, (size_t)(at - here));
 			out += at - here;
 		} else {
-			out = put_code(out, small);
+			out = sl_text_put(out, small);
 		}
 	}
 	return lower;

@@ -23,6 +23,9 @@ unsigned sl_text_sequence(const char *at, size_t size);
 uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size);
 uint64_t sl_text_mix_text(uint64_t hash, const char *text); /* NULL is as "" */
 
+/* Appends the code point as UTF-8, 1 to 4 bytes; returns the end. */
+char *sl_text_put(char *out, uint32_t code);
+
 /* str.isspace() of one code point. */
 bool sl_text_is_space(uint32_t code);
 

@@ -37,26 +37,13 @@ static void skip_space(struct parser *p)
 	}
 }
 
+/* NUL is kept as two bytes, so that it does not end the string. */
 static char *put_utf8(char *out, uint32_t code)
 {
-	if (code == 0) {
-		*out++ = (char)0xc0;
-		*out++ = (char)0x80;
-	} else if (code < 0x80) {
-		*out++ = (char)code;
-	} else if (code < 0x800) {
-		*out++ = (char)(0xc0 | code >> 6);
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		*out++ = (char)(0xe0 | code >> 12);
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	} else {
-		*out++ = (char)(0xf0 | code >> 18);
-		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
-		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*out++ = (char)(0x80 | (code & 0x3f));
-	}
+	if (code)
+		return sl_text_put(out, code);
+	*out++ = (char)0xc0;
+	*out++ = (char)0x80;
 	return out;
 }
 

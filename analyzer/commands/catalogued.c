@@ -127,7 +127,7 @@ static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 		return -1;
 	if (!c->scan.missing)
 		return sl_catalogued_fail(c);
-	sl_paths_missing(c->scan.missing);
+	sl_paths_failed(c->scan.missing);
 	return SL_EXIT_USAGE;
 }
 
@@ -145,7 +145,7 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 		if (!access(paths[i], F_OK)) {
 			existing[found++] = paths[i];
 		} else if (query || !sl_catalogued_is_query(paths[i])) {
-			sl_paths_missing(paths[i]);
+			sl_paths_failed(paths[i]);
 			status = SL_EXIT_USAGE;
 		} else {
 			query = paths[i];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze check PATH: limits and a baseline held against a run; exit 1 when one is exceeded (doc/ci.md). */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/ini.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -180,7 +180,7 @@ static bool write_form(const struct sl_forms *forms, const char *path, bool (*fo
 		return true;
 	fine = sl_save_begin(&save, path, false) && sl_save_end(&save, form(forms, save.out));
 	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+		sl_paths_failed(path);
 	return fine;
 }
 
@@ -196,7 +196,7 @@ static bool append_summary(const struct sl_forms *forms, const char *path)
 	if (out)
 		fine = !fclose(out) && fine;
 	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+		sl_paths_failed(path);
 	return fine;
 }
 
@@ -295,7 +295,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
+			sl_paths_failed(o->limits.baseline);
 			status = SL_EXIT_UNSAVED;
 		} else if (!o->values[QUIET]) {
 			sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);

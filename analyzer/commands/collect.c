@@ -171,7 +171,7 @@ static int pack(struct collection *collection, char **paths, const char *output)
 		status = SL_EXIT_FINE;
 		if (images.image_count &&
 		    !(sl_save_begin(&save, output, false) && sl_save_end(&save, sl_pack_write(save.out, &images, -1, 0)))) {
-			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", output, strerror(errno));
+			sl_paths_failed(output);
 			status = SL_EXIT_UNSAVED;
 		}
 		collection->packed = status == SL_EXIT_FINE ? images.image_count : 0;
@@ -214,7 +214,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	glob_t found;
 
 	if (!realpath(*folder, collection.home)) {
-		sl_paths_missing(*folder);
+		sl_paths_failed(*folder);
 		return SL_EXIT_USAGE;
 	}
 	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {

@@ -69,7 +69,7 @@ static int convert(struct conversion *c, char **paths)
 {
 	for (char **path = paths; *path; path++) {
 		if (access(*path, F_OK) != 0) {
-			sl_paths_missing(*path);
+			sl_paths_failed(*path);
 			return SL_EXIT_USAGE;
 		}
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diagnose: a bundle as Python Stormlog's diagnose writes one, about a run or about what runs now. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,12 +396,14 @@ static int begin(struct diagnosis *d, const struct sl_arguments *options)
 	return diagnose(d);
 }
 
+static const char about[] =
+	"Writes a bundle of the process that held most, as Python Stormlog's diagnose does.  The exit status is its too: 0 fine,\n"
+	"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.";
+
 static int run(int argc, char **argv)
 {
 	struct sl_arguments options = {.usage = "diagnose [options] [PATH|PID]...",
-				       .about = "A bundle as Python Stormlog's diagnose writes one, of the process that held most. "
-						" Exit status as its: 0 fine,\n"
-						"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.",
+				       .about = about,
 				       .table = table,
 				       .without = true,
 				       .argc = argc,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: what changed from one run, or several, to others. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -257,7 +257,7 @@ static bool put_collapsed(const struct comparison *c)
 	whole = fine && !ferror(save.out);
 	fine = fine && sl_save_end(&save, whole);
 	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->collapsed, strerror(errno));
+		sl_paths_failed(c->collapsed);
 	return fine;
 }
 
@@ -269,7 +269,7 @@ static bool put_html(const struct comparison *c, const struct sl_differences *di
 		    sl_save_end(&save, sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, save.out));
 
 	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->html, strerror(errno));
+		sl_paths_failed(c->html);
 	return fine;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze dump PATH: every event as one JSON line, in time order over all processes of the run. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -90,22 +88,18 @@ static struct source *earliest(struct source *sources, unsigned count)
 	return first;
 }
 
-static unsigned open_sources(struct source *sources, const struct sl_images *images, const char *run)
+/* run: as sl_native_choose gives it. */
+static unsigned open_sources(struct source *sources, const struct sl_images *images, int run)
 {
-	bool all = run && !strcmp(run, "all");
-	unsigned count = 0, chosen = 0;
+	unsigned count = 0;
 
-	for (unsigned i = 0; run && !all && i < images->run_count; i++)
-		if (!strcmp(images->runs[i].id, run))
-			chosen = i;
 	for (unsigned i = 0; i < images->image_count; i++) {
 		struct sl_damage damage = {0};
 
-		if (!all && images->run_of[i] != chosen)
+		if (run >= 0 && images->run_of[i] != (unsigned)run)
 			continue;
 		sources[count].trace = sl_trace_open(&images->images[i], &damage);
-		for (unsigned k = 0; k < damage.lines; k++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+		sl_damage_print(&damage);
 		sl_damage_free(&damage);
 		if (!sources[count].trace)
 			continue;
@@ -115,7 +109,7 @@ static unsigned open_sources(struct source *sources, const struct sl_images *ima
 	return count;
 }
 
-static bool dump(const struct sl_images *images, const char *run)
+static bool dump(const struct sl_images *images, int run)
 {
 	struct source *sources = sl_memory_must(calloc(images->image_count + 1, sizeof(*sources))), *next;
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
@@ -128,8 +122,7 @@ static bool dump(const struct sl_images *images, const char *run)
 	}
 	sl_json_close(j);
 	for (unsigned i = 0; i < count; i++) {
-		for (unsigned k = 0; k < sources[i].trace->damage.lines; k++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", sources[i].trace->damage.line[k]);
+		sl_damage_print(&sources[i].trace->damage);
 		sl_order_free(sources[i].order);
 		sl_trace_close(sources[i].trace);
 	}
@@ -161,8 +154,11 @@ static int run(int argc, char **argv)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
-	if (status < 0)
-		status = dump(&images, chosen) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	if (status < 0) {
+		int run = sl_native_choose(&images, chosen);
+
+		status = run < -1 ? SL_EXIT_USAGE : dump(&images, run) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	}
 	sl_images_free(&images);
 	sl_arguments_free(&parsed);
 	return status;

@@ -205,8 +205,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	struct sl_process process;
 	const struct sl_item *item;
 
-	for (unsigned k = 0; k < damage.lines; k++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+	sl_damage_print(&damage);
 	sl_damage_free(&damage);
 	if (!trace)
 		return false;
@@ -225,8 +224,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	while ((item = sl_order_next(order)))
 		sl_replay_apply(model, item);
 	sl_replay_end(model);
-	for (unsigned k = 0; k < trace->damage.lines; k++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", trace->damage.line[k]);
+	sl_damage_print(&trace->damage);
 	sl_order_free(order);
 	sl_replay_free(model);
 	sl_trace_close(trace);
@@ -246,10 +244,8 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 	unsigned count = 0;
 	bool read = false;
 
-	if (chosen == -2) {
-		sl_door_print(stderr, "stormlog-analyze: no run %s\n", how->run);
+	if (chosen == -2)
 		return SL_EXIT_USAGE;
-	}
 	for (unsigned i = 0; i < images->run_count; i++)
 		if ((chosen < 0 || i == (unsigned)chosen) && images->runs[i].started_ns < printer.started_ns)
 			printer.started_ns = images->runs[i].started_ns;

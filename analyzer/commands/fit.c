@@ -130,22 +130,17 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	sl_fit_instead(&result->insteads[result->subject_count++], subject);
 }
 
-static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, const char *run)
+/* run: as sl_native_choose gives it. */
+static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run)
 {
-	bool all = run && !strcmp(run, "all");
-	unsigned chosen = 0;
-
 	result->processes = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->processes)));
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
-	for (unsigned i = 0; run && !all && i < images->run_count; i++)
-		if (!strcmp(images->runs[i].id, run))
-			chosen = i;
 	for (unsigned i = 0; i < images->image_count; i++) {
 		struct sl_damage damage = {0};
-		struct sl_trace *trace = all || images->run_of[i] == chosen ? sl_trace_open(&images->images[i], &damage) : NULL;
+		struct sl_trace *trace =
+			run < 0 || images->run_of[i] == (unsigned)run ? sl_trace_open(&images->images[i], &damage) : NULL;
 
-		for (unsigned k = 0; k < damage.lines; k++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+		sl_damage_print(&damage);
 		sl_damage_free(&damage);
 		if (!trace)
 			continue;
@@ -176,9 +171,11 @@ static void close_all(struct sl_fit_result *result)
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
 	struct sl_fit_result result = {.of_allocator = asked->question.of_allocator, .vary = asked->vary};
-	int status = SL_EXIT_FINE;
+	int status = SL_EXIT_FINE, run = sl_native_choose(images, asked->vary && !asked->run ? "all" : asked->run);
 
-	if (!open_all(&result, images, asked->vary && !asked->run ? "all" : asked->run)) {
+	if (run < -1)
+		return SL_EXIT_USAGE;
+	if (!open_all(&result, images, run)) {
 		status = SL_EXIT_UNREADABLE;
 	} else {
 		for (unsigned p = 0; p < result.process_count; p++)

@@ -105,7 +105,7 @@ static int merge(char **paths, unsigned count, const struct settings *s)
 			sl_telemetry_add_path(t, paths[i], count > 1);
 			continue;
 		}
-		sl_paths_missing(paths[i]);
+		sl_paths_failed(paths[i]);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status) {

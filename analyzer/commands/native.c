@@ -26,7 +26,7 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 		say(report, again ? 0 : report->damage_lines);
 		return SL_EXIT_FINE;
 	case SL_PIPELINE_NO_PATH:
-		sl_paths_missing(report->path);
+		sl_paths_failed(report->path);
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NO_RUN:
 		sl_door_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
@@ -75,7 +75,7 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
 	if (errno == E2BIG)
 		sl_door_print(stderr, "stormlog-analyze: %s:%u: more than %d patterns\n", path, line, SL_SUPPRESSIONS_MAX);
 	else if (errno)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+		sl_paths_failed(path);
 	else
 		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
 	return false;
@@ -87,7 +87,7 @@ int sl_native_images(struct sl_images *images, char **paths)
 
 	for (char **path = paths; *path; path++, count++)
 		if (!sl_images_add(images, *path)) {
-			sl_paths_missing(*path);
+			sl_paths_failed(*path);
 			return SL_EXIT_USAGE;
 		}
 	if (images->image_count) {
@@ -105,5 +105,7 @@ int sl_native_choose(const struct sl_images *images, const char *run)
 	for (unsigned i = 0; run && i < images->run_count; i++)
 		if (!strcmp(images->runs[i].id, run))
 			return (int)i;
+	if (run)
+		sl_door_print(stderr, "stormlog-analyze: no run %s\n", run);
 	return run ? -2 : 0;
 }

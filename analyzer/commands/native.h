@@ -22,7 +22,7 @@ int sl_native_again(struct sl_report *report, char **paths, unsigned count, cons
  */
 int sl_native_images(struct sl_images *images, char **paths);
 
-/* The index of a run: NULL the newest; "all": -1; an unknown name: -2. */
+/* The index of a run: NULL the newest; "all": -1; an unknown name, after it was said: -2. */
 int sl_native_choose(const struct sl_images *images, const char *run);
 
 /* Reads the file of --suppressions; false: why not was printed. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze pack PATH...: a run as one file, to attach to a report of a bug. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -38,7 +37,7 @@ static int write_pack(const struct sl_images *images, int run, const char *path,
 
 	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_pack_write(save.out, images, run, salt)))
 		return SL_EXIT_FINE;
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
 }
 
@@ -97,8 +96,6 @@ static int run(int argc, char **argv)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {
 		chosen = sl_native_choose(&images, s.run);
-		if (chosen < -1)
-			sl_door_print(stderr, "stormlog-analyze: no run %s\n", s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);

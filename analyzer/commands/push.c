@@ -3,7 +3,6 @@
  * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Paths that are not packs are packed first.  Another
  * program, which reads no trace, then does the sending.
  */
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
@@ -12,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -63,7 +61,7 @@ static bool make_folder(struct settings *s)
 		sl_save_unfinished(s->folder);
 		return true;
 	}
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", s->folder, strerror(errno));
+	sl_paths_failed(s->folder);
 	*s->folder = 0;
 	return false;
 }
@@ -79,15 +77,13 @@ static int pack(const struct settings *s, char *path, const char *made)
 	if (status >= 0)
 		return status;
 	chosen = sl_native_choose(&images, s->run);
-	if (chosen < -1) {
-		sl_door_print(stderr, "stormlog-analyze: %s has no run %s\n", path, s->run);
+	if (chosen < -1)
 		return SL_EXIT_USAGE;
-	}
 	out = fopen(made, "wxe");
 	fine = out && sl_pack_write(out, &images, chosen, 0);
 	fine = out && !fclose(out) && fine;
 	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", made, strerror(errno));
+		sl_paths_failed(made);
 	sl_images_free(&images);
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }

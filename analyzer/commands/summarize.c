@@ -3,7 +3,6 @@
  * stormlog-analyze summarize PATH...: writes replayed processes as one file, which `report` and `summarize` read like the
  * traces.
  */
-#include <errno.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -149,7 +148,7 @@ static int save(const struct settings *s, const struct sl_summary_frame *frames,
 	if (sl_paths_make_parents(s->path) && sl_save_begin(&file, s->path, false) &&
 	    sl_save_end(&file, sl_summaries_write(file.out, frames, count)))
 		return SL_EXIT_FINE;
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", s->path, strerror(errno));
+	sl_paths_failed(s->path);
 	return SL_EXIT_UNSAVED;
 }
 

@@ -174,7 +174,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 			found += sl_telemetry_add_path(t, *path, count > 1);
 			continue;
 		}
-		sl_paths_missing(*path);
+		sl_paths_failed(*path);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && !sl_telemetry_finish(t, options->session_id)) {

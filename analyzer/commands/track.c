@@ -347,12 +347,14 @@ static int begin(struct track *track, const struct sl_arguments *options)
 	return go(track);
 }
 
+static const char about[] =
+	"Writes what running programs hold, as telemetry that Python Stormlog can read meanwhile.  Without PATH: of every\n"
+	"recording on this node, and of its devices.";
+
 static int run(int argc, char **argv)
 {
 	struct sl_arguments options = {.usage = "track --output DIR [options] [PATH|PID]...",
-				       .about = "What runs holds, as telemetry that Python Stormlog reads while it is written; "
-						"without PATH of every recording on\n"
-						"this node, and of its devices.",
+				       .about = about,
 				       .table = table,
 				       .without = true,
 				       .argc = argc,

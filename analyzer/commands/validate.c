@@ -144,7 +144,7 @@ static int validate(struct validation *v, char **paths)
 {
 	for (; *paths; paths++) {
 		if (access(*paths, F_OK) != 0) {
-			sl_paths_missing(*paths);
+			sl_paths_failed(*paths);
 			return SL_EXIT_USAGE;
 		}
 		check_path(v, *paths);

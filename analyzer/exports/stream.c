@@ -2,7 +2,6 @@
 #include "analyzer/exports/stream.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +126,7 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 
-	for (unsigned i = 0; i < damage.lines; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[i]);
+	sl_damage_print(&damage);
 	sl_damage_free(&damage);
 	if (!trace)
 		return;
@@ -167,7 +165,7 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 	*stream = (struct sl_stream){.progress = options->progress, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&stream->images, paths[i])) {
-			sl_paths_missing(paths[i]);
+			sl_paths_failed(paths[i]);
 			return SL_STREAM_USAGE;
 		}
 	if (!stream->images.image_count) {
@@ -175,8 +173,7 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 		return SL_STREAM_UNREADABLE;
 	}
 	sl_images_group(&stream->images);
-	for (unsigned i = 0; i < stream->images.copies.lines; i++)
-		sl_door_print(stderr, "stormlog-analyze: %s\n", stream->images.copies.line[i]);
+	sl_damage_print(&stream->images.copies);
 	if (!choose(&stream->images, options->run, &chosen))
 		return SL_STREAM_USAGE;
 	stream->processes = sl_memory_must(calloc(stream->images.image_count, sizeof(*stream->processes)));
@@ -203,8 +200,7 @@ void sl_stream_close(struct sl_stream *stream)
 	for (unsigned i = 0; i < stream->count; i++) {
 		struct sl_stream_process *p = &stream->processes[i];
 
-		for (unsigned k = 0; k < p->process.trace->damage.lines; k++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", p->process.trace->damage.line[k]);
+		sl_damage_print(&p->process.trace->damage);
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_replay_free(p->process.model);

@@ -167,7 +167,7 @@ static char *make_folder(void)
 	if (!*within) {
 		snprintf(within, sizeof(within), "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
 		if (!mkdtemp(within)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", within, strerror(errno));
+			sl_paths_failed(within);
 			*within = 0;
 			return NULL;
 		}
@@ -177,7 +177,7 @@ static char *make_folder(void)
 	folder = sl_memory_print("%s/%06zu", within, packs.count);
 	if (!mkdir(folder, 0700))
 		return folder;
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
+	sl_paths_failed(folder);
 	free(folder);
 	return NULL;
 }

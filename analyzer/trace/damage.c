@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "analyzer/base/door.h"
 #include "analyzer/trace/damage.h"
 #include "analyzer/trace/archive.h"
 
@@ -41,6 +42,12 @@ void sl_damage_note(struct sl_damage *damage, const char *file, const char *form
 	va_start(args, format);
 	add(damage, file, -1, format, args);
 	va_end(args);
+}
+
+void sl_damage_print(const struct sl_damage *damage)
+{
+	for (unsigned i = 0; i < damage->lines; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s\n", damage->line[i]);
 }
 
 void sl_damage_free(struct sl_damage *damage)

@@ -26,6 +26,9 @@ void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, c
 /* Adds a note; nothing is missing. */
 void sl_damage_note(struct sl_damage *damage, const char *file, const char *format, ...) SL_PRINTF(3, 4);
 
+/* Prints its lines on stderr. */
+void sl_damage_print(const struct sl_damage *damage);
+
 void sl_damage_free(struct sl_damage *damage);
 
 #endif

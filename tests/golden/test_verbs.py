@@ -41,6 +41,14 @@ class Verbs(unittest.TestCase):
         for verb in (["validate"], ["convert"], ["report", "--json"], ["merge", "-o", "x"]):
             self.assertEqual(run(ANALYZE, *verb, "/no/such/path").returncode, 2, verb)
 
+    def test_a_run_that_does_not_exist_is_a_usage_error(self):
+        traces = Path(__file__).parent / "traces" / "completed"
+        for verb in (["report", "--json"], ["tree"], ["table", "--entries", "*"], ["timeline"], ["ranks"], ["oom"], ["check"], ["fit"], ["dump"],
+                     ["export", "csv"], ["pack", "-o", "-"]):
+            done = run(ANALYZE, *verb, "--run", "none", traces)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), verb)
+            self.assertRegex(done.stderr, "no run none", verb)
+
     def test_merge_puts_all_ranks_into_one_session_once(self):
         rows = lines(GOLDEN / "cases/coll_nccl_sync.jsonl")
         with tempfile.TemporaryDirectory() as name:
