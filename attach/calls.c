@@ -13,15 +13,14 @@
 struct call {
 	struct sl_event event;
 	uint64_t number, outer;
-	uint64_t frames[SL_SEEN_FRAMES];
 	struct call *owner; /* the event this call is part of; NULL: it is an event of its own */
 };
 
 struct waiting {
 	uint32_t tid;
 	unsigned count;
-	uint32_t python; /* stack of the call of that number */
-	uint64_t python_number;
+	uint32_t python, native; /* stacks of the call of that number */
+	uint64_t number;
 	struct call *calls; /* room for WAITING inner calls and the outermost one */
 };
 
@@ -79,7 +78,6 @@ static void make_event(struct call *call, const struct sl_seen *seen, unsigned r
 	call->number = seen->number;
 	call->outer = seen->outer;
 	call->owner = NULL;
-	memcpy(call->frames, seen->frames, sizeof(call->frames));
 	call->event = (struct sl_event){
 		.time_ns = sl_event_verbs[sl_hooks[api].verb].stamped_before ? seen->begin_ns : seen->end_ns,
 		.duration_ns = seen->end_ns - seen->begin_ns,
@@ -95,7 +93,7 @@ static void make_event(struct call *call, const struct sl_seen *seen, unsigned r
 		.object = fields.object,
 		.extra = fields.extra,
 		.extra2 = fields.extra2,
-		.caller = seen->frames[0],
+		.caller = seen->caller,
 	};
 }
 
@@ -145,22 +143,32 @@ static void write_waiting(struct sl_calls *calls, struct waiting *thread)
 		find_owner(thread, &thread->calls[i]);
 	for (unsigned i = 0; i < thread->count; i++) {
 		struct call *call = &thread->calls[i];
-		unsigned frames = 0;
 
-		while (frames < SL_SEEN_FRAMES && call->frames[frames])
-			frames++;
 		if (!call->owner)
-			sl_recording_event(calls->output, thread->tid, &call->event, call->frames, frames);
+			sl_recording_event(calls->output, thread->tid, &call->event);
 	}
 	thread->count = 0;
 }
 
-void sl_calls_stack(struct sl_calls *calls, uint32_t tid, uint64_t number, uint32_t python)
+/* The thread whose next call has this number. */
+static struct waiting *expect(struct sl_calls *calls, uint32_t tid, uint64_t number)
 {
 	struct waiting *thread = waiting_of(calls, tid);
 
-	thread->python = python;
-	thread->python_number = number;
+	if (thread->number != number)
+		thread->python = thread->native = 0;
+	thread->number = number;
+	return thread;
+}
+
+void sl_calls_python(struct sl_calls *calls, uint32_t tid, uint64_t number, uint32_t python)
+{
+	expect(calls, tid, number)->python = python;
+}
+
+void sl_calls_native(struct sl_calls *calls, uint32_t tid, uint64_t number, uint32_t native)
+{
+	expect(calls, tid, number)->native = native;
 }
 
 void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
@@ -172,8 +180,10 @@ void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 	if (thread->count == WAITING)
 		write_waiting(calls, thread);
 	make_event(&thread->calls[thread->count], seen, calls->runtime);
-	if (thread->python_number == seen->number)
+	if (thread->number == seen->number) {
 		thread->calls[thread->count].event.python = thread->python;
+		thread->calls[thread->count].event.native = thread->native;
+	}
 	thread->count++;
 	if (!seen->outer)
 		write_waiting(calls, thread);

@@ -70,6 +70,17 @@ uint64_t sl_exports_offset(const struct sl_exports *file, uint64_t address)
 	return 0;
 }
 
+uint64_t sl_exports_address(const struct sl_exports *file, uint64_t offset)
+{
+	const Elf64_Phdr *load;
+	unsigned i = 0;
+
+	while ((load = next_load(file, &i)))
+		if (offset >= load->p_offset && offset - load->p_offset < load->p_filesz && load->p_flags & PF_X)
+			return offset - load->p_offset + load->p_vaddr;
+	return 0;
+}
+
 uint64_t sl_exports_base(const struct sl_exports *file)
 {
 	unsigned i = 0;

@@ -10,6 +10,7 @@
 
 #include "agent/stacks/python_layout.h"
 #include "attach/exports.h"
+#include "attach/mappings.h"
 #include "common/base.h"
 
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
@@ -29,17 +30,19 @@ struct sl_lines {
 	struct sl_probes *probes;
 	struct sl_python_layout layout;
 	uint64_t code_type, str_type, bytes_type;
+	uint64_t loop, loop_bytes; /* 3.9: the evaluation loop, of which native stacks have no anchors */
 	bool refused;
 	struct known known[KNOWN]; /* names that were given, by a hash of their lines */
 };
 
 /* --- the interpreter ------------------------------------------------------------------------------------ */
 
-enum { RUNTIME, VERSION, CODE_TYPE, STR_TYPE, BYTES_TYPE, SYMBOLS };
-static const char *const names[SYMBOLS] = {"_PyRuntime", "Py_Version", "PyCode_Type", "PyUnicode_Type", "PyBytes_Type"};
+enum { RUNTIME, VERSION, CODE_TYPE, STR_TYPE, BYTES_TYPE, LOOP, SYMBOLS };
+static const char *const names[SYMBOLS] = {"_PyRuntime",     "Py_Version",   "PyCode_Type",
+					   "PyUnicode_Type", "PyBytes_Type", "_PyEval_EvalFrameDefault"};
 
 struct interpreter {
-	uint64_t bias, address[SYMBOLS];
+	uint64_t bias, address[SYMBOLS], loop_bytes;
 	unsigned minor; /* as the file of _PyRuntime is called: 3.9 and 3.10 have no Py_Version */
 };
 
@@ -55,41 +58,10 @@ static void find_symbol(void *data, const char *name, const Elf64_Sym *symbol)
 	struct interpreter *found = data;
 
 	for (unsigned i = 0; i < SYMBOLS; i++)
-		if (!found->address[i] && !strcmp(name, names[i]))
+		if (!found->address[i] && !strcmp(name, names[i])) {
 			found->address[i] = found->bias + symbol->st_value;
-}
-
-/* A file that the process has mapped. */
-struct mapping {
-	uint64_t begin, end, offset;
-	const char *name;     /* as the process sees it */
-	char path[4096 + 64]; /* as it can be opened from here */
-};
-
-/* Calls each(data, mapping) for files that are mapped, until it says true. */
-static void each_mapping(long pid, bool (*each)(void *data, const struct mapping *mapping), void *data)
-{
-	char path[64], line[8192];
-	bool over = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
-	file = fopen(path, "re");
-	while (file && !over && fgets(line, sizeof(line), file)) {
-		unsigned long long begin, end, offset;
-		struct mapping mapping = {.name = strchr(line, '/')};
-
-		line[strcspn(line, "\n")] = 0;
-		if (!mapping.name || sscanf(line, "%llx-%llx %*s %llx", &begin, &end, &offset) != 3)
-			continue;
-		mapping.begin = begin;
-		mapping.end = end;
-		mapping.offset = offset;
-		snprintf(mapping.path, sizeof(mapping.path), "/proc/%ld/root%s", pid, mapping.name);
-		over = each(data, &mapping);
-	}
-	if (file)
-		fclose(file);
+			found->loop_bytes = i == LOOP ? symbol->st_size : found->loop_bytes;
+		}
 }
 
 struct search {
@@ -98,14 +70,15 @@ struct search {
 };
 
 /* The program comes first, so that what it has copied from its libraries is taken from it. */
-static bool look_into(void *data, const struct mapping *mapping)
+static bool look_into(void *data, const struct sl_mapping *mapping)
 {
 	struct search *search = data;
-	const char *name = strrchr(mapping->name, '/') + 1, *version = strstr(name, "python3.");
+	const char *name = mapping->name ? strrchr(mapping->name, '/') + 1 : "", *version = strstr(name, "python3.");
 	bool had = search->found->address[RUNTIME];
 	struct sl_exports image;
 
-	if (mapping->offset || (!version && strcmp(mapping->name, search->program)) || !sl_exports_open(&image, mapping->path))
+	if (!*name || mapping->offset || (!version && strcmp(mapping->name, search->program)) ||
+	    !sl_exports_open(&image, mapping->path))
 		return false;
 	search->found->bias = mapping->begin - sl_exports_base(&image);
 	sl_exports_each(&image, find_symbol, search->found);
@@ -125,7 +98,7 @@ static bool find_interpreter(long pid, struct interpreter *found)
 	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
 	length = readlink(path, search.program, sizeof(search.program) - 1);
 	search.program[length > 0 ? length : 0] = 0;
-	each_mapping(pid, look_into, &search);
+	sl_mappings_each(pid, look_into, &search);
 	if (found->address[VERSION] && read_memory(pid, &version, found->address[VERSION], sizeof(version)))
 		found->minor = version >> 24 == 3 ? version >> 16 & 0xff : 0;
 	return found->address[RUNTIME];
@@ -136,11 +109,11 @@ struct place {
 	char path[4096 + 64];
 };
 
-static bool has_place(void *data, const struct mapping *mapping)
+static bool has_place(void *data, const struct sl_mapping *mapping)
 {
 	struct place *place = data;
 
-	if (place->address < mapping->begin || place->address >= mapping->end)
+	if (!mapping->name || place->address < mapping->begin || place->address >= mapping->end)
 		return false;
 	place->offset = place->address - mapping->begin + mapping->offset;
 	memcpy(place->path, mapping->path, sizeof(place->path));
@@ -169,6 +142,8 @@ static const char *begin(struct sl_lines *lines, const struct interpreter *found
 		.instr = layout->instr,
 		.entry = layout->entry,
 		.style = layout->style,
+		.cframe = layout->cframe,
+		.cframe_previous = layout->cframe_previous,
 	};
 
 	python.frame_bytes = most(most(python.previous, python.code), most(python.instr, python.entry)) + 8;
@@ -176,7 +151,7 @@ static const char *begin(struct sl_lines *lines, const struct interpreter *found
 		return "its frames are larger than expected";
 	if (!read_memory(lines->pid, &dealloc.address, lines->code_type + layout->dealloc, 8))
 		return "its memory cannot be read";
-	each_mapping(lines->pid, has_place, &dealloc);
+	sl_mappings_each(lines->pid, has_place, &dealloc);
 	if (!dealloc.offset)
 		return "where its code objects end was not found";
 	return sl_probes_walk(lines->probes, (int)lines->pid, python, dealloc.path, dealloc.offset);
@@ -206,8 +181,13 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 		*why = "its version is not known: they are known for CPython 3.9 to 3.15";
 	else if (!read_memory(pid, &main, found.address[RUNTIME] + lines->layout.main, 8) || !main)
 		*why = NULL; /* it has not begun */
-	else if (!(*why = begin(lines, &found, main)))
+	else if (!(*why = begin(lines, &found, main))) {
+		if (!lines->layout.cframe && lines->layout.style == SL_FRAME_OBJECTS) {
+			lines->loop = found.address[LOOP];
+			lines->loop_bytes = found.loop_bytes;
+		}
 		return lines;
+	}
 	free(lines);
 	return NULL;
 }
@@ -352,6 +332,9 @@ uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, con
 
 	if (lines->refused || seen->count > SL_SEEN_LINES)
 		return 0;
+	if (lines->loop)
+		sl_recording_loop(output, lines->loop, lines->loop + lines->loop_bytes);
+	lines->loop = 0;
 	for (uint32_t i = 0; i < seen->count; i++) {
 		struct sl_seen_line line = {seen->line[i].code & ~SL_SEEN_LINE_ENTERED, seen->line[i].instr};
 		struct known *known = &lines->known[((line.code ^ line.instr * 31) * 0x9e3779b97f4a7c15ull >> 40) % KNOWN];

@@ -68,9 +68,9 @@ static const struct {
 
 struct sl_probes {
 	struct bpf_object *object;
-	struct bpf_program *begins, *returns, *task, *dies;
+	struct bpf_program *begins, *returns, *task, *dies, *changes;
 	struct ring_buffer *ring;
-	int lost, processes, deaths;
+	int lost, processes, deaths, loads;
 	uint32_t thread_pointer; /* sl_seen_python; 0: not looked for */
 	bool at_once;		 /* the kernel can link many probes at once: 6.6 and later */
 	struct link {
@@ -142,7 +142,8 @@ static int load(struct sl_probes *probes, bool at_once)
 	} programs[] = {{"call_begins", &probes->begins},
 			{"call_returns", &probes->returns},
 			{"task_is", &probes->task},
-			{"code_dies", &probes->dies}};
+			{"code_dies", &probes->dies},
+			{"libraries_change", &probes->changes}};
 	int err;
 
 	probes->at_once = at_once;
@@ -184,6 +185,7 @@ struct sl_probes *sl_probes_open(const char **why)
 		probes->lost = bpf.find_map(probes->object, "lost");
 		probes->processes = bpf.find_map(probes->object, "processes");
 		probes->deaths = bpf.find_map(probes->object, "deaths");
+		probes->loads = bpf.find_map(probes->object, "loads");
 		probes->ring = bpf.ring_new(bpf.find_map(probes->object, "ring"), hand_over, probes, NULL);
 	}
 	if (probes->ring)
@@ -458,18 +460,36 @@ uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code)
 	return count;
 }
 
-void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, unsigned long long *lost)
+const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, uint64_t offset)
+{
+	struct places places = {.pid = pid};
+	uint32_t key = (uint32_t)pid;
+	uint64_t none = 0;
+	bool good;
+
+	add_place(&places, offset, SL_SEEN_COOKIE(pid, 0));
+	good = attach(probes, probes->changes, false, path, &places) && !bpf.update(probes->loads, &key, &none, BPF_ANY);
+	free_places(&places);
+	return good ? NULL : refusal(errno);
+}
+
+uint64_t sl_probes_loads(struct sl_probes *probes, int pid)
+{
+	uint32_t key = (uint32_t)pid;
+	uint64_t count = UINT64_MAX;
+
+	bpf.lookup(probes->loads, &key, &count);
+	return count;
+}
+
+void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost)
 {
 	probes->each = each;
 	probes->each_data = data;
 	bpf.ring_consume(probes->ring);
-	*lost = 0;
-	for (uint32_t why = 0; why < SL_SEEN_LOST_COUNT; why++) {
-		uint64_t count = 0;
-
-		if (!bpf.lookup(probes->lost, &why, &count))
-			*lost += count;
-	}
+	for (uint32_t why = 0; why < SL_SEEN_LOST_COUNT; why++)
+		if (bpf.lookup(probes->lost, &why, &lost[why]))
+			lost[why] = 0;
 }
 
 void sl_probes_detach(struct sl_probes *probes)

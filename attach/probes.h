@@ -27,6 +27,15 @@ int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const cha
 const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_python python, const char *path, uint64_t dealloc);
 void sl_probes_walk_no_more(struct sl_probes *probes, int pid);
 
+/*
+ * Native stacks of the process's calls will be copied, and changes of its libraries counted.  path, offset: where its dynamic loader's
+ * function for debuggers is.  NULL, or why not.
+ */
+const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, uint64_t offset);
+
+/* How often that function was called so far. */
+uint64_t sl_probes_loads(struct sl_probes *probes, int pid);
+
 /* From now on its calls are seen, all at once: its libraries are watched one after the other. */
 bool sl_probes_begin(struct sl_probes *probes, int pid);
 
@@ -36,8 +45,8 @@ uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code);
 /* Called with a record that begins with its kind (enum sl_seen_kind). */
 typedef void sl_probes_each(void *data, const void *record, size_t bytes);
 
-/* What was seen since the last reading.  *lost: how many calls were lost since the beginning. */
-void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, unsigned long long *lost);
+/* What was seen since the last reading.  lost: how many of each (SL_SEEN_LOST_COUNT) were lost since the beginning. */
+void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost);
 
 /* No call that begins afterwards is seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);

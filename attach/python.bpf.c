@@ -104,27 +104,31 @@ static __always_inline __u64 first_frame(struct thread *thread, const struct sl_
 #define FIELD(type, frame, offset) (*(type *)&(frame)[(offset) & (SL_SEEN_FRAME_BYTES - sizeof(type))])
 
 /*
- * The count is kept in the record, whose contents the verifier does not follow: it would look at each number of frames that
- * may have been found before each frame.
+ * The counts are kept where the verifier does not follow them: it would look at each number of frames that may have been
+ * found before each frame.
  */
-static __always_inline void walk(struct sl_seen_lines *lines, __u8 *frame, __u64 at, const struct sl_seen_python *python)
+static __always_inline void walk(struct sl_seen_lines *lines, struct thread *thread, __u64 at, const struct sl_seen_python *python)
 {
-	volatile __u32 *count = &lines->count;
+	volatile __u32 *count = &lines->count, *anchors = &thread->anchors;
+	__u8 *frame = thread->frame;
 
 	*count = 0;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_SEEN_LINES + SL_SEEN_LINES / 4 && at; i++) {
 		__u32 n = *count, owner, slot;
 		struct sl_seen_line *line;
-		__u64 *dead, code;
+		__u64 *dead, code, shim;
 
 		if (n >= SL_SEEN_LINES || bpf_probe_read_user(frame, python->frame_bytes & (SL_SEEN_FRAME_BYTES - 1), (void *)at))
 			break;
+		shim = at;
 		at = FIELD(__u64, frame, python->previous);
 		owner = FIELD(__u8, frame, python->entry);
 		if (python->style == SHIM_FRAMES && owner >= SHIM) {
 			if (n)
 				lines->line[n - 1].code |= SL_SEEN_LINE_ENTERED;
+			if (*anchors < SL_SEEN_ANCHORS)
+				thread->anchor[(*anchors)++ & (SL_SEEN_ANCHORS - 1)] = shim;
 			continue;
 		}
 		code = FIELD(__u64, frame, python->code) & ~7ull;
@@ -139,6 +143,17 @@ static __always_inline void walk(struct sl_seen_lines *lines, __u8 *frame, __u64
 		*count = n + 1;
 	}
 	lines->truncated = at != 0;
+}
+
+/* Until 3.11 the evaluation loop keeps a record on the C stack; of later versions walk finds what it keeps there. */
+static __always_inline void find_anchors(struct thread *thread, const struct sl_seen_python *python)
+{
+	__u64 at = thread->python + python->cframe;
+
+	for (int i = 0; i < SL_SEEN_ANCHORS && python->cframe; i++) {
+		at = word(i ? at + python->cframe_previous : at);
+		thread->anchor[i] = at;
+	}
 }
 
 static __always_inline void say_python(struct thread *thread, __u32 pid, __u32 tid, __u64 number)
@@ -160,7 +175,8 @@ static __always_inline void say_python(struct thread *thread, __u32 pid, __u32 t
 	lines->number = number;
 	lines->pid = pid;
 	lines->tid = tid;
-	walk(lines, thread->frame, first, python);
+	walk(lines, thread, first, python);
+	find_anchors(thread, python);
 	if (lines->count)
 		bpf_ringbuf_submit(lines, BPF_RB_NO_WAKEUP);
 	else

@@ -46,7 +46,7 @@ struct sl_recording {
 	uint64_t events;
 	struct thread *threads;
 	unsigned thread_count;
-	struct ids natives, pythons, frames;
+	struct ids natives, pythons, frames, loops;
 	uint64_t module_bytes; /* of the memory map when it was last defined */
 	uint8_t *defs;
 	size_t defs_used;
@@ -332,29 +332,52 @@ static uint32_t id_of(struct ids *ids, uint64_t hash, bool *is_new)
 	return ids->slots[at].id = ++ids->count;
 }
 
-static uint32_t native_of(struct sl_recording *output, const uint64_t *frames, unsigned count)
+uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, unsigned count, bool truncated, bool *is_new)
 {
-	uint8_t bytes[1024];
+	uint8_t bytes[8192];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
-	uint64_t hash = SL_FNV_START;
-	uint32_t id;
-	bool is_new;
+	uint64_t hash = hash_of(SL_FNV_START, truncated);
+	msgpack_packer packer;
+	uint32_t id = 0;
 
+	*is_new = false;
 	for (unsigned i = 0; i < count; i++)
-		hash = hash_of(hash, frames[i]);
-	id = count ? id_of(&output->natives, hash, &is_new) : 0;
-	if (!id || !is_new)
+		hash = hash_of(hash, pcs[i]);
+	if (count)
+		id = id_of(&output->natives, hash, is_new);
+	if (!*is_new)
 		return id;
 	define_modules(output);
-	sl_pack_map(&map, 3);
+	sl_pack_map(&map, 3 + truncated);
 	sl_pack_pair_text(&map, "def", "native_stack");
 	sl_pack_pair_uint(&map, "id", id);
 	sl_pack_text(&map, "pcs");
-	msgpack_packer packer = sl_pack_packer(&map);
+	packer = sl_pack_packer(&map);
 	msgpack_pack_bin(&packer, count * 8);
-	msgpack_pack_bin_body(&packer, frames, count * 8);
+	msgpack_pack_bin_body(&packer, pcs, count * 8);
+	if (truncated) {
+		sl_pack_text(&map, "truncated");
+		msgpack_pack_true(&packer);
+	}
 	sl_recording_define(output, &map);
 	return id;
+}
+
+void sl_recording_loop(struct sl_recording *output, uint64_t begin, uint64_t end)
+{
+	uint8_t bytes[128];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	bool is_new;
+	uint32_t id = id_of(&output->loops, hash_of(hash_of(SL_FNV_START, begin), end), &is_new);
+
+	if (!is_new)
+		return;
+	sl_pack_map(&map, 4);
+	sl_pack_pair_text(&map, "def", "eval_range");
+	sl_pack_pair_uint(&map, "id", id);
+	sl_pack_pair_uint(&map, "begin", begin);
+	sl_pack_pair_uint(&map, "end", end);
+	sl_recording_define(output, &map);
 }
 
 uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_text *text)
@@ -415,11 +438,10 @@ static void write_block(struct sl_recording *output, struct thread *thread)
 	thread->count = 0;
 }
 
-void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *event, const uint64_t *frames, unsigned frame_count)
+void sl_recording_event(struct sl_recording *output, long tid, const struct sl_event *event)
 {
 	struct thread *thread = thsl_header_read_of(output, tid);
 
-	event->native = native_of(output, frames, frame_count);
 	thread->events[thread->count++] = *event;
 	thread->next++;
 	if (thread->count == SL_BLOCK_EVENTS)
@@ -456,6 +478,7 @@ bool sl_recording_close(struct sl_recording *output, const char *how)
 	free(output->natives.slots);
 	free(output->pythons.slots);
 	free(output->frames.slots);
+	free(output->loops.slots);
 	free(output->block);
 	free(output->frame);
 	free(output->defs);

@@ -25,9 +25,14 @@ uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_
 /* Id of the stack of these frames (with SL_PYTHON_ENTERED), innermost first.  0: no room. */
 uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames, unsigned count, bool truncated);
 
-/* Adds an event of the thread; events come in order.  frames: native stack, innermost first, ended by a 0. */
-void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *event, const uint64_t *frames,
-			unsigned frame_count);
+/* Id of the native stack of these return addresses, innermost first.  0: no room.  *is_new: it was defined now. */
+uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, unsigned count, bool truncated, bool *is_new);
+
+/* Code of Python's evaluation loop. */
+void sl_recording_loop(struct sl_recording *output, uint64_t begin, uint64_t end);
+
+/* Adds an event of the thread; events come in order. */
+void sl_recording_event(struct sl_recording *output, long tid, const struct sl_event *event);
 
 /* Adds one definition. */
 void sl_recording_define(struct sl_recording *output, const struct sl_pack *map);

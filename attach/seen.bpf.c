@@ -23,6 +23,8 @@ struct thread {
 	__u64 calls;
 	__u64 python;			 /* its thread state when it was last looked for */
 	__u8 frame[SL_SEEN_FRAME_BYTES]; /* of Python, while it is looked at */
+	__u64 anchor[SL_SEEN_ANCHORS];	 /* of the stack that is looked at */
+	__u32 anchors;
 	__u32 depth;
 	struct open_call open[SL_SEEN_DEPTH];
 };
@@ -64,7 +66,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);
+	__uint(max_entries, SL_SEEN_RING);
 } ring SEC(".maps");
 
 static __always_inline void lose(__u32 why)
@@ -89,6 +91,7 @@ static __always_inline struct thread *thread_of(__u32 tid, int make)
 }
 
 #include "attach/python.bpf.c"
+#include "attach/native.bpf.c"
 
 /* The compiler knows that the index is in range and drops the check, but the verifier does not know. */
 static __always_inline struct open_call *open_at(struct thread *thread, __u32 index)
@@ -159,11 +162,10 @@ static __always_inline struct open_call *closed(struct thread *thread, __u32 api
 
 /* Hands a call over, with room for `most` copies.  The caller's frames are whole and its registers restored: stacks begin there. */
 static __always_inline void say_call(struct registers *at, struct thread *thread, const struct open_call *call,
-				     const struct sl_seen_row *row, __u32 copies, const int most, int stack, __u64 now_ns)
+				     const struct sl_seen_row *row, __u32 copies, const int most, __u64 now_ns)
 {
 	struct sl_seen *seen = bpf_ringbuf_reserve(&ring, SL_SEEN_BYTES(most), 0);
 	__u32 depth = thread->depth;
-	long bytes = 0;
 
 	if (!seen) {
 		lose(SL_SEEN_LOST_FULL);
@@ -176,12 +178,7 @@ static __always_inline void say_call(struct registers *at, struct thread *thread
 	__builtin_memcpy(seen->words, call->words, sizeof(seen->words));
 	seen->number = call->number;
 	seen->outer = depth ? open_at(thread, depth - 1)->number : 0;
-	if (stack)
-		bytes = bpf_get_stack(at, seen->frames, sizeof(seen->frames), BPF_F_USER_STACK);
-	for (int i = 1; i < SL_SEEN_FRAMES; i++)
-		if (bytes <= 8 * i)
-			seen->frames[i] = 0;
-	seen->frames[0] = at->ip;
+	seen->caller = at->ip;
 	seen->result = (__s64)at->ax;
 	seen->pid = SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at));
 	seen->tid = (__u32)bpf_get_current_pid_tgid();
@@ -214,12 +211,16 @@ int call_returns(struct registers *at)
 		return 0;
 	/* As the agent: of events that last, and of failures.  Inner calls become part of the outermost. */
 	stack = !thread->depth && (row->stack || (__s32)at->ax);
-	if (stack)
+	if (stack) {
+		__builtin_memset(thread->anchor, 0, sizeof(thread->anchor));
+		thread->anchors = 0;
 		say_python(thread, SL_SEEN_COOKIE_PID(cookie), (__u32)id, call->number);
+		say_native(at, thread, SL_SEEN_COOKIE_PID(cookie), (__u32)id, call->number);
+	}
 	if (row->copies <= SL_SEEN_FEW)
-		say_call(at, thread, call, row, row->copies, SL_SEEN_FEW, stack, now_ns);
+		say_call(at, thread, call, row, row->copies, SL_SEEN_FEW, now_ns);
 	else
-		say_call(at, thread, call, row, row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES, SL_SEEN_COPIES, stack,
+		say_call(at, thread, call, row, row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES, SL_SEEN_COPIES,
 			 now_ns);
 	return 0;
 }

@@ -12,7 +12,6 @@
 #define SL_SEEN_COPY	  256 /* bytes copied of each */
 #define SL_SEEN_DEPTH	  8   /* depth of nested calls that are followed */
 #define SL_SEEN_APIS	  2048
-#define SL_SEEN_FRAMES	  16
 #define SL_SEEN_LINES	  128
 #define SL_SEEN_STATES	  256	/* thread states that are looked at for the calling thread's */
 #define SL_SEEN_TASK	  16384 /* bytes of the kernel's own structure of a thread that are looked at */
@@ -31,7 +30,7 @@ struct sl_seen_row {
 };
 
 /* First word of a record. */
-enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON };
+enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON, SL_SEEN_NATIVE };
 
 /* Most calls have few copies: their records are short. */
 #define SL_SEEN_FEW	      2
@@ -41,8 +40,8 @@ struct sl_seen {
 	__u32 kind, api;
 	__u64 begin_ns, end_ns;
 	__u64 words[SL_SEEN_WORDS];
-	__u64 number, outer;	      /* call numbers of the thread; outer 0: in no other call */
-	__u64 frames[SL_SEEN_FRAMES]; /* return addresses by frame pointers, innermost first; 0: no more */
+	__u64 number, outer; /* call numbers of the thread; outer 0: in no other call */
+	__u64 caller;	     /* the address that it returns to */
 	__s64 result;
 	__u32 pid, tid; /* tid: as the node numbers it */
 	__u64 copies;
@@ -56,6 +55,7 @@ struct sl_seen_python {
 	__u32 thread_id, tstate, current, through_cframe;
 	__u32 frame_bytes; /* of a frame, as far as it is read */
 	__u32 previous, code, instr, entry, style;
+	__u32 cframe, cframe_previous;
 	__u32 thread_pointer; /* in the kernel's structure of a thread: the address that pthread_self returns */
 	__u32 known;	      /* 0: there is no interpreter, or it is not known */
 };
@@ -67,6 +67,22 @@ struct sl_seen_process {
 };
 
 #define SL_SEEN_FRAME_BYTES 128
+
+#define SL_SEEN_RING	(1u << 24)
+#define SL_SEEN_COPIED	16384 /* bytes of a native stack: whole pages */
+#define SL_SEEN_PAGE	4096
+#define SL_SEEN_ANCHORS 8
+
+/* The native stack of a call that returns, as it lies in memory; the call's own record follows. */
+struct sl_seen_native {
+	__u32 kind, bytes; /* how much of the stack was copied */
+	__u64 number;	   /* of the call */
+	__u32 pid, tid;
+	__u64 loads; /* times that the process has begun or ended to load or unload libraries */
+	__u64 bx, bp, r12, r13, r14, r15, sp, ip;
+	__u64 anchor[SL_SEEN_ANCHORS]; /* addresses that lie in frames of Python's evaluation loop; 0: no more */
+	__u8 stack[SL_SEEN_COPIED];    /* from sp on */
+};
 
 /*
  * A Python frame as it was found.  code: bits 0 to 42 are the address of its code object, which is a multiple of 16; bit 43: C
@@ -93,7 +109,7 @@ struct sl_seen_lines {
 /* Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason. */
 #define SL_SEEN_SLOT(code) ((__u32)(((code) >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))
 
-/* How many calls were lost, by reason. */
-enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_COUNT };
+/* How many calls were lost, by reason, and how many native stacks were left out so that calls would not be. */
+enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_STACK, SL_SEEN_LOST_COUNT };
 
 #endif

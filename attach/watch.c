@@ -15,6 +15,7 @@
 #include "attach/lines.h"
 #include "attach/probes.h"
 #include "attach/targets.h"
+#include "attach/unwind.h"
 #include "common/base.h"
 #include "common/now.h"
 
@@ -36,6 +37,9 @@ struct watched {
 	struct sl_lines *lines; /* NULL: no Python so far, or its stacks cannot be taken */
 	const char *no_lines;	/* why not */
 	bool said_no_lines;
+	struct sl_unwind *unwind; /* NULL: native stacks cannot be taken */
+	const char *no_unwind;
+	bool said_no_unwind;
 	unsigned long long seen;
 	bool gone;
 	struct library known[LIBRARIES]; /* libraries that were examined */
@@ -47,7 +51,7 @@ struct sl_attach_watch {
 	struct sl_probes *probes;
 	struct watched *item;
 	size_t count;
-	unsigned long long lost;
+	uint64_t lost, unwalked; /* calls; native stacks */
 	uint64_t lost_since_ns;
 };
 
@@ -183,8 +187,11 @@ static const char *add_libraries(struct sl_attach_watch *watch, struct watched *
 
 	if (!watch->probes && count && !(watch->probes = sl_probes_open(&why)))
 		return why;
-	if (count)
-		find_lines(watch, one); /* before the first call is seen */
+	if (count) { /* before the first call is seen */
+		find_lines(watch, one);
+		if (!one->unwind && !one->no_unwind)
+			one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
+	}
 	for (unsigned i = 0; i < count; i++) {
 		bool known = false;
 
@@ -202,16 +209,22 @@ static const char *add_libraries(struct sl_attach_watch *watch, struct watched *
 	return NULL;
 }
 
-static void say_no_lines(struct watched *one)
+static void say_no_stacks(const struct watched *one, const char *which, const char *why, bool *said)
 {
 	char text[256];
 
-	if (!one->no_lines || one->said_no_lines)
+	if (!why || *said)
 		return;
-	one->said_no_lines = true;
-	snprintf(text, sizeof(text), "no Python stacks: %s", one->no_lines);
+	*said = true;
+	snprintf(text, sizeof(text), "no %s stacks: %s", which, why);
 	sl_recording_note(one->output, text);
 	fprintf(stderr, "stormlog-attach: %ld: %s\n", one->pid, text);
+}
+
+static void say_missing(struct watched *one)
+{
+	say_no_stacks(one, "Python", one->no_lines, &one->said_no_lines);
+	say_no_stacks(one, "native", one->no_unwind, &one->said_no_unwind);
 }
 
 const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
@@ -233,12 +246,13 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 		one->output = sl_recording_open(watch->folder, pid, &why);
 	if (!one->output) {
 		sl_lines_free(one->lines);
+		sl_unwind_free(one->unwind);
 		return why;
 	}
 	one->calls = sl_calls_new(one->output, runtime);
 	watch->count++;
 	say_beginning(one->output, pid);
-	say_no_lines(one);
+	say_missing(one);
 	if (!sl_probes_begin(watch->probes, (int)pid))
 		return "the kernel has no room for another process";
 	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
@@ -270,21 +284,25 @@ static void take_call(struct sl_attach_watch *watch, const struct sl_seen *seen,
 static void take(void *data, const void *record, size_t bytes)
 {
 	const struct sl_seen_lines *lines = record;
+	const struct sl_seen_native *native = record;
 	struct watched *one;
 
 	if (lines->kind == SL_SEEN_CALL)
 		take_call(data, record, bytes);
 	else if (lines->kind == SL_SEEN_PYTHON && bytes >= sizeof(*lines) && (one = watched_of(data, lines->pid)) && one->lines)
-		sl_calls_stack(one->calls, lines->tid, lines->number, sl_lines_stack(one->lines, one->output, lines));
+		sl_calls_python(one->calls, lines->tid, lines->number, sl_lines_stack(one->lines, one->output, lines));
+	else if (lines->kind == SL_SEEN_NATIVE && bytes >= sizeof(*native) && (one = watched_of(data, native->pid)) && one->unwind)
+		sl_calls_native(one->calls, native->tid, native->number, sl_unwind_stack(one->unwind, one->output, native));
 }
 
 /* Lost calls are said in every trace, because it is not known whose they were. */
 static void look(struct sl_attach_watch *watch)
 {
-	unsigned long long lost = 0;
-	uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
+	uint64_t count[SL_SEEN_LOST_COUNT], lost, now = sl_now_ns(CLOCK_MONOTONIC);
 
-	sl_probes_read(watch->probes, take, watch, &lost);
+	sl_probes_read(watch->probes, take, watch, count);
+	lost = count[SL_SEEN_LOST_FULL] + count[SL_SEEN_LOST_DEPTH];
+	watch->unwalked = count[SL_SEEN_LOST_STACK];
 	for (size_t i = 0; i < watch->count && lost != watch->lost; i++)
 		sl_recording_lost(watch->item[i].output, lost - watch->lost, watch->lost_since_ns, now);
 	watch->lost = lost;
@@ -323,19 +341,25 @@ static bool close_all(struct sl_attach_watch *watch)
 
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched *one = &watch->item[i];
-		char path[4096];
+		char path[4096], text[128];
 
 		snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
 		sl_calls_end(one->calls);
+		snprintf(text, sizeof(text), "%llu native stacks were left out, because this program did not keep pace",
+			 (unsigned long long)watch->unwalked);
+		if (watch->unwalked)
+			sl_recording_note(one->output, text);
 		/* what this program took for all processes that it watches */
 		say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
 		sl_lines_free(one->lines);
+		sl_unwind_free(one->unwind);
 		good = sl_recording_close(one->output, one->gone ? "gone" : "detached") && good;
 		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
 			one->gone ? "it has ended" : "detached", one->seen, path);
 	}
 	if (watch->lost)
-		fprintf(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n", watch->lost);
+		fprintf(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n",
+			(unsigned long long)watch->lost);
 	watch->count = 0;
 	return good;
 }
@@ -350,7 +374,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 		sl_recording_note(one->output, "a library that was loaded later could not be watched");
 	else if (calls)
 		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
-	say_no_lines(one);
+	say_missing(one);
 	return sl_recording_flush(one->output);
 }
 

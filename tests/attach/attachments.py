@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """attachments.py [COUNT [SEED]]: programs of tests/apps that know nothing of a recorder, attached to at a random moment.  From there on the
 trace's calls are the journal's: per thread their names and results in their order, and every block with its address and size."""
+import collections
 import glob
 import json
 import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -142,6 +144,60 @@ def stands(trace, folder):
     return compared, unnamed, wrong
 
 
+def native_stacks(trace):
+    """{id: ([address], truncated)}"""
+    return {stack["id"]: (list(struct.unpack("<%dQ" % (len(stack["pcs"]) // 8), stack["pcs"])), bool(stack.get("truncated")))
+            for stack in trace.defs.get("native_stack", [])}
+
+
+STOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stood.py")
+
+
+def stood(trace, folder, own):
+    """The native stacks of a trace of stood or stood.py against what it wrote down, without its `own` innermost frames, from where each function
+    was called at another address.  Counts: whole, cut (and right as far as they go), missing, apart (unlike Python's number of loops); and what is wrong."""
+    events, stacks, taken, counts, wrong = trace.events(), native_stacks(trace), {}, dict.fromkeys(("whole", "cut", "missing", "apart"), 0), []
+    tids = {thread["id"]: thread["tid"] for thread in trace.defs["thread"]}
+    lines = {stack["id"]: stack for stack in trace.defs.get("python_stack", [])}
+    loops = [(loop["begin"], loop["end"]) for loop in trace.defs.get("eval_range", [])]
+    for thread, api, native, python in zip(*(events[name].tolist() for name in ("thread", "api", "native", "python"))):
+        if trace.hooks[api - 1][0] == "cudaMalloc":
+            taken.setdefault(tids[thread], []).append((stacks.get(native), lines.get(python)))
+    for path in glob.glob(os.path.join(folder, "stood-*")):
+        with open(path) as file:
+            truth = [[int(pc, 16) for pc in line.split()][own:] for line in file]
+        mine = taken.get(int(path.rsplit("-", 1)[1]), [])
+        if len(mine) < len(truth):
+            wrong.append("%d stacks, %d calls" % (len(mine), len(truth)))
+        for (seen, python), real in zip(mine[len(mine) - len(truth):], truth):
+            if not seen:
+                counts["missing"] += 1
+                continue
+            counts["cut" if seen[1] else "whole"] += 1
+            if seen[0][own:] != (real[:len(seen[0]) - own] if seen[1] else real) and len(wrong) < 10:
+                wrong.append((seen, real))
+            if python:
+                ends = python.get("c_boundaries", [])
+                runs = len(ends) + (len(python["frames"]) - 1 not in ends)
+                counts["apart"] += runs != sum(any(begin < pc <= end for begin, end in loops) for pc in seen[0])
+    return counts, wrong
+
+
+def places(trace):
+    """{(call, its native stack as library and offset of each frame)}: how often.  Of calls that no vendor's library makes: such a call is part of
+    another one, which began before the attachment."""
+    modules, stacks, found = sorted(trace.defs["module"], key=lambda module: module["base"]), native_stacks(trace), collections.Counter()
+
+    def place(pc):
+        inside = [module for module in modules if module["base"] <= pc < module["end"]]
+        return (os.path.basename(inside[-1]["path"]), pc - inside[-1]["base"]) if inside else (None, pc)
+    named = {id: (tuple(map(place, stack[0])), stack[1]) for id, stack in stacks.items()}
+    for api, native in zip(*(trace.events()[name].tolist() for name in ("api", "native"))):
+        if native and not named[native][0][0][0].startswith("libsim"):
+            found[trace.hooks[api - 1][0], named[native]] += 1
+    return found
+
+
 def checked():
     """Calls that the agent records only when they fail for want of memory; stormlog-attach does not watch them."""
     with open(os.path.join(e2e.HERE, "..", "..", "agent", "hooks", "cuda_driver.def")) as file:
@@ -159,15 +215,10 @@ def has_library(pid):
         return False
 
 
-def attachment(seed):
-    """One run.  Returns its description, the number of calls compared, and what is wrong."""
-    choice = random.Random(seed)
-    name, arguments, _ = choice.choice([program for program in wakings.PROGRAMS if program[0] not in LATER])
-    arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
-    attached = []
-
+def watched(attached, delay):
+    """What runs beside a program: stormlog-attach, `delay` seconds after its library has come, until both end."""
     def during(run):
-        end, delay = time.monotonic() + 10, choice.choice((0, choice.uniform(0, 0.05), choice.uniform(0, 0.3)))
+        end = time.monotonic() + 10
         while not has_library(run.process.pid) and run.process.poll() is None and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(delay)
@@ -175,6 +226,22 @@ def attachment(seed):
         if attached[0].since_ns:
             run.process.wait()
         attached[0].end()
+    return during
+
+
+def beside(name, arguments):
+    """The trace of a program that is attached to as soon as it has its library; None: it had ended."""
+    with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=5 * LATENCY_NS, code=None, during=watched([], 0)) as run:
+        return stormlog_trace.open_folder(run.traces)[0] if run.files() else None
+
+
+def attachment(seed):
+    """One run.  Returns its description, the number of calls compared, and what is wrong."""
+    choice = random.Random(seed)
+    name, arguments, _ = choice.choice([program for program in wakings.PROGRAMS if program[0] not in LATER])
+    arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
+    attached = []
+    during = watched(attached, choice.choice((0, choice.uniform(0, 0.05), choice.uniform(0, 0.3))))
     with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=LATENCY_NS, code=None, during=during) as run:
         what, since_ns = "seed %d: %s" % (seed, name), attached[0].since_ns
         if not since_ns:  # it had ended, or had no library yet

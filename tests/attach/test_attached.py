@@ -18,6 +18,7 @@ try:
     import e2e
     import stormlog_trace
     import attachments
+    import wakings
     from test_asleep import exists, touch, wait_until
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -149,6 +150,60 @@ class Attached(unittest.TestCase):
                 self.assertGreaterEqual(compared, calls * threads)
                 self.assertLess(unnamed, compared / 2)
 
+    def stood(self, own, *argv):
+        """What a program that writes down where it stood makes of a trace, whose stacks are never wrong."""
+        def during(run):
+            self.addCleanup(run.process.kill)
+            wait_until(lambda: exists(run, "made"))
+            attached = attachments.Attached(run)
+            touch(run, "go")
+            wait_until(lambda: exists(run, "done"), 600)
+            touch(run, "end")
+            self.assertEqual(attached.end(), 0)
+        with e2e.Recording(*argv, preload=False, SIM_LATENCY=500000, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            counts, wrong = attachments.stood(trace, run.folder, own)
+            self.assertEqual((wrong, trace.defs.get("gap", [])), ([], []))
+            return counts
+
+    STOOD = int(os.environ.get("STORMLOG_ATTACHED_STOOD", "700"))
+
+    def test_native_stacks_are_glibcs(self):
+        """Without frame pointers: frames whose size is known late, or that an expression finds, through libc and a signal."""
+        counts = self.stood(1, os.path.join(e2e.APPS, "stood"), self.STOOD)
+        self.assertGreater(counts["whole"], self.STOOD)
+        self.assertLess(counts["cut"], counts["whole"] / 4)  # deeper than what is copied
+        self.assertEqual(counts["missing"], 0)
+
+    def test_native_stacks_are_of_the_libraries_of_their_moment(self):
+        """Two libraries come and go at one place, with other frames.  A stack is missing where the next has come before it is looked at."""
+        counts = self.stood(1, os.path.join(e2e.APPS, "stood"), 1, *(os.path.join(e2e.APPS, "stood_plugin%d.so" % i) for i in (1, 2)))
+        self.assertGreater(counts["whole"], 60)
+        self.assertLess(counts["missing"], counts["whole"])
+
+    def test_native_stacks_of_every_cpython_at_hand_are_glibcs(self):
+        """And have a frame of the evaluation loop for each run of Python frames, by which the report puts the two together."""
+        for python in attachments.pythons():
+            with self.subTest(python):
+                counts = self.stood(0, python, attachments.STOOD, self.STOOD)
+                self.assertGreater(counts["whole"], self.STOOD)
+                self.assertEqual([counts["cut"], counts["missing"], counts["apart"]], [0, 0, 0])
+
+    def test_native_stacks_of_programs_are_those_of_the_agent(self):
+        """Programs recorded by the agent, and once more from outside: what was seen from outside is among what the agent has, call by call."""
+        compared = 0
+        programs = [program for program in wakings.PROGRAMS if program[0] not in attachments.LATER]
+        for name, arguments, _ in random.sample(programs, min(len(programs), int(os.environ.get("STORMLOG_ATTACHMENTS", "4")))):
+            arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
+            with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), *arguments) as run:
+                trace, = stormlog_trace.open_folder(run.traces)
+                agents = attachments.places(trace)
+                trace = attachments.beside(name, arguments)
+                ours = attachments.places(trace) if trace else {}
+                self.assertEqual({stack: count for stack, count in ours.items() if count > agents[stack]}, {})
+                compared += sum(ours.values())
+        self.assertGreater(compared, 0)
+
     def test_a_python_that_no_table_fits_has_no_stacks(self):
         """Programs that do not say their version, under names of another one."""
         code = """if True:
@@ -224,8 +279,9 @@ class Attached(unittest.TestCase):
             said = {capability["name"]: capability["value"] for capability in trace.defs["capability"]}
             self.assertEqual(said["recorded"], "attached by BPF while it ran")
             self.assertGreater(said["watcher_cpu_ns"], 0)
-            stacks = {stack["id"]: stack["pcs"] for stack in trace.defs["native_stack"]}
-            self.assertTrue(all(native in stacks for native in trace.events()["native"].tolist()))
+            stacks, verbs = attachments.native_stacks(trace), trace.verbs()
+            self.assertEqual({verbs[api]: native in stacks for api, native in zip(*(trace.events()[name].tolist() for name in ("api", "native")))},
+                             {"ALLOC": True, "FREE": False})
             # without its build id no library gives names
             notes = subprocess.run(["readelf", "-n", KILL_ME], capture_output=True, text=True).stdout
             ids = {os.path.basename(module["path"]): module.get("build_id") for module in trace.defs["module"]}

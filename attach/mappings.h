@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process has mapped. */
+#ifndef ATTACH_MAPPINGS_H
+#define ATTACH_MAPPINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sl_mapping {
+	uint64_t begin, end, offset;
+	bool is_code;
+	const char *name;     /* of a file, as the process sees it; NULL: it is no file */
+	char path[4096 + 64]; /* of a file, as it can be opened from here */
+};
+
+/* Calls each(data, mapping), in the order of addresses, until it says true. */
+void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data);
+
+#endif
