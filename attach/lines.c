@@ -16,7 +16,8 @@
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
 #define TABLE_BYTES    (1u << 20) /* a line table larger than that is not read */
 #define KNOWN	       (1u << 14) /* frames whose id is kept */
-#define COPIES	       4096	  /* of a code object's instructions, in free-threaded Python */
+#define DEAD	       512
+#define COPIES	       4096 /* of a code object's instructions, in free-threaded Python */
 #define FUNCTION_BYTES 1024
 #define FILE_BYTES     4096
 
@@ -32,6 +33,9 @@ struct sl_lines {
 	uint64_t code_type, str_type, bytes_type;
 	uint64_t loop, loop_bytes; /* 3.9: the evaluation loop, of which native stacks have no anchors */
 	bool refused;
+	const struct sl_seen_death *dead; /* whose memory is read; NULL: the process's */
+	struct sl_seen_death *died[DEAD]; /* those that died last, some perhaps before their stack was looked at */
+	unsigned deaths;
 	struct known known[KNOWN]; /* names that were given, by a hash of their lines */
 };
 
@@ -46,11 +50,21 @@ struct interpreter {
 	unsigned minor; /* as the file of _PyRuntime is called: 3.9 and 3.10 have no Py_Version */
 };
 
-static bool read_memory(long pid, void *out, uint64_t address, size_t bytes)
+/* From the process's memory, or from what was kept of it when a code object died. */
+static bool read_memory(const struct sl_lines *lines, void *out, uint64_t address, size_t bytes)
 {
 	struct iovec to = {out, bytes}, from = {(void *)(uintptr_t)address, bytes};
+	const struct sl_seen_death *dead = lines->dead;
 
-	return process_vm_readv((pid_t)pid, &to, 1, &from, 1, 0) == (ssize_t)bytes;
+	for (unsigned i = 0; dead && i < SL_SEEN_PIECES; i++) {
+		uint64_t at = address - dead->piece[i].address;
+
+		if (at < dead->piece[i].bytes && bytes <= dead->piece[i].bytes - at) {
+			memcpy(out, dead->data + i * SL_SEEN_PIECE + at, bytes);
+			return true;
+		}
+	}
+	return !dead && process_vm_readv((pid_t)lines->pid, &to, 1, &from, 1, 0) == (ssize_t)bytes;
 }
 
 static void find_symbol(void *data, const char *name, const Elf64_Sym *symbol)
@@ -88,18 +102,18 @@ static bool look_into(void *data, const struct sl_mapping *mapping)
 	return false;
 }
 
-static bool find_interpreter(long pid, struct interpreter *found)
+static bool find_interpreter(const struct sl_lines *lines, struct interpreter *found)
 {
 	struct search search = {.found = found};
 	unsigned long version;
 	char path[64];
 	ssize_t length;
 
-	snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%ld/exe", lines->pid);
 	length = readlink(path, search.program, sizeof(search.program) - 1);
 	search.program[length > 0 ? length : 0] = 0;
-	sl_mappings_each(pid, look_into, &search);
-	if (found->address[VERSION] && read_memory(pid, &version, found->address[VERSION], sizeof(version)))
+	sl_mappings_each(lines->pid, look_into, &search);
+	if (found->address[VERSION] && read_memory(lines, &version, found->address[VERSION], sizeof(version)))
 		found->minor = version >> 24 == 3 ? version >> 16 & 0xff : 0;
 	return found->address[RUNTIME];
 }
@@ -125,6 +139,12 @@ static uint32_t most(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
+/* Where a code object has its name. */
+static uint32_t function_of(const struct sl_python_layout *layout)
+{
+	return layout->qualname ? layout->qualname : layout->name;
+}
+
 /* NULL, or why not. */
 static const char *begin(struct sl_lines *lines, const struct interpreter *found, uint64_t main)
 {
@@ -144,12 +164,15 @@ static const char *begin(struct sl_lines *lines, const struct interpreter *found
 		.style = layout->style,
 		.cframe = layout->cframe,
 		.cframe_previous = layout->cframe_previous,
+		.function = function_of(layout),
+		.file = layout->filename,
+		.table = layout->linetable,
 	};
 
 	python.frame_bytes = most(most(python.previous, python.code), most(python.instr, python.entry)) + 8;
 	if (python.frame_bytes >= SL_SEEN_FRAME_BYTES)
 		return "its frames are larger than expected";
-	if (!read_memory(lines->pid, &dealloc.address, lines->code_type + layout->dealloc, 8))
+	if (!read_memory(lines, &dealloc.address, lines->code_type + layout->dealloc, 8))
 		return "its memory cannot be read";
 	sl_mappings_each(lines->pid, has_place, &dealloc);
 	if (!dealloc.offset)
@@ -164,22 +187,24 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 	struct sl_lines *lines;
 
 	*why = NULL;
-	if (!find_interpreter(pid, &found))
-		return NULL;
 	lines = calloc(1, sizeof(*lines));
 	if (!lines)
 		abort();
 	lines->pid = pid;
 	lines->probes = probes;
+	if (!find_interpreter(lines, &found)) {
+		free(lines);
+		return NULL;
+	}
 	lines->code_type = found.address[CODE_TYPE];
 	lines->str_type = found.address[STR_TYPE];
 	lines->bytes_type = found.address[BYTES_TYPE];
-	if (!read_memory(pid, table, found.address[RUNTIME], sizeof(table)))
+	if (!read_memory(lines, table, found.address[RUNTIME], sizeof(table)))
 		*why = "its memory cannot be read";
 	else if (!lines->code_type || !lines->str_type || !lines->bytes_type ||
 		 !sl_python_layout_find(&lines->layout, found.minor, table))
 		*why = "its version is not known: they are known for CPython 3.9 to 3.15";
-	else if (!read_memory(pid, &main, found.address[RUNTIME] + lines->layout.main, 8) || !main)
+	else if (!read_memory(lines, &main, found.address[RUNTIME] + lines->layout.main, 8) || !main)
 		*why = NULL; /* it has not begun */
 	else if (!(*why = begin(lines, &found, main))) {
 		if (!lines->layout.cframe && lines->layout.style == SL_FRAME_OBJECTS) {
@@ -194,6 +219,8 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 
 void sl_lines_free(struct sl_lines *lines)
 {
+	for (unsigned i = 0; lines && i < DEAD; i++)
+		free(lines->died[i]);
 	free(lines);
 }
 
@@ -201,7 +228,7 @@ void sl_lines_free(struct sl_lines *lines)
 
 static bool word_of(const struct sl_lines *lines, uint64_t object, uint32_t offset, uint64_t *value)
 {
-	return read_memory(lines->pid, value, object + offset, 8);
+	return read_memory(lines, value, object + offset, 8);
 }
 
 static bool has_type(const struct sl_lines *lines, uint64_t object, uint64_t type)
@@ -219,15 +246,15 @@ static size_t text_of(const struct sl_lines *lines, uint64_t code, uint32_t fiel
 	uint64_t str, length;
 
 	if (!word_of(lines, code, field, &str) || !has_type(lines, str, lines->str_type) ||
-	    !read_memory(lines->pid, object, str, layout->str_ascii))
+	    !read_memory(lines, object, str, layout->str_ascii))
 		return 0;
 	length = sl_load_le(object + layout->str_length, 8);
 	length = length < max ? length : max;
 	/* one, two or four bytes a character, behind one of two heads: what cannot be read is not there */
 	for (unsigned width = 4; width; width /= 2)
-		if (read_memory(lines->pid, object, str, layout->str_compact + width * length))
+		if (read_memory(lines, object, str, layout->str_compact + width * length))
 			return sl_python_utf8(layout, object, out, max);
-	return read_memory(lines->pid, object, str, layout->str_ascii + length) ? sl_python_utf8(layout, object, out, max) : 0;
+	return read_memory(lines, object, str, layout->str_ascii + length) ? sl_python_utf8(layout, object, out, max) : 0;
 }
 
 /* Free-threaded Python: each thread may run its own copy of the instructions.  The copy that holds `instr`, or 0. */
@@ -274,7 +301,7 @@ static int line_of(const struct sl_lines *lines, uint64_t code, int first_line, 
 	copy = malloc(bytes + 1);
 	if (!copy)
 		abort();
-	if (read_memory(lines->pid, copy, table + layout->bytes_data, bytes))
+	if (read_memory(lines, copy, table + layout->bytes_data, bytes))
 		line = sl_python_line(layout->lines, copy, bytes, first_line, offset);
 	free(copy);
 	return line;
@@ -288,11 +315,11 @@ static bool read_code(const struct sl_lines *lines, uint64_t code, uint64_t inst
 	int offset;
 
 	if (!has_type(lines, code, lines->code_type) || !offset_of(lines, code, instr, &offset) ||
-	    !read_memory(lines->pid, &text->first_line, code + layout->firstlineno, 4))
+	    !read_memory(lines, &text->first_line, code + layout->firstlineno, 4))
 		return false;
 	text->function = function;
 	text->file = file;
-	text->function_bytes = text_of(lines, code, layout->qualname ? layout->qualname : layout->name, function, FUNCTION_BYTES);
+	text->function_bytes = text_of(lines, code, function_of(layout), function, FUNCTION_BYTES);
 	text->file_bytes = text_of(lines, code, layout->filename, file, FILE_BYTES);
 	text->line = line_of(lines, code, text->first_line, offset);
 	return text->function_bytes && text->file_bytes;
@@ -310,6 +337,24 @@ static void refuse(struct sl_lines *lines, struct sl_recording *output)
 	sl_recording_note(output, "no Python stacks: the tables of its version do not fit this interpreter");
 }
 
+void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
+{
+	struct sl_seen_death **kept = &lines->died[lines->deaths++ % DEAD];
+
+	if (!*kept && !(*kept = malloc(sizeof(**kept))))
+		abort();
+	**kept = *death;
+}
+
+/* What was kept of this code object; NULL: nothing. */
+static const struct sl_seen_death *death_of(const struct sl_lines *lines, uint64_t code)
+{
+	for (unsigned i = 0; i < DEAD && lines->died[i]; i++)
+		if (lines->died[i]->code == code)
+			return lines->died[i];
+	return NULL;
+}
+
 static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_line *line)
 {
 	static const struct sl_python_text unknown = {.function = "", .file = "", .line = -1};
@@ -318,8 +363,13 @@ static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const 
 	struct sl_python_text text = unknown;
 	bool good = read_code(lines, code, line->instr, &text, function, file);
 
-	if (SL_SEEN_LINE(code, sl_probes_deaths(lines->probes, code)) != (line->code & ~SL_SEEN_LINE_ENTERED))
-		return sl_recording_frame(output, &unknown);
+	if (SL_SEEN_LINE(code, sl_probes_deaths(lines->probes, code)) != line->code) {
+		sl_probes_read_deaths(lines->probes);
+		lines->dead = death_of(lines, line->code);
+		good = lines->dead && read_code(lines, code, line->instr, &text, function, file);
+		lines->dead = NULL;
+		return sl_recording_frame(output, good ? &text : &unknown);
+	}
 	if (good)
 		return sl_recording_frame(output, &text);
 	refuse(lines, output);

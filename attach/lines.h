@@ -4,7 +4,8 @@
  * instructions while the thread stands still.  Here they get their names, a little later, from the process's memory.
  *
  * Exact, because deaths of code objects are counted: what was read of a code object is believed only if none of its slot has
- * died between the call and the end of the reading.  A code object that died has no name.
+ * died between the call and the end of the reading.  Of one that dies after it was seen the BPF program copies what its name
+ * is read from; where it had no room for that the frame has no name.
  */
 #ifndef ATTACH_LINES_H
 #define ATTACH_LINES_H
@@ -22,6 +23,9 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 
 /* Id of the stack in the recording, always the same one; 0: it is not known. */
 uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_lines *seen);
+
+/* A code object has died (SL_SEEN_DEATH). */
+void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death);
 
 void sl_lines_free(struct sl_lines *lines);
 

@@ -69,7 +69,7 @@ static const struct {
 struct sl_probes {
 	struct bpf_object *object;
 	struct bpf_program *begins, *returns, *task, *dies, *changes;
-	struct ring_buffer *ring;
+	struct ring_buffer *ring, *dead;
 	int lost, processes, deaths, loads;
 	uint32_t thread_pointer; /* sl_seen_python; 0: not looked for */
 	bool at_once;		 /* the kernel can link many probes at once: 6.6 and later */
@@ -189,6 +189,8 @@ struct sl_probes *sl_probes_open(const char **why)
 		probes->ring = bpf.ring_new(bpf.find_map(probes->object, "ring"), hand_over, probes, NULL);
 	}
 	if (probes->ring)
+		probes->dead = bpf.ring_new(bpf.find_map(probes->object, "dead"), hand_over, probes, NULL);
+	if (probes->dead)
 		return probes;
 	*why = refusal(err ? err : errno);
 	sl_probes_close(probes);
@@ -454,10 +456,10 @@ void sl_probes_walk_no_more(struct sl_probes *probes, int pid)
 uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code)
 {
 	uint32_t slot = SL_SEEN_SLOT(code);
-	uint64_t count = UINT64_MAX;
+	struct sl_seen_deaths deaths = {.count = UINT64_MAX};
 
-	bpf.lookup(probes->deaths, &slot, &count);
-	return count;
+	bpf.lookup(probes->deaths, &slot, &deaths);
+	return deaths.count;
 }
 
 const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, uint64_t offset)
@@ -482,10 +484,16 @@ uint64_t sl_probes_loads(struct sl_probes *probes, int pid)
 	return count;
 }
 
+void sl_probes_read_deaths(struct sl_probes *probes)
+{
+	bpf.ring_consume(probes->dead);
+}
+
 void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost)
 {
 	probes->each = each;
 	probes->each_data = data;
+	sl_probes_read_deaths(probes);
 	bpf.ring_consume(probes->ring);
 	for (uint32_t why = 0; why < SL_SEEN_LOST_COUNT; why++)
 		if (bpf.lookup(probes->lost, &why, &lost[why]))
@@ -502,6 +510,8 @@ void sl_probes_close(struct sl_probes *probes)
 	sl_probes_detach(probes);
 	if (probes->ring)
 		bpf.ring_free(probes->ring);
+	if (probes->dead)
+		bpf.ring_free(probes->dead);
 	if (probes->object)
 		bpf.close(probes->object);
 	free(probes->links);

@@ -28,8 +28,8 @@ const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_pyt
 void sl_probes_walk_no_more(struct sl_probes *probes, int pid);
 
 /*
- * Native stacks of the process's calls will be copied, and changes of its libraries counted.  path, offset: where its dynamic loader's
- * function for debuggers is.  NULL, or why not.
+ * Native stacks of the process's calls will be copied, and changes of its libraries counted.  path, offset: where its dynamic
+ * loader's function for debuggers is.  NULL, or why not.
  */
 const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, uint64_t offset);
 
@@ -41,6 +41,9 @@ bool sl_probes_begin(struct sl_probes *probes, int pid);
 
 /* How many code objects of this one's slot have died so far. */
 uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code);
+
+/* Reads the deaths of code objects out of turn, by the function that reads everything (sl_probes_read). */
+void sl_probes_read_deaths(struct sl_probes *probes);
 
 /* Called with a record that begins with its kind (enum sl_seen_kind). */
 typedef void sl_probes_each(void *data, const void *record, size_t bytes);

@@ -12,8 +12,13 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1 << SL_SEEN_SLOT_BITS);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct sl_seen_deaths);
 } deaths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 21); /* read out of turn, when a name is missing */
+} dead SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -37,24 +42,58 @@ int task_is(struct registers *at)
 	return 0;
 }
 
-/* PyCode_Type.tp_dealloc */
-SEC("uprobe")
-int code_dies(struct registers *at)
-{
-	__u32 slot = SL_SEEN_SLOT(at->di);
-	__u64 *count = bpf_map_lookup_elem(&deaths, &slot);
-
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	return 0;
-}
-
 static __always_inline __u64 word(__u64 address)
 {
 	__u64 value = 0;
 
 	bpf_probe_read_user(&value, sizeof(value), (void *)address);
 	return value;
+}
+
+/* What lies there, as far as it can be read: to the end of the page, if that is the last of its memory. */
+static __always_inline void copy_piece(struct sl_seen_death *death, const int i, const __u32 bytes, __u64 from)
+{
+	__u32 page = SL_SEEN_PAGE - (from & (SL_SEEN_PAGE - 1));
+	__u8 *to = death->data + i * SL_SEEN_PIECE;
+
+	death->piece[i].address = from;
+	death->piece[i].bytes = 0;
+	if (!bpf_probe_read_user(to, bytes, (void *)from))
+		death->piece[i].bytes = bytes;
+	else if (page < bytes && !bpf_probe_read_user(to, page, (void *)from))
+		death->piece[i].bytes = page;
+}
+
+static __always_inline void say_death(__u32 pid, __u64 code, __u64 count)
+{
+	struct sl_seen_process *process = bpf_map_lookup_elem(&processes, &pid);
+	struct sl_seen_death *death = process ? bpf_ringbuf_reserve(&dead, sizeof(*death), 0) : 0;
+
+	if (!death)
+		return;
+	death->kind = SL_SEEN_DEATH;
+	death->pid = pid;
+	death->code = SL_SEEN_LINE(code, count);
+	copy_piece(death, 0, SL_SEEN_PIECE, code);
+	copy_piece(death, 1, SL_SEEN_PIECE, word(code + process->python.function));
+	copy_piece(death, 2, SL_SEEN_PIECE, word(code + process->python.file));
+	copy_piece(death, 3, SL_SEEN_TABLE, word(code + process->python.table));
+	bpf_ringbuf_submit(death, BPF_RB_NO_WAKEUP);
+}
+
+/* PyCode_Type.tp_dealloc.  Who reads the count finds what died before. */
+SEC("uprobe")
+int code_dies(struct registers *at)
+{
+	__u32 slot = SL_SEEN_SLOT(at->di);
+	struct sl_seen_deaths *dead = bpf_map_lookup_elem(&deaths, &slot);
+
+	if (!dead)
+		return 0;
+	if (dead->seen)
+		say_death(SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at)), at->di, dead->count);
+	__sync_fetch_and_add(&dead->count, 1);
+	return 0;
 }
 
 /* In every version a thread state begins with the one before it in the list and the next. */
@@ -117,7 +156,8 @@ static __always_inline void walk(struct sl_seen_lines *lines, struct thread *thr
 	for (int i = 0; i < SL_SEEN_LINES + SL_SEEN_LINES / 4 && at; i++) {
 		__u32 n = *count, owner, slot;
 		struct sl_seen_line *line;
-		__u64 *dead, code, shim;
+		struct sl_seen_deaths *dead;
+		__u64 code, shim;
 
 		if (n >= SL_SEEN_LINES || bpf_probe_read_user(frame, python->frame_bytes & (SL_SEEN_FRAME_BYTES - 1), (void *)at))
 			break;
@@ -135,7 +175,9 @@ static __always_inline void walk(struct sl_seen_lines *lines, struct thread *thr
 		slot = SL_SEEN_SLOT(code);
 		dead = bpf_map_lookup_elem(&deaths, &slot);
 		line = &lines->line[n];
-		line->code = SL_SEEN_LINE(code, dead ? *dead : 0);
+		line->code = SL_SEEN_LINE(code, dead ? dead->count : 0);
+		if (dead)
+			dead->seen = 1;
 		line->instr = python->style == FRAME_OBJECTS ? (__u64)(__s64)FIELD(__s32, frame, python->instr)
 							     : FIELD(__u64, frame, python->instr);
 		if (python->style == FRAME_OBJECTS || (python->style == ENTRY_FLAGS && owner))

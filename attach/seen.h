@@ -30,7 +30,7 @@ struct sl_seen_row {
 };
 
 /* First word of a record. */
-enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON, SL_SEEN_NATIVE };
+enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON, SL_SEEN_NATIVE, SL_SEEN_DEATH };
 
 /* Most calls have few copies: their records are short. */
 #define SL_SEEN_FEW	      2
@@ -56,8 +56,9 @@ struct sl_seen_python {
 	__u32 frame_bytes; /* of a frame, as far as it is read */
 	__u32 previous, code, instr, entry, style;
 	__u32 cframe, cframe_previous;
-	__u32 thread_pointer; /* in the kernel's structure of a thread: the address that pthread_self returns */
-	__u32 known;	      /* 0: there is no interpreter, or it is not known */
+	__u32 function, file, table; /* in a code object */
+	__u32 thread_pointer;	     /* in the kernel's structure of a thread: the address that pthread_self returns */
+	__u32 known;		     /* 0: there is no interpreter, or it is not known */
 };
 
 /* A process, by its id in cookies.  Not watched: calls that begin are passed over, those inside of others excepted. */
@@ -108,6 +109,25 @@ struct sl_seen_lines {
 
 /* Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason. */
 #define SL_SEEN_SLOT(code) ((__u32)(((code) >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))
+
+/* Deaths in a slot, and whether one of its code objects was seen on a stack. */
+struct sl_seen_deaths {
+	__u64 count, seen;
+};
+
+#define SL_SEEN_PIECES 4
+#define SL_SEEN_PIECE  1024 /* bytes of a piece; of the last, which is the line table, SL_SEEN_TABLE */
+#define SL_SEEN_TABLE  4096
+
+/* A code object that dies, with its name, its file and its line table, as they lie in memory. */
+struct sl_seen_death {
+	__u32 kind, pid;
+	__u64 code; /* SL_SEEN_LINE */
+	struct {
+		__u64 address, bytes;
+	} piece[SL_SEEN_PIECES];
+	__u8 data[(SL_SEEN_PIECES - 1) * SL_SEEN_PIECE + SL_SEEN_TABLE];
+};
 
 /* How many calls were lost, by reason, and how many native stacks were left out so that calls would not be. */
 enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_STACK, SL_SEEN_LOST_COUNT };

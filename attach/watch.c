@@ -285,6 +285,7 @@ static void take(void *data, const void *record, size_t bytes)
 {
 	const struct sl_seen_lines *lines = record;
 	const struct sl_seen_native *native = record;
+	const struct sl_seen_death *death = record;
 	struct watched *one;
 
 	if (lines->kind == SL_SEEN_CALL)
@@ -293,6 +294,8 @@ static void take(void *data, const void *record, size_t bytes)
 		sl_calls_python(one->calls, lines->tid, lines->number, sl_lines_stack(one->lines, one->output, lines));
 	else if (lines->kind == SL_SEEN_NATIVE && bytes >= sizeof(*native) && (one = watched_of(data, native->pid)) && one->unwind)
 		sl_calls_native(one->calls, native->tid, native->number, sl_unwind_stack(one->unwind, one->output, native));
+	else if (lines->kind == SL_SEEN_DEATH && bytes >= sizeof(*death) && (one = watched_of(data, death->pid)) && one->lines)
+		sl_lines_died(one->lines, death);
 }
 
 /* Lost calls are said in every trace, because it is not known whose they were. */

@@ -148,7 +148,7 @@ class Attached(unittest.TestCase):
                 compared, unnamed, wrong = attachments.stands(trace, run.folder)
                 self.assertEqual((wrong, trace.defs.get("gap", [])), ([], []))
                 self.assertGreaterEqual(compared, calls * threads)
-                self.assertLess(unnamed, compared / 2)
+                self.assertLess(unnamed, compared / 100)
 
     def stood(self, own, *argv):
         """What a program that writes down where it stood makes of a trace, whose stacks are never wrong."""
