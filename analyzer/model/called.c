@@ -1,64 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that the program gives to its memory: the parts of live blocks, by address, and the totals of each name. */
-#include <string.h>
+#include <stdlib.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/verbs.h"
 
-/* The first part that ends after `address`. */
-static size_t part_at(const struct sl_model *model, uint64_t address)
+static void add(struct sl_model *model, struct sl_called_part part)
 {
-	return sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
-}
+	struct sl_called_part *added = sl_memory_must(malloc(sizeof(*added)));
 
-static void remove_at(struct sl_model *model, size_t at)
-{
-	model->called.item[model->called_parts.item[at].called].live_bytes -= model->called_parts.item[at].bytes;
-	model->called_parts.count--;
-	memmove(&model->called_parts.item[at], &model->called_parts.item[at + 1],
-		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
-}
-
-static void insert_at(struct sl_model *model, size_t at, struct sl_called_part part)
-{
-	SL_ROOM(&model->called_parts);
-	memmove(&model->called_parts.item[at + 1], &model->called_parts.item[at],
-		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
-	model->called_parts.item[at] = part;
-	model->called_parts.count++;
+	*added = part;
+	sl_extents_add(&model->called_parts, added);
 	model->called.item[part.called].live_bytes += part.bytes;
 }
 
-/* A part of another name's part, or of several: what sticks out keeps its own. */
-static void cut(struct sl_model *model, uint64_t address, uint64_t bytes)
+static void take_away(struct sl_model *model, struct sl_called_part *part)
 {
-	uint64_t end = address + bytes;
+	model->called.item[part->called].live_bytes -= part->bytes;
+	sl_extents_remove(&model->called_parts, part);
+	free(part);
+}
 
-	for (size_t at = part_at(model, address); at < model->called_parts.count && model->called_parts.item[at].address < end;) {
-		struct sl_called_part part = model->called_parts.item[at], rest = part;
+/* A part of another name's part, or of several: what sticks out keeps its own. */
+static void cut(struct sl_model *model, struct sl_extent range)
+{
+	uint64_t address = range.address, end = address + range.bytes;
+
+	for (struct sl_called_part *one; (one = sl_extents_next(&model->called_parts, &range));) {
+		struct sl_called_part part = *one, rest = part;
 		uint64_t part_end = part.address + part.bytes;
 
-		remove_at(model, at);
+		take_away(model, one);
 		part.bytes = address - part.address;
 		if (part.address < address)
-			insert_at(model, at++, part);
+			add(model, part);
 		rest.address = end;
 		rest.bytes = part_end - end;
 		if (part_end > end)
-			insert_at(model, at++, rest);
+			add(model, rest);
 	}
 }
 
 void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	for (size_t at = part_at(model, address);
-	     at < model->called_parts.count && model->called_parts.item[at].address < address + bytes;) {
-		const struct sl_called_part *part = &model->called_parts.item[at];
+	struct sl_extent range = {address, bytes};
 
-		if (part->block - address < bytes && part->block_bytes <= bytes)
-			remove_at(model, at);
-		else /* of what this one lay in */
-			at++;
-	}
+	for (struct sl_called_part *part; (part = sl_extents_next(&model->called_parts, &range));)
+		if (part->block - address < bytes && part->block_bytes <= bytes) /* else of what this one lies in */
+			take_away(model, part);
 }
 
 static uint32_t called(struct sl_model *model, uint32_t text, int device)
@@ -92,16 +81,18 @@ static const struct sl_live *block_at(const struct sl_model *model, uint64_t add
 	return NULL;
 }
 
-/* Rare: for a part that begins inside a block, all blocks are searched. */
-static const struct sl_live *block_around(const struct sl_model *model, uint64_t address)
+/* The live block inside of which it lies. */
+static const struct sl_live *block_around(struct sl_model *model, uint64_t address)
 {
-	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,
-					   sl_vmm_mappings(model->vmm)};
+	struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,
+				     sl_vmm_mappings(model->vmm)};
 
-	for (size_t i = 0; i < SL_COUNT(spaces); i++)
-		SL_TABLE_EACH(spaces[i], live)
-	if (live->address < address && address - live->address < live->bytes && live->site != SL_NO_SITE)
-		return live;
+	for (size_t i = 0; i < SL_COUNT(spaces); i++) {
+		const struct sl_live *live = sl_table_around(spaces[i], address);
+
+		if (live && live->address < address && live->site != SL_NO_SITE)
+			return live;
+	}
 	return NULL;
 }
 
@@ -121,10 +112,12 @@ void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 	rest = live->address + live->bytes - event->address;
 	part.bytes = event->bytes && event->bytes < rest ? event->bytes : rest;
 	part.called = called(model, (uint32_t)event->label, model->sites.item[live->site].device);
+	if (part.bytes > UINT64_MAX - part.address)
+		part.bytes = UINT64_MAX - part.address; /* no block of this world reaches so far */
 	if (!part.bytes)
 		return;
-	cut(model, part.address, part.bytes); /* named anew */
-	insert_at(model, part_at(model, part.address), part);
+	cut(model, (struct sl_extent){part.address, part.bytes}); /* named anew */
+	add(model, part);
 	name = &model->called.item[part.called];
 	name->blocks++;
 	if (name->live_bytes > name->peak_bytes)

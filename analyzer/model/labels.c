@@ -18,26 +18,43 @@ static uint32_t label_of(struct sl_model *model, uint64_t text)
 	return (uint32_t)model->labels.count++;
 }
 
-static void raise_peaks(struct sl_open_range *range, const struct sl_model *model)
+static void add_crest(struct sl_crests *crests, uint64_t order, int64_t value)
 {
-	if (model->in_use_max > range->peak)
-		range->peak = model->in_use_max;
-	if (model->held_max > range->held_peak)
-		range->held_peak = model->held_max;
+	while (crests->count && crests->item[crests->count - 1].value <= value)
+		crests->count--;
+	*SL_PUSH(crests) = (struct sl_crest){order, value};
 }
 
-/* The maximum since the last boundary belongs to every open range. */
+/* The most since the boundary of this order; at least `most`. */
+static int64_t crest_since(const struct sl_crests *crests, uint64_t order, int64_t most)
+{
+	size_t low = 0, high = crests->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (crests->item[middle].order <= order)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < crests->count && crests->item[low].value > most ? crests->item[low].value : most;
+}
+
+/* The maximum since the last boundary belongs to every open range, which asks when it ends. */
 static void fold_peak(struct sl_model *model)
 {
-	for (size_t t = 0; t < model->threads.count; t++) {
-		struct sl_thread_state *state = model->threads.item[t];
-
-		for (size_t i = 0; state && i < state->ranges.count; i++)
-			raise_peaks(&state->ranges.item[i], model);
-	}
+	add_crest(&model->in_use_crests, model->boundaries, model->in_use_max);
+	add_crest(&model->held_crests, model->boundaries, model->held_max);
 	model->in_use_max = model->in_use;
 	model->held_max = model->held;
 	model->in_use_max_before = -1;
+}
+
+static void raise_peaks(struct sl_open_range *range, const struct sl_model *model)
+{
+	range->peak = crest_since(&model->in_use_crests, range->begin_order, range->peak);
+	range->held_peak = crest_since(&model->held_crests, range->begin_order, range->held_peak);
 }
 
 static uint64_t not_negative(int64_t value)
@@ -55,8 +72,8 @@ static void note_step(struct sl_model *model, const struct sl_event *event)
 }
 
 /*
- * A program may open ranges without closing them.  Only the newest are kept, because every boundary goes through all open
- * ranges.
+ * A program may open ranges without closing them.  Only the newest are kept, because what ends one goes through those of its
+ * thread.
  */
 static void forget_oldest(struct sl_thread_state *state)
 {
@@ -262,6 +279,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 
 	fold_peak(model);
 	range = state->ranges.item[at];
+	raise_peaks(&range, model);
 	label = &model->labels.item[range.label];
 	if (!label->entries) {
 		label->before_bytes = range.before;
@@ -365,10 +383,10 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 {
 	struct sl_instant moment = {.time_ns = model->now_ns, .step = SL_UNKNOWN};
 
-	for (size_t t = 0; t < model->threads.count && !moment.label; t++) {
+	for (size_t t = thread; t < model->threads.count && !moment.label && (t == thread || (!thread && model->ranged)); t++) {
 		const struct sl_thread_state *state = model->threads.item[t];
 
-		if (!state || !state->ranges.count || (thread && t != thread))
+		if (!state || !state->ranges.count)
 			continue;
 		moment.label = model->labels.item[state->ranges.item[0].label].text;
 		moment.step = sl_ranges_step(model, &state->ranges.item[0]);
@@ -393,6 +411,7 @@ void sl_labels_finish(struct sl_model *model)
 	for (size_t t = 0; t < model->threads.count; t++)
 		for (size_t i = 0; model->threads.item[t] && i < model->threads.item[t]->ranges.count; i++) {
 			model->labels.item[model->threads.item[t]->ranges.item[i].label].open++;
+			raise_peaks(&model->threads.item[t]->ranges.item[i], model);
 			tell_open(model, model->threads.item[t], &model->threads.item[t]->ranges.item[i], (uint32_t)t);
 			sl_ranges_keep(model, model->threads.item[t], i, (uint32_t)t, true);
 		}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: what begins or ends a block goes through all of these books. */
 #include "analyzer/model/ledger.h"
 
 #include <string.h>
@@ -84,10 +85,12 @@ void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *stat
 }
 
 /* The only thread that has a range of this label open; NULL: none, or several. */
-static struct sl_thread_state *only_one_in(const struct sl_model *model, uint64_t text)
+static struct sl_thread_state *only_one_in(struct sl_model *model, uint64_t text)
 {
 	struct sl_thread_state *found = NULL;
 
+	if (!sl_ledger_may_look(model, model->threads.count))
+		return NULL;
 	for (size_t t = 1; t < model->threads.count; t++) {
 		struct sl_thread_state *state = model->threads.item[t];
 		bool has = false;
@@ -105,8 +108,7 @@ static struct sl_thread_state *only_one_in(const struct sl_model *model, uint64_
  * The thread for which this one works: where it has no ranges of its own, the only one that has, or the one whose label it was
  * lent (a backward pass).  A thread of autograd also works for the only other one where it opens ranges itself.
  */
-static struct sl_thread_state *works_for(const struct sl_model *model, const struct sl_thread_state *own,
-					 const struct sl_event *event)
+static struct sl_thread_state *works_for(struct sl_model *model, const struct sl_thread_state *own, const struct sl_event *event)
 {
 	bool has = own->ranges.count;
 
@@ -171,19 +173,24 @@ static bool same_site(const struct sl_site *a, const struct sl_site *b)
 	       a->thread == b->thread && a->api == b->api && a->device == b->device && a->kind == b->kind && a->pooled == b->pooled;
 }
 
+/* Where the index has the site, or will have it. */
+static uint32_t *place_of(const struct sl_model *model, const struct sl_site *key)
+{
+	uint32_t i = (uint32_t)site_hash(key) & model->site_mask;
+
+	while (model->site_slots[i] != UINT32_MAX && !same_site(&model->sites.item[model->site_slots[i]], key))
+		i = (i + 1) & model->site_mask;
+	return &model->site_slots[i];
+}
+
 static void grow_sites(struct sl_model *model)
 {
 	model->site_mask = model->site_mask * 2 + 1;
 	free(model->site_slots);
 	model->site_slots = sl_memory_must(malloc(((size_t)model->site_mask + 1) * sizeof(*model->site_slots)));
 	memset(model->site_slots, 0xff, ((size_t)model->site_mask + 1) * sizeof(*model->site_slots));
-	for (uint32_t s = 0; s < model->sites.count; s++) {
-		uint32_t i = (uint32_t)site_hash(&model->sites.item[s]) & model->site_mask;
-
-		while (model->site_slots[i] != UINT32_MAX)
-			i = (i + 1) & model->site_mask;
-		model->site_slots[i] = s;
-	}
+	for (uint32_t s = 0; s < model->sites.count; s++)
+		*place_of(model, &model->sites.item[s]) = s;
 }
 
 /* More libraries are counted as one: each has a line over time, and a hostile trace may name any number */
@@ -290,20 +297,18 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 		.device = (int16_t)((int)slot_of(device) - 1),
 		.kind = (uint8_t)kind,
 	};
-	uint32_t i = (uint32_t)site_hash(&key) & model->site_mask, at;
+	uint32_t *place, at;
 
 	if (sl_event_kinds[kind].on_host)
-		key.device = -1, i = (uint32_t)site_hash(&key) & model->site_mask;
-	for (; (at = model->site_slots[i]) != UINT32_MAX; i = (i + 1) & model->site_mask)
-		if (same_site(&model->sites.item[at], &key))
-			return at;
+		key.device = -1;
+	place = place_of(model, &key);
+	if (*place != UINT32_MAX)
+		return *place;
 	if (SL_UNLIKELY(model->sites.count >= SL_SITES_MAX) && !is_crowd(&key))
 		return crowd(model, event, kind, device);
-	at = new_site(model, &key, event);
+	*place = at = new_site(model, &key, event);
 	if (model->sites.count > model->site_mask / 4 * 3)
 		grow_sites(model);
-	else
-		model->site_slots[i] = at;
 	return at;
 }
 
@@ -330,12 +335,13 @@ static void change_labelled(struct sl_model *model, struct sl_labelled *labelled
 static uint32_t twin_of(struct sl_model *model, uint32_t index)
 {
 	struct sl_site twin = model->sites.item[index];
+	uint32_t *place;
 	char library[300];
 
 	twin.pooled = true;
-	for (uint32_t i = 0; i < model->sites.count; i++)
-		if (same_site(&model->sites.item[i], &twin))
-			return i;
+	place = place_of(model, &twin);
+	if (*place != UINT32_MAX)
+		return *place;
 	snprintf(library, sizeof(library), SL_POOL_OF "%s", sl_model_library(model, &twin));
 	twin.holder = holder_of(model, library, twin.device);
 	twin.live_blocks = twin.at_peak_blocks = 0;
@@ -343,7 +349,10 @@ static uint32_t twin_of(struct sl_model *model, uint32_t index)
 	make_room(model);
 	model->site_course[model->sites.count] = model->site_course[index];
 	model->sites.item[model->sites.count] = twin;
-	return (uint32_t)model->sites.count++; /* only this function looks for it, so it needs no place in the index */
+	*place = index = (uint32_t)model->sites.count++;
+	if (model->sites.count > model->site_mask / 4 * 3)
+		grow_sites(model);
+	return index;
 }
 
 static void change_holder(struct sl_model *model, const struct sl_site *site, uint32_t index, int64_t bytes)

@@ -85,6 +85,19 @@ void sl_ledger_sized(struct sl_model *model, uint32_t site, uint64_t bytes);
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);
 void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns);
 
+/*
+ * Some questions have no index: those of a few entries in honest traces.  Each event of the trace pays for a look at so many
+ * of them; a question that costs more is not answered.
+ */
+#define SL_LOOKS_EACH 512
+static inline bool sl_ledger_may_look(struct sl_model *model, uint64_t entries)
+{
+	bool may = model->looks + entries <= SL_LOOKS_EACH * (model->events + 64);
+
+	*(may ? &model->looks : &model->unlooked) += may ? entries : 1;
+	return may;
+}
+
 /* Called before a site changes.  If its device had a new peak since the site saved what it held, that is what it holds now. */
 void sl_ledger_save(struct sl_model *model, struct sl_site *site);
 

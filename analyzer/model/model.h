@@ -11,6 +11,7 @@
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
 
+#include "analyzer/model/crest.h"
 #include "analyzer/model/lives.h"
 #include "analyzer/model/made.h"
 #include "analyzer/model/moment.h"
@@ -70,11 +71,6 @@ struct sl_torch {
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
 	struct sl_given given, most_given; /* `given` keeps no in_use */
 	struct sl_line *allocated, *reserved;
-};
-
-struct sl_pool_segment {
-	uint64_t address, bytes;
-	int device;
 };
 
 /* A moment of the program: the outermost range that was open. */
@@ -221,13 +217,6 @@ struct sl_called {
 	uint32_t text; /* id of the definitions */
 	int device;
 	uint64_t blocks, live_bytes, peak_bytes; /* blocks: all that ever had the name */
-};
-
-/* A part of a block that has a name now. */
-struct sl_called_part {
-	uint64_t address, bytes;
-	uint64_t block, block_bytes; /* that it lies in, and ends with */
-	uint32_t called;	     /* index into the model's */
 };
 
 /*
@@ -409,6 +398,7 @@ struct sl_model {
 	uint64_t
 		/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
 		crowded;
+	uint64_t looks, unlooked; /* sl_ledger_may_look; unlooked: questions that were not answered */
 	uint32_t *site_slots;
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;
@@ -455,11 +445,11 @@ struct sl_model {
 	const struct sl_item *item;  /* that is applied */
 	uint64_t ranged, ranged_sum; /* threads with open ranges, and the sum of their indexes */
 	int64_t held, held_max;	     /* known memory of all devices */
+	struct sl_crests in_use_crests, held_crests;
 
-	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;
-	struct sl_idmap called_ids;		       /* by text and device */
-	SL_VECTOR(struct sl_called_part) called_parts; /* by address */
+	struct sl_idmap called_ids; /* by text and device */
+	void *called_parts;	    /* extents, of struct sl_called_part */
 	struct sl_sought sought[2];
 	struct sl_born *born; /* by site; NULL: nobody asks (model/between.h) */
 	SL_VECTOR(struct sl_born_named) born_named;
@@ -541,7 +531,7 @@ static inline const char *sl_model_library(const struct sl_model *model, const s
 /* Largest unused piece inside PyTorch's segments of a device now; SL_UNKNOWN where no segments are known. */
 uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
 
-const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm);
+struct sl_table *sl_vmm_mappings(struct sl_vmm *vmm);
 
 /* Visits each live physical block, for leaks. */
 struct sl_physical {

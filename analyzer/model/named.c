@@ -31,13 +31,12 @@ static void take(void *context, uint64_t address, uint32_t site, uint64_t bytes,
 {
 	const struct since *since = context;
 	struct sl_model *model = since->model;
+	struct sl_extent range = {address, bytes};
 	uint64_t named = 0, end = address + bytes;
-	size_t at = sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
 
 	if (!address || (since->ns && born_ns <= since->ns))
 		return;
-	for (; at < model->called_parts.count && model->called_parts.item[at].address < end; at++) {
-		const struct sl_called_part *part = &model->called_parts.item[at];
+	for (const struct sl_called_part *part; (part = sl_extents_next(&model->called_parts, &range));) {
 		uint64_t from = part->address > address ? part->address : address,
 			 to = part->address + part->bytes < end ? part->address + part->bytes : end;
 
@@ -64,7 +63,7 @@ void sl_named_born(struct sl_model *model, uint64_t since_ns)
 {
 	struct since since = {model, since_ns};
 
-	if (!model->called_parts.count)
+	if (!model->called_parts)
 		return;
 	sl_between_each(model, &since, take);
 	take_mapped(&since);

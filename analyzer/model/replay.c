@@ -59,7 +59,9 @@ static void free_replay(struct sl_model *model)
 			free(model->devices[i]->recent);
 			model->devices[i]->recent = NULL;
 		}
-	SL_DROP(&model->called_parts);
+	sl_extents_free(&model->called_parts);
+	SL_DROP(&model->in_use_crests);
+	SL_DROP(&model->held_crests);
 	sl_idmap_free(&model->called_ids);
 	for (size_t i = 0; model->site_course && i < model->sites.count; i++)
 		sl_ledger_save(model, &model->sites.item[i]);
@@ -101,7 +103,6 @@ void sl_replay_free(struct sl_model *model)
 		return;
 	free_replay(model);
 	free_devices(model);
-	free(model->pool_segments.item);
 	free(model->called.item);
 	free(model->sites.item);
 	free(model->lives);

@@ -7,9 +7,11 @@
 #ifndef ANALYZER_MODEL_TABLE_H
 #define ANALYZER_MODEL_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "analyzer/model/extents.h"
 #include "common/base.h"
 
 enum sl_live_flag {
@@ -39,6 +41,8 @@ struct sl_table {
 	uint64_t count;
 	uint64_t looks; /* at entries that belonged to others (tied.h) */
 	struct sl_tied *tied;
+	void *order; /* where entries begin (model/extents.h), kept from the first question about it on */
+	bool ordered;
 	unsigned shift; /* 64 - log2(slots) */
 	uint64_t
 		/*
@@ -67,6 +71,8 @@ static inline struct sl_live *sl_table_find(const struct sl_table *table, uint64
 
 void sl_table_seed(struct sl_table *table); /* places every entry anew */
 void sl_table_grow(struct sl_table *table);
+void sl_table_order(struct sl_table *table, uint64_t address);
+void sl_table_disorder(struct sl_table *table, uint64_t address);
 
 /* Adds an entry, zeroed except for its address, which must not be in the table yet. */
 static inline struct sl_live *sl_table_add(struct sl_table *table, uint64_t address)
@@ -81,6 +87,8 @@ static inline struct sl_live *sl_table_add(struct sl_table *table, uint64_t addr
 		sl_table_seed(table);
 		return sl_table_add(table, address);
 	}
+	if (SL_UNLIKELY(table->ordered))
+		sl_table_order(table, address);
 	table->count++;
 	table->slot[i] = (struct sl_live){.address = address};
 	return &table->slot[i];
@@ -90,6 +98,8 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 {
 	uint64_t hole = (uint64_t)(entry - table->slot);
 
+	if (SL_UNLIKELY(table->ordered))
+		sl_table_disorder(table, entry->address);
 	for (uint64_t i = (hole + 1) & table->mask; table->slot[i].address; i = (i + 1) & table->mask) {
 		uint64_t home = sl_table_home(table, table->slot[i].address);
 
@@ -102,15 +112,20 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 	table->count--;
 }
 
+/* The first entry that begins in the range, which becomes what lies behind that begin. */
+struct sl_live *sl_table_next(struct sl_table *table, struct sl_extent *range);
+
+/*
+ * The entry in which the address lies.  Entries do not overlap; in a damaged trace, where they do, the last that begins before
+ * it counts.
+ */
+struct sl_live *sl_table_around(struct sl_table *table, uint64_t address);
+
 /* for (each live entry): the table must not change inside. */
 #define SL_TABLE_EACH(table, entry)                                                                                                \
 	for (struct sl_live *entry = (table)->slot; (table)->slot && entry <= (table)->slot + (table)->mask; entry++)              \
 		if (entry->address)
 
-static inline void sl_table_free(struct sl_table *table)
-{
-	free(table->slot);
-	*table = (struct sl_table){0};
-}
+void sl_table_free(struct sl_table *table);
 
 #endif

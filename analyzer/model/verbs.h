@@ -12,7 +12,7 @@ void sl_torch_end(struct sl_model *model, uint64_t block);
 /* pools.c: flags for a block at `address`, whose segment is found; 0: it lies in no memory known from a call. */
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
 /* -1: host memory, or not known */
-int sl_pools_device(const struct sl_model *model, uint64_t address);
+int sl_pools_device(struct sl_model *model, uint64_t address);
 /* Held: 0 where the pool does not say */
 void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
@@ -30,23 +30,6 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* Fa
 void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
 struct sl_vmm *sl_vmm_new(void);
 void sl_vmm_free(struct sl_vmm *vmm);
-
-/* Searches a list sorted by address whose items begin with `uint64_t address, bytes`: the first item that ends after `address`. */
-static inline size_t sl_extent_at(const void *items, size_t count, size_t item_bytes, uint64_t address)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const uint64_t *extent = (const uint64_t *)((const char *)items + middle * item_bytes);
-
-		if (extent[0] + extent[1] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
 /* A block of the graph's memory whose node it has no call of. */
@@ -68,12 +51,19 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 void sl_labels_finish(struct sl_model *model);
 /* Texts attached to the thread's open ranges, innermost first. */
 unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
+/* A part of a block that has a name now. */
+struct sl_called_part {
+	uint64_t address, bytes;     /* as a struct sl_extent */
+	uint64_t block, block_bytes; /* that it lies in, and ends with */
+	uint32_t called;	     /* index into the model's */
+};
+
 void sl_called_apply(struct sl_model *model, const struct sl_event *event);
 void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
 /* The block has ended; parts of it lose their names. */
 static inline void sl_called_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	if (SL_UNLIKELY(model->called_parts.count))
+	if (SL_UNLIKELY(model->called_parts))
 		sl_called_drop(model, address, bytes);
 }
 /* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */

@@ -33,7 +33,7 @@ void sl_vmm_free(struct sl_vmm *vmm)
 	free(vmm);
 }
 
-const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm)
+struct sl_table *sl_vmm_mappings(struct sl_vmm *vmm)
 {
 	return &vmm->mappings;
 }
@@ -105,8 +105,12 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 }
 
 /* A handle was obtained from an address after the last release: the memory lived on through its mappings. */
-static bool revive(struct sl_vmm *vmm, uint64_t handle)
+static bool revive(struct sl_model *model, uint64_t handle)
 {
+	struct sl_vmm *vmm = model->vmm;
+
+	if (!sl_ledger_may_look(model, vmm->physical.count))
+		return false;
 	for (uint32_t i = (uint32_t)vmm->physical.count; i--;) {
 		struct sl_physical *physical = &vmm->physical.item[i];
 
@@ -135,7 +139,7 @@ static void retain(struct sl_model *model, const struct sl_event *event)
 		sl_table_add(&model->vmm->handles, event->address)->refs = (uint32_t)mapping->owner;
 	} else if (handle) {
 		model->vmm->physical.item[handle->refs].refs++;
-	} else if (!revive(model->vmm, event->address)) {
+	} else if (!revive(model, event->address)) {
 		import = sl_table_find(&model->imports, event->address);
 		if (import)
 			import->refs++;
@@ -196,17 +200,11 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 		at += bytes;
 		mapping = bytes ? sl_table_find(&vmm->mappings, at) : NULL;
 	}
-	if (at < end) { /* there are gaps: look at all */
-		SL_VECTOR(uint64_t) found = {0};
+	if (at < end) { /* there are gaps */
+		struct sl_extent range = {at, end - at};
 
-		SL_TABLE_EACH(&vmm->mappings, entry)
-		{
-			if (entry->address >= at && entry->address < end)
-				*SL_PUSH(&found) = entry->address;
-		}
-		for (size_t i = 0; i < found.count; i++)
-			unmap_one(model, sl_table_find(&vmm->mappings, found.item[i]));
-		free(found.item);
+		while ((mapping = sl_table_next(&vmm->mappings, &range)))
+			unmap_one(model, mapping);
 	}
 }
 

@@ -246,6 +246,12 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 			       "%s: more than %d places asked for memory; %llu requests of the later ones count as one place for "
 			       "each call",
 			       name, SL_SITES_MAX, (unsigned long long)process->model->crowded);
+	if (process->model->unlooked)
+		sl_report_warn(
+			report,
+			"%s: %llu times there were too many blocks, threads or handles to look through for a pool's memory, the "
+			"thread worked for or a handle's memory",
+			name, (unsigned long long)process->model->unlooked);
 	if (process->model->ooms_total > process->model->ooms.count)
 		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu are listed", name,
 			       (unsigned long long)process->model->ooms_total, process->model->ooms.count);

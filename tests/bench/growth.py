@@ -236,18 +236,23 @@ def cost(make, n):
 
 
 HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", unload="MODULE_UNLOAD", pool="POOL_CREATE", call="NAME", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
-             instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY")
+             instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY", pooled="BLOCK_ALLOC")
 API = {name: len(t.HOOKS) + 1 + i for i, name in enumerate(HOOKS)}
-API.update(malloc=t.MALLOC, block=t.TORCH_ALLOC)
-KIND_OF = {"malloc": t.KIND["device"], "node": t.KIND["graph"], "block": t.KIND["block"]}
+API.update(malloc=t.MALLOC, free=t.FREE, block=t.TORCH_ALLOC, push=t.PUSH)
+KIND_OF = {"malloc": t.KIND["device"], "node": t.KIND["graph"], "block": t.KIND["block"], "pooled": t.KIND["block"], "free": t.KIND["unknown"]}
+FAMILIES = t.FAMILIES + [["pool", 0]]
 
 
-def calls(folder, *rows):
-    """Calls one after the other: (api, {column: value})."""
+def rows_of(thread, rows):
     names = sorted({name for _, columns in rows for name in columns})
     columns = {name: [row.get(name, 0) for _, row in rows] for name in names}
-    one(folder, [], t.Thread().events(len(rows), api=[API[api] for api, _ in rows], kind=[KIND_OF.get(api, 0) for api, _ in rows], duration_ns=1, **columns),
-        hooks=t.HOOKS + [[name, t.VERB[verb], KIND_OF.get(name, 0), 1] for name, verb in HOOKS.items()])
+    return thread.events(len(rows), api=[API[api] for api, _ in rows], kind=[KIND_OF.get(api, 0) for api, _ in rows], duration_ns=1, **columns)
+
+
+def calls(folder, *rows, others=b""):
+    """Calls one after the other: (api, {column: value})."""
+    one(folder, [], others + rows_of(t.Thread(), rows), families=FAMILIES,
+        hooks=t.HOOKS + [[name, t.VERB[verb], KIND_OF.get(name, 0), len(t.FAMILIES) if name == "pooled" else 1] for name, verb in HOOKS.items()])
 
 
 def block(i, **columns):
@@ -282,6 +287,35 @@ def names(folder, n):
     calls(folder, *[block(i) for i in range(n)], *[("call", dict(address=n - i << 21, label=i + 1)) for i in range(n)])
 
 
+def regions(folder, n):
+    """A name for the inside of each block."""
+    calls(folder, *[block(i) for i in range(n)], *[("call", dict(address=(i + 1 << 21) + 512, bytes=512, label=i + 1)) for i in range(n)])
+
+
+def parts(folder, n):
+    """Names of parts of one block, the last one first; then of pieces of these, which cut them."""
+    calls(folder, ("malloc", dict(address=1 << 21, bytes=n << 12)),
+          *[("call", dict(address=(1 << 21) + (n - 1 - i << 12), bytes=4096, label=i + 1)) for i in range(n)],
+          *[("call", dict(address=(1 << 21) + (i << 12) + 512, bytes=512, label=i + 1)) for i in range(n)])
+
+
+def pools(folder, n):
+    """A block of a framework's pool in each of as many blocks of the driver, made in as many places, the last one first."""
+    calls(folder, *[block(i, caller=i + 1) for i in range(n)], *[("pooled", dict(address=n - i << 21, bytes=512)) for i in range(n)],
+          *[("free", {"address": i + 1 << 21}) for i in range(n)])
+
+
+def told(folder, n):
+    """A pool that grew by what no block of the driver has, with each block that it hands out."""
+    calls(folder, *[block(i) for i in range(n)], *[("pooled", dict(address=i + 1, bytes=1, extra=i, extra2=(3 << 19) + i)) for i in range(n)])
+
+
+def many_ranges(folder, n):
+    """As many threads with a range open, and blocks of one without."""
+    calls(folder, *[block(i, label=1) for i in range(n)],
+          others=b"".join(rows_of(t.Thread(i + 2), [("push", {"label": 2})]) for i in range(n)))
+
+
 def graphs(folder, n):
     calls(folder, *[row for i in range(n) for row in (("node", dict(object=i + 1, address=i + 1 << 21, bytes=1 << 20)),
                                                       ("instance", dict(address=(1 << 40) + i, object=i + 1)), ("launch", {"address": (1 << 40) + i}))],
@@ -299,7 +333,8 @@ def streams(folder, n):
 
 
 COUNTED = os.path.basename(ANALYZE) == "counted"
-WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, graphs, nodes, streams)
+WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
+        nodes, streams)
 SHAPES = WORK if COUNTED else (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
