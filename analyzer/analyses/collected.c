@@ -93,9 +93,9 @@ static uint64_t births_before(const struct sl_track_course *course, uint64_t tic
 	return windows * course->births_per_window;
 }
 
-bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_track *track)
+bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin)
 {
-	uint64_t ticks = model->tracks.ticks, begin = sl_tracks_course(&model->tracks, track)->windows[0].begin_tick;
+	uint64_t ticks = model->tracks.ticks;
 	bool worked = false;
 
 	if (track->live_blocks || 2 * begin < ticks)
@@ -104,7 +104,7 @@ bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_tr
 		const struct sl_track *other = &model->tracks.item[i];
 		const struct sl_track_course *course = sl_tracks_course(&model->tracks, other);
 
-		if (other->births < SL_KEEPING_BIRTHS || births_before(course, begin) < SL_KEEPING_BIRTHS)
+		if (other == track || other->births < SL_KEEPING_BIRTHS || births_before(course, begin) < SL_KEEPING_BIRTHS)
 			continue;
 		if (course->last_tick > begin + (ticks - begin) / 10)
 			return false;

@@ -21,6 +21,8 @@
 
 #define ENDING_PART 0.1	 /* of the run: so long the program may take to end */
 #define FELL_PART   0.25 /* of what was added: less than that is left */
+#define LEVEL_PART  0.05 /* of it: no more of it was added by the last values than by those before */
+#define AVERAGED    5	 /* values, as many as the averages of the first and the last are of */
 
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
@@ -40,12 +42,27 @@ static size_t take_series(const struct sl_line *line, double *megabytes, bool *f
 	return count;
 }
 
-/* True: little of what was added is held some time in the last third of the run, the end of the program left out. */
+static double mean_of(const double *values)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < AVERAGED; i++)
+		sum += values[i];
+	return sum / AVERAGED;
+}
+
+/*
+ * True: little of what was added is held some time in the second half of the run, the end of the program left out, as where it
+ * comes and goes; or little was added in that half, or next to nothing just before the end, as where something fills.
+ */
 static bool has_fallen(const double *megabytes, size_t count, const struct sl_leak_series *series)
 {
-	double low = series->first_average + FELL_PART * (series->last_average - series->first_average);
+	double added = series->last_average - series->first_average, low = series->first_average + FELL_PART * added;
 
-	for (size_t i = 2 * count / 3; i < count - (size_t)(ENDING_PART * (double)count); i++)
+	if (count >= POINTS_MIN && (series->last_average - mean_of(megabytes + count / 2 - AVERAGED / 2) < FELL_PART * added ||
+				    series->last_average - mean_of(megabytes + count - 2 * AVERAGED) < LEVEL_PART * added))
+		return true;
+	for (size_t i = count / 2; i < count - (size_t)(ENDING_PART * (double)count); i++)
 		if (megabytes[i] < low)
 			return true;
 	return false;
@@ -112,8 +129,9 @@ static void process(struct sl_process *process)
 /* True when another finding names the growth: a label's growth, a leak, a cache that fills. */
 static bool is_named(const struct sl_report *report, unsigned process)
 {
-	static const char *const ids[] = {"leak.kept",	       "leak.growing",	     "label.growing", "memory.filling",
-					  "memory.only_taken", "memory.partly_kept", "memory.stairs", "memory.collected"};
+	static const char *const ids[] = {"leak.kept",	    "leak.growing",	 "label.growing",
+					  "memory.filling", "memory.only_taken", "memory.partly_kept",
+					  "memory.stairs",  "memory.collected",	 "memory.kept_late"};
 
 	for (size_t i = 0; i < report->findings.count; i++)
 		for (size_t k = 0; k < SL_COUNT(ids); k++)

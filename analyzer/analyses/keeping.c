@@ -2,9 +2,12 @@
 #include "analyzer/analyses/keeping.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
+
+#define OTHERS_MIN 0.2 /* of the births: fewer of other places are no clock */
 
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 		     struct sl_keeping *series)
@@ -20,14 +23,68 @@ void sl_keeping_take(const struct sl_model *model, const struct sl_track *track,
 		series->least[i] = count ? (double)blocks : (double)bytes;
 		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
 		series->tick[i] = (double)course->windows[i].begin_tick;
+		series->others[i] = series->tick[i] - (double)(i * course->births_per_window);
 	}
 	/* what falls in the last window falls with the program's end: that window began only a few births ago */
 	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
 		series->count--;
 	series->time[series->count] = (double)(end_ns - model->first_ns);
 	series->tick[series->count] = (double)model->tracks.ticks;
+	series->others[series->count] = series->tick[series->count] - (double)track->births;
 	for (unsigned i = series->count; i--;)
 		series->kept[i] = later = fmin(later, series->least[i]);
+}
+
+void sl_keeping_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted,
+			  struct sl_keeping *left)
+{
+	double sum = 0;
+
+	*left = *counted;
+	for (unsigned i = 0; i < counted->count; i++) {
+		left->least[i] = left->kept[i] = sum += (double)sl_tracks_left(&model->tracks, track, i);
+		left->time[i] = counted->time[i + 1];
+		left->tick[i] = counted->tick[i + 1];
+		left->others[i] = counted->others[i + 1];
+	}
+}
+
+void sl_keeping_begin_at(struct sl_keeping *series, unsigned window)
+{
+	unsigned count = series->count -= window;
+
+	memmove(series->time, series->time + window, (count + 1) * sizeof(*series->time));
+	memmove(series->tick, series->tick + window, (count + 1) * sizeof(*series->tick));
+	memmove(series->others, series->others + window, (count + 1) * sizeof(*series->others));
+	memmove(series->least, series->least + window, count * sizeof(*series->least));
+	memmove(series->kept, series->kept + window, count * sizeof(*series->kept));
+}
+
+unsigned sl_keeping_window_of(const struct sl_keeping *left, double part)
+{
+	unsigned i = 0;
+
+	while (i + 1 < left->count && left->kept[i] <= part * left->kept[left->count - 1])
+		i++;
+	return i;
+}
+
+double sl_keeping_decline(const struct sl_keeping *left)
+{
+	const double *clock = left->others;
+	double end = clock[left->count], span = 0.75 * (end - clock[0]), begin = end - span, count = 0, sum = 0;
+
+	for (unsigned i = 1; i < left->count && span > 0; i++) {
+		double from = fmax(clock[i - 1], begin), width = clock[i] - clock[i - 1], born = left->kept[i] - left->kept[i - 1];
+
+		if (clock[i] <= begin || width <= 0)
+			continue;
+		born *= (clock[i] - from) / width;
+		count += born;
+		sum += born * ((from + clock[i]) / 2 - begin) / span;
+	}
+	return count > 0 && span > OTHERS_MIN * (left->tick[left->count] - left->tick[0]) ? (0.5 - sum / count) * sqrt(12 * count)
+											  : 0;
 }
 
 double sl_keeping_chance(const double *values, unsigned count)
@@ -97,6 +154,15 @@ double sl_keeping_given_back(const struct sl_keeping *series)
 	for (unsigned i = 0; i < series->count; i++)
 		most = fmax(most, series->least[i] - series->kept[i]);
 	return most;
+}
+
+double sl_keeping_missed(const struct sl_keeping *series)
+{
+	unsigned last = series->count - 1, full = last;
+
+	while (full && series->kept[full - 1] >= series->kept[last])
+		full--;
+	return full ? (series->kept[full] - series->kept[0]) / full * (last - full) : 0;
 }
 
 double sl_keeping_slope(const struct sl_keeping *series, const double *clock, double *error)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a place kept, as numbers over the windows of its track (model/tracks.h), and the measures by which kept.c judges it.
- * "Kept" at a window is the least that the place holds from there to the end.  A clock is an array of count + 1 values, such as
- * time or tick.
+ * "Kept" at a window is the least that the place holds from there to the end; it rises towards the end even where blocks
+ * come and go at random.  "Left" are the blocks born up to there that lived when the run ended, which does not.  A clock is
+ * an array of count + 1 values, such as time or tick.
  */
 #ifndef ANALYZER_ANALYSES_KEEPING_H
 #define ANALYZER_ANALYSES_KEEPING_H
@@ -16,8 +17,8 @@
 #define SL_KEEPING_LEVEL  0.05 /* a probability below this is more than chance */
 
 struct sl_keeping {
-	/* at the windows' beginnings and at the end: nanoseconds, and births of the process */
-	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
+	/* at the windows' beginnings and at the end: nanoseconds, births of the process, and those at other places */
+	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1], others[SL_TRACK_WINDOWS + 1];
 	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
 	unsigned count;
 };
@@ -25,6 +26,22 @@ struct sl_keeping {
 /* In blocks (count) or bytes.  end_ns: when births may have ended. */
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 		     struct sl_keeping *series);
+
+/* In blocks, of a series that was taken in blocks: `kept` is what was left of the births before each window's end. */
+void sl_keeping_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted,
+			  struct sl_keeping *left);
+
+/* Drops the windows before this one. */
+void sl_keeping_begin_at(struct sl_keeping *series, unsigned window);
+
+/* The first window after which more than this part of all that is left was born. */
+unsigned sl_keeping_window_of(const struct sl_keeping *left, double part);
+
+/*
+ * Laplace's test of the last three quarters: how many standard errors their births that are left come earlier than even ones, by
+ * the births of other places; 0 where there are few of these.
+ */
+double sl_keeping_decline(const struct sl_keeping *left);
 
 /* The Mann-Kendall test: the probability of so many ordered pairs by chance, one-sided, by the normal approximation. */
 double sl_keeping_chance(const double *values, unsigned count);
@@ -45,6 +62,9 @@ double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned t
  * quarter.
  */
 double sl_keeping_pace(const struct sl_keeping *series);
+
+/* How much more had been kept in the windows at the end in which nothing is added, had it gone on as before. */
+double sl_keeping_missed(const struct sl_keeping *series);
 
 double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */
 

@@ -50,8 +50,15 @@
 #define BURST_MAX	     100   /* births in start-up */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
-#define FINDINGS_MAX	     32 /* of a process */
-#define STOPPED_GAPS	     3	/* times the mean time between births */
+#define FINDINGS_MAX	     32	 /* of a process */
+#define STOPPED_GAPS	     3	 /* times the mean time between births */
+#define DECLINE_MAX	     3	 /* standard errors */
+#define BOUND_MISSED	     4	 /* blocks */
+#define FALLS_MAX	     0.1 /* of what is kept */
+/* What is kept since a moment amid the run is a leak with so many births since, in so large a part of the run's births. */
+#define ONSET_BIRTHS 32
+#define ONSET_PART   0.1
+#define ONSET_BEFORE 0.1 /* of what is left: kept before */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -253,50 +260,127 @@ static bool has_births_enough(const struct sl_keeping *counted)
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
 }
 
+/* True: most of what is left is no older than blocks that were freed had got, as where blocks come and go at random. */
+static bool is_turned_over(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *left)
+{
+	uint64_t lived = sl_tracks_lived(&model->tracks, track),
+		 births = sl_tracks_course(&model->tracks, track)->births_per_window;
+	unsigned young = (unsigned)(lived / births) + 1;
+	double old = young < left->count ? left->kept[left->count - 1 - young] : 0;
+
+	return lived && 2 * old < left->kept[left->count - 1];
+}
+
+/*
+ * The window from which it keeps: nearly all that is left was born after it, at least four times as many births ago as a freed
+ * block had seen, and a quarter of its births came before; 0: from its beginning.
+ */
+static unsigned onset_of(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *left)
+{
+	unsigned window = sl_keeping_window_of(left, ONSET_BEFORE);
+	uint64_t since;
+
+	while (window && left->kept[window - 1] > (window > 1 ? left->kept[window - 2] : 0))
+		window--;
+	since = (left->count - window) * sl_tracks_course(&model->tracks, track)->births_per_window;
+	return 4 * window >= left->count && left->count - window >= 4 && 4 * sl_tracks_lived(&model->tracks, track) <= since &&
+			       left->kept[left->count - 1] >= SL_KEEPING_BIRTHS
+		       ? window
+		       : 0;
+}
+
+/* The survivors are born evenly; or what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
+static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_keeping *left)
+{
+	double last, kept = counted->kept[counted->count - 1];
+
+	return 2 * left->kept[left->count - 1] < kept || /* freed before the program's last work */
+	       FALLS_MAX * (kept - counted->kept[0]) >= sl_keeping_given_back(counted) ||
+	       sl_keeping_evenness(left, left->tick, &last) >= QUARTER_MIN;
+}
+
+/* When the first that is left was born; amid its window by the pace of the later ones. */
+static double since_of(const struct sl_keeping *series, const struct sl_keeping *left, unsigned onset)
+{
+	unsigned window = onset ? onset : sl_keeping_window_of(left, 0), later = left->count - 1 - window;
+	double here = left->kept[window] - (window ? left->kept[window - 1] : 0);
+	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : here, width;
+
+	width = series->time[window + 1] - series->time[window];
+	return series->time[window] + (full > here ? width * (1 - here / full) : 0);
+}
+
+/* What a place keeps, by three measures, from the window `onset` on. */
+struct course {
+	struct sl_keeping counted, series, left;
+	unsigned onset;
+};
+
 /* SL_KEPT_MEANT: it is told nowhere. */
-static enum sl_kept_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
-				       const struct sl_keeping *counted, const struct sl_keeping *series)
+static enum sl_kept_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept, const struct course *course)
 {
 	const struct sl_track *track = kept->track;
+	const struct sl_keeping *counted = &course->counted, *series = &course->series, *left = &course->left;
 	double last, even = evenness_of(track, counted, &last);
+	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (has_stopped(process->model, track))
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
+	if (turned_over &&
+	    sl_keeping_missed(counted) >= BOUND_MISSED) /* as many are freed as are allocated: the bound is reached */
+		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(track, series, &last));
-	if (even >= QUARTER_MIN && has_births_enough(counted))
-		return may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
+		if (late && (left->kept[left->count - 1] < ONSET_BIRTHS ||
+			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
+			return SL_KEPT_LATE;
+		if (sl_keeping_decline(left) <= DECLINE_MAX)
+			return may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+	}
+	if (late || turned_over)
+		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
 	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
 /* The verdict that is left when it is known who freed the blocks.  After an error that ended the program its end did. */
-static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, enum sl_kept_verdict verdict)
+static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
+					  enum sl_kept_verdict verdict)
 {
 	if (is_ended_by_error(model) || verdict == SL_KEPT_PARTLY || verdict == SL_KEPT_MEANT)
 		return verdict;
 	if (sl_collected_is_freed(model, track))
-		return verdict == SL_KEPT_FILLING ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
-	return verdict == SL_KEPT_GROWING && sl_collected_is_last_phase(model, track) ? SL_KEPT_UNCLEAR : verdict;
+		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
+	return verdict == SL_KEPT_GROWING && sl_collected_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
 }
 
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
-	struct sl_keeping counted, series;
+	const struct sl_model *model = process->model;
+	struct course course = {0};
 	double grown, chance;
 
-	sl_keeping_take(process->model, track, true, end_of(process->model), &counted);
-	if (counted.count < 4 || sl_keeping_chance(counted.kept, counted.count) * tested > SL_KEEPING_LEVEL)
+	sl_keeping_take(model, track, true, end_of(model), &course.counted);
+	if (course.counted.count < 4 || sl_keeping_chance(course.counted.kept, course.counted.count) * tested > SL_KEEPING_LEVEL)
 		return false;
-	sl_keeping_take(process->model, track, by_count(track), end_of(process->model), &series);
-	grown = series.kept[series.count - 1] - series.kept[0];
-	chance = fmin(1, sl_keeping_chance(series.kept, series.count) * tested);
-	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL || grown < 2 * sl_keeping_given_back(&series) ||
-	    is_gone_before_error(process->model, track, grown))
+	sl_keeping_take(model, track, by_count(track), end_of(model), &course.series);
+	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
+	chance = fmin(1, sl_keeping_chance(course.series.kept, course.series.count) * tested);
+	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL || grown < 2 * sl_keeping_given_back(&course.series) ||
+	    is_gone_before_error(model, track, grown))
 		return false;
+	sl_keeping_take_left(model, track, &course.counted, &course.left);
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
-	measure(kept, process->model, &series);
-	kept->verdict = after_its_end(process->model, track, verdict_of(process, kept, &counted, &series));
+	course.onset = onset_of(model, track, &course.left);
+	kept->since_ns = model->first_ns + (uint64_t)since_of(&course.series, &course.left, course.onset);
+	if (course.onset) { /* the first full windows */
+		sl_keeping_begin_at(&course.counted, course.onset + 1);
+		sl_keeping_begin_at(&course.series, course.onset + 1);
+		sl_keeping_begin_at(&course.left, course.onset);
+	}
+	measure(kept, model, &course.series);
+	kept->verdict = after_its_end(model, track, (uint64_t)course.counted.tick[0], verdict_of(process, kept, &course));
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
@@ -320,7 +404,7 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	if (least < SL_KEEPING_BIRTHS || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
 		return false;
 	sl_keeping_take(model, track, false, end_of(model), &series);
-	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS};
+	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS, .since_ns = track->first_ns};
 	measure(kept, model, &series);
 	return true;
 }
@@ -451,21 +535,19 @@ static void join(struct sl_process *process)
 		to->per_second_error =
 			sqrt(to->per_second_error * to->per_second_error + one.per_second_error * one.per_second_error);
 		to->confidence = fmax(to->confidence, one.confidence);
+		to->since_ns = one.since_ns < to->since_ns ? one.since_ns : to->since_ns;
 		to->left_blocks += one.left_blocks;
 		to->left_bytes += one.left_bytes;
 	}
 	process->kept.count = kept;
 }
 
-#define LEFT (SL_KEPT_MEANT + 1) /* growing, and some of it is still there when the process ends */
+#define LEFT (SL_KEPT_LATE + 1) /* growing, and some of it is still there when the process ends */
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
-				  [SL_KEPT_FILLING] = "memory.filling",
-				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
-				  [SL_KEPT_PARTLY] = "memory.partly_kept",
-				  [SL_KEPT_COLLECTED] = "memory.collected",
-				  [SL_KEPT_STAIRS] = "memory.stairs",
-				  [LEFT] = "leak.growing"};
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	    [SL_KEPT_FILLING] = "memory.filling",
+				  [SL_KEPT_UNCLEAR] = "memory.only_taken",  [SL_KEPT_PARTLY] = "memory.partly_kept",
+				  [SL_KEPT_COLLECTED] = "memory.collected", [SL_KEPT_STAIRS] = "memory.stairs",
+				  [SL_KEPT_LATE] = "memory.kept_late",	    [LEFT] = "leak.growing"};
 static const char keepers[] =
 	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
 static const struct {
@@ -479,6 +561,7 @@ static const struct {
 		 "a queue that fills faster than it is emptied, results that were forgotten, or a selection that is meant to stay"},
 	[SL_KEPT_COLLECTED] = {"info", "unclear", "if another run is to collect more, let it collect in parts"},
 	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells"},
+	[SL_KEPT_LATE] = {"info", "unclear", "a leak since then, or what is collected at the end: a longer run tells"},
 	[LEFT] = {"critical", "leak", keepers},
 };
 

@@ -536,7 +536,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 
 	sl_ledger_save(model, site);
 	sl_ledger_died(model, site, bytes, born_ns);
-	sl_tracks_death(model, site->track, bytes);
+	sl_tracks_death(model, site->track, bytes, born_ns);
 	site->live_bytes -= bytes;
 	site->live_blocks--;
 	row->live_blocks--;

@@ -39,7 +39,7 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	struct sl_live gone = *live;
 
 	sl_table_remove(objects, live);
-	sl_tracks_death(model, gone.site, gone.bytes);
+	sl_tracks_death(model, gone.site, gone.bytes, gone.time_ns);
 }
 
 /* Code, streams and events end with their context. */
@@ -67,7 +67,7 @@ static void count_code(struct sl_model *model, const struct sl_event *event)
 		return;
 	site = sl_tracks_of(model, event, SL_OBJECT_MODULE, (int)event->device);
 	sl_tracks_birth(model, site, bytes, (uint32_t)event->label);
-	sl_tracks_death(model, site, bytes);
+	sl_tracks_death(model, site, bytes, model->now_ns);
 }
 
 const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool)
@@ -105,6 +105,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
 	live->bytes = sl_owners_cost(event);
+	live->time_ns = event->time_ns;
 	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
 	sl_tied_add(objects, model, sl_tied_owner, live);
 	if (made.object >= SL_OBJECT_POOL)

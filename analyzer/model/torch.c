@@ -122,7 +122,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 		old->live_bytes -= live->bytes;
 		old->live_blocks--;
 		sl_ledger_died(model, old, live->bytes, live->time_ns);
-		sl_tracks_death(model, old->track, live->bytes);
+		sl_tracks_death(model, old->track, live->bytes, live->time_ns);
 		count_pooled(&device->torch, live, -1);
 	}
 	live->flags = flags;
@@ -151,7 +151,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 	site = &model->sites.item[live->site];
 	sl_ledger_save(model, site);
 	sl_ledger_died(model, site, live->bytes, live->time_ns);
-	sl_tracks_death(model, site->track, live->bytes);
+	sl_tracks_death(model, site->track, live->bytes, live->time_ns);
 	site->live_bytes -= live->bytes;
 	site->live_blocks--;
 	device->torch.live_blocks--;

@@ -34,6 +34,8 @@ struct sl_track_window {
 	uint64_t begin_ns, begin_tick; /* of the window's first birth */
 	uint64_t least_bytes, least_blocks;
 	uint64_t born_bytes;
+	uint64_t late_tick;		    /* of `asked` */
+	uint32_t ended_blocks, late_blocks; /* of those born here: freed; and of these since late_tick */
 };
 
 struct sl_track {
@@ -62,6 +64,8 @@ struct sl_track_course {
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
 	uint64_t births_per_window, births_in_last;
+	uint64_t lived;	     /* the most births here, to a window, that a block saw which was freed */
+	uint64_t late_lived; /* the same of those since death_tick */
 	/*
 	 * the last window's minimum before the deaths since `death_tick`; if that is the last tick, nothing was allocated
 	 * anywhere since

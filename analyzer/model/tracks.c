@@ -107,6 +107,7 @@ static void merge(struct sl_track_course *course)
 		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
 		one.born_bytes += two->born_bytes;
+		one.ended_blocks += two->ended_blocks;
 		course->windows[i] = one;
 	}
 	course->count /= 2;
@@ -122,7 +123,7 @@ static void open_window(struct sl_track_course *course, const struct sl_track *t
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
-		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0};
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0};
 	course->births_in_last = 0;
 }
 
@@ -180,7 +181,24 @@ void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->windows[course->count - 1].born_bytes += bytes;
 }
 
-void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
+/* Which birth ended; a block without a time is taken for the newest. */
+static void end_birth(struct sl_track_course *course, uint64_t asked, uint64_t born_ns)
+{
+	uint32_t i = course->count - 1;
+	uint64_t lived;
+
+	while (i && course->windows[i].begin_ns > born_ns)
+		i--;
+	lived = (course->count - 1 - i) * course->births_per_window;
+	course->late_lived = lived > course->late_lived ? lived : course->late_lived;
+	if (course->windows[i].late_tick != asked)
+		course->windows[i].late_blocks = 0;
+	course->windows[i].late_tick = asked;
+	course->windows[i].late_blocks++;
+	course->windows[i].ended_blocks++;
+}
+
+void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uint64_t born_ns)
 {
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
@@ -201,7 +219,10 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->before_blocks = last->least_blocks;
 		course->death_tick = tracks->asked;
 		course->died_bytes = course->died_blocks = 0;
+		course->lived = course->late_lived > course->lived ? course->late_lived : course->lived;
+		course->late_lived = 0;
 	}
+	end_birth(course, tracks->asked, born_ns);
 	course->died_bytes += bytes;
 	course->died_blocks++;
 	if (track->live_bytes < last->least_bytes)
@@ -218,6 +239,24 @@ void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *trac
 
 	*bytes = torn_down ? course->before_bytes : course->windows[window].least_bytes;
 	*blocks = torn_down ? course->before_blocks : course->windows[window].least_blocks;
+}
+
+uint64_t sl_tracks_left(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	const struct sl_track_window *of = &course->windows[window];
+	uint64_t births = window + 1 == course->count ? course->births_in_last : course->births_per_window;
+
+	uint64_t ended = of->ended_blocks - (of->late_tick == tracks->asked ? of->late_blocks : 0);
+
+	return births > ended ? births - ended : 0;
+}
+
+uint64_t sl_tracks_lived(const struct sl_tracks *tracks, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+
+	return course->death_tick == tracks->asked || course->lived > course->late_lived ? course->lived : course->late_lived;
 }
 
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks)

@@ -15,7 +15,7 @@ void sl_tracks_asked(struct sl_tracks *tracks);
 /* A block that had no size when it was born has these. */
 void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
-void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
+void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes, uint64_t born_ns);
 void sl_tracks_rest(struct sl_tracks *tracks); /* drops the courses; nothing may begin or end afterwards */
 void sl_tracks_free(struct sl_tracks *tracks);
 
@@ -27,6 +27,10 @@ static inline const struct sl_track_course *sl_tracks_course(const struct sl_tra
 /* The window's minimum up to the final run of deaths. */
 void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,
 		     uint64_t *blocks);
+/* Blocks born in the window that lived when the final run of deaths began. */
+uint64_t sl_tracks_left(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window);
+/* The most births of the track, to a window, that a block saw which was freed before the final run of deaths. */
+uint64_t sl_tracks_lived(const struct sl_tracks *tracks, const struct sl_track *track);
 /* Blocks that lived when the final run of deaths began. */
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);
 

@@ -103,6 +103,11 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "+%s every %s", amount, format_period(time, span / (double)(kept->births - 1)));
 }
 
+uint64_t sl_kept_since(const struct sl_kept *kept)
+{
+	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
+}
+
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept)
 {
 	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
@@ -131,7 +136,7 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 			continue;
 		++*places;
 		rate += rate_of(kept);
-		grown += rate_of(kept) * (double)(process->model->now_ns - kept->track->first_ns) / 1e9;
+		grown += rate_of(kept) * (double)(process->model->now_ns - sl_kept_since(kept)) / 1e9;
 	}
 	*seen = rate > 0 ? grown / rate : 0;
 	if (!state || state->total_bytes == SL_UNKNOWN || state->used_peak_bytes == SL_UNKNOWN || rate <= 0)
@@ -163,6 +168,9 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 
 	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), kept);
+	if (kept->verdict == SL_KEPT_LATE)
+		return sl_memory_print("%s: %s, nearly all of them since %s", where, what,
+				       sl_format_duration(rate, sl_kept_since(kept) - process->model->first_ns));
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)

@@ -65,6 +65,7 @@ enum sl_kept_verdict {
 	SL_KEPT_STAIRS,	 /* a few large blocks at even distances to the end */
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
+	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
 };
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
@@ -76,6 +77,7 @@ struct sl_kept {
 	double per_birth;		     /* amount per birth */
 	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
 	double confidence;		     /* probability that it is not chance, over all places tested */
+	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */
 	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
 };
 
@@ -91,7 +93,7 @@ struct sl_heuristics {
 	int device;
 	size_t samples;
 	struct sl_leak_series series;
-	bool fell; /* what had been added was given back, long before the program ended */
+	bool fell; /* what had been added was given back long before the program ended, or nothing more was added */
 	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
 	const struct sl_track *larger;
 	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */

@@ -3,7 +3,8 @@
 
 Claims, each a member of "truth"; `work` is what a process did from its first allocation to its last, counted in allocations and frees:
     rising   {kind, bytes: [least, most], least}   blocks of that size that are live at 1/4, 1/2, 3/4 and the end of the work become more each
-                                                   time, to at least `least`; "processes": in how many (default 1)
+                                                   time, to at least `least`; "processes": in how many (default 1); "after": not two are live when that
+                                                   share of the work is done, and the quarters are those of the rest
     stairs   the same with 1/3, 2/3 and the end
     objects  {made: call, undone: call or null, least}   successful calls of the one less those of the other; "processes" as above
     failed   {bytes: [least, most], times}         allocations that failed with that many bytes
@@ -63,7 +64,14 @@ def by_process(processes, claim, holds):
 
 
 def rising(processes, claim):
-    return by_process(processes, claim, lambda process: rises(process, claim, (.25, .5, .75, 1)))
+    after = claim.get("after", 0)
+    quarters = [after + (1 - after) * part for part in (.25, .5, .75, 1)]
+
+    def holds(process):
+        early = live_after(parts(process, after)[0], of_size(claim))[0] if after else 0
+        right, counts = rises(process, claim, quarters)
+        return right and early <= 1, [early, *counts]
+    return by_process(processes, claim, holds)
 
 
 def stairs(processes, claim):

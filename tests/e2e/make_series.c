@@ -4,7 +4,7 @@
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
  * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
  * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or does nothing else (only-fails); frees all and makes one more (collects); or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
- * or frees the block of the turn before it; takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
+ * or frees the block of the turn before it; gives each back at once, but those after the 20th or the 45th turn (late, late-few); takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
  * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
@@ -102,11 +102,12 @@ int main(int argc, char **argv)
 	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
 	     only = !strcmp(how, "only-fails"), fails = few || many || only || !strcmp(how, "fails"),
 	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
-	     starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects");
+	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
+	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !collects && strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !late && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -133,6 +134,8 @@ int main(int argc, char **argv)
 		if (fails && i % (TURNS / 2) == 0)
 			fail((20 + 3 * i) * MIB, others, i * TURN_NS + 1000);
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
+			give_back(i, i * TURN_NS + 1000);
+		if (late && i <= (few_late ? 45 : 20))
 			give_back(i, i * TURN_NS + 1000);
 		if (queues && i % 4 == 0)
 			give_back(i / 4, i * TURN_NS + 1000);

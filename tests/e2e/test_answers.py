@@ -573,6 +573,18 @@ for p in kept: cuda.cudaFree(p)
         self.absent("leak.kept", report)
         self.absent("memory.filling", self.series("kept"))
 
+    def test_what_keeps_everything_since_a_moment_amid_the_run_leaks_since_then(self):
+        report = self.series("late")
+        (finding,) = self.found("leak.kept", report)
+        self.assertRegex(finding["description"], r"leaks \+3.00 MiB .*: 41 of 61 blocks kept, 140 MiB")
+        since = (finding["evidence"]["since_ns"] - finding["evidence"]["first_ns"]) / 5e6
+        self.assertTrue(19 <= since <= 22, since)
+        self.absent("memory.kept_late", report)
+        report = self.series("late-few")
+        (finding,) = self.found("memory.kept_late", report)
+        self.assertRegex(finding["description"], r"16 of 61 blocks kept, 65.0 MiB, nearly all of them since 2[23]\d ms")
+        self.absent("leak.kept", report)
+
     def test_what_is_taken_in_one_go_before_the_program_ends_may_be_what_it_loads(self):
         report = self.series("loads")
         (finding,) = self.found("memory.only_taken", report)
