@@ -11,6 +11,7 @@
 #include "analyzer/base/format.h"
 #include "common/base.h"
 #include "server/ask.h"
+#include "server/course.h"
 #include "server/form.h"
 #include "server/html.h"
 #include "server/places.h"
@@ -110,9 +111,43 @@ static void put_notes(struct sl_html *page, struct sl_store *store, const struct
 		run, at ? at : "");
 }
 
+struct before {
+	const struct sl_card *of;
+	int64_t run; /* 0: there is none */
+};
+
+static bool take_before(void *context, const struct sl_card *card)
+{
+	struct before *before = context;
+
+	if (card->started_ns == before->of->started_ns && card->run >= before->of->run)
+		return true;
+	before->run = card->run;
+	return false;
+}
+
+/* The run that trends have before this one: of the same project, by when it began and then by its number.  0: there is none. */
+static int64_t run_before(struct sl_store *store, const struct sl_card *card)
+{
+	struct sl_query query;
+	struct sl_store_ask ask = {.query = &query, .order = -1};
+	struct before before = {.of = card};
+
+	sl_course_project(&query, card->project);
+	query.nodes[1] =
+		(struct sl_query_node){.op = SL_QUERY_EQUAL, .field = sl_card_field("when"), .least = 0, .most = card->started_ns};
+	query.nodes[2] = (struct sl_query_node){.op = SL_QUERY_AND, .left = 0, .right = 1};
+	query.count = 3;
+	query.root = 2;
+	sl_store_runs(store, &ask, take_before, &before);
+	sl_query_free(&query);
+	return before.run;
+}
+
 static void answer_page(struct sl_request *request, struct sl_store *store, const struct sl_card *card)
 {
-	char run[SL_FORMAT_BYTES], title[256];
+	char run[SL_FORMAT_BYTES], other[SL_FORMAT_BYTES], title[256];
+	int64_t before = run_before(store, card);
 	struct sl_html page;
 
 	sl_html_number(run, card->run);
@@ -120,8 +155,12 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 	sl_html_begin(&page, request, title);
 	sl_html(&page,
 		"<p class='actions'><a class='main' href='/runs/$/report'>Open the report</a> <a href='/api/v1/packs/$' download>"
-		"Download the pack</a> <a href='/api/v1/runs/$'>JSON</a> <a href='/api/v1/runs/$/report'>report.json</a></p>",
+		"Download the pack</a> <a href='/api/v1/runs/$'>JSON</a> <a href='/api/v1/runs/$/report'>report.json</a>",
 		run, card->identity, run, run);
+	if (before)
+		sl_html(&page, " <a href='/compare?before=$&amp;after=$'>Compare with the run before</a>",
+			sl_html_number(other, before), run);
+	sl_html(&page, "</p>");
 	sl_html(&page, "<form method='post' action='/runs/$/$'><p><button>$</button></p></form>", run,
 		card->pinned > 0 ? "unpin" : "pin", card->pinned > 0 ? "Pinned: let it go" : "Pin: keep this run");
 	sl_html(&page,

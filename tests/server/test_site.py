@@ -184,6 +184,15 @@ class Site(unittest.TestCase):
         self.assertIn('/trends?q=project%3D%22alpha%22&field=peak', page.links())
         self.assertIn('/trends?q=project%3D%22alpha%22', trend.links(), "to the other quantities")
 
+    def test_a_run_leads_to_the_run_before_it_in_its_project(self):
+        """By when they began, and not by when they came unless they began at once; each of two projects has a first."""
+        folder, second = tempfile.mkdtemp(dir=self.folder), -6 * 10 ** 6
+        first, third, second_one, twin, other = (self.send(runs.record(ANALYZE, folder, f"row-{n}", [9], second=second + began, function="row", metadata={"project": project}))
+                                           for n, began, project in ((1, 1, "row"), (2, 3, "row"), (3, 2, "row"), (4, 2, "row"), (5, 4, "another row")))
+        for run, before in ((first, None), (second_one, first), (twin, second_one), (third, twin), (other, None)):
+            found = [link for link in self.page(f"/runs/{run}").links() if link.startswith("/compare?")]
+            self.assertEqual(found, [f"/compare?before={before}&after={run}"] if before else [], run)
+
     def test_no_page_names_another_host_or_has_script_of_its_own(self):
         for path in ("/", "/search?q=step", "/trends", "/trends?field=peak", f"/runs/{self.numbers[0]}"):
             status, headers, body = self.server.get(path)

@@ -145,6 +145,16 @@ test("two runs are chosen and compared", async () => {
 	assert.deepEqual(await browser.eval(`[...document.querySelectorAll("header a")].map((a) => a.getAttribute("href"))`), ["/runs/1", "/runs/2"]);
 });
 
+test("a run is compared with the run before by one click", async () => {
+	await go("/runs/2");
+	await browser.eval(`[...document.querySelectorAll(".actions a")].find((a) => a.innerText === "Compare with the run before").click()`);
+	await until("the page of a comparison", () => browser.eval("globalThis.stormlog?.changes ? 1 : 0").catch(() => 0));
+	assert.equal(await browser.eval("location.pathname + location.search"), "/compare?before=1&after=2");
+	assert.match(await text(), /Before: run 1\s+After: run 2/);
+	await go("/runs/1");
+	assert.doesNotMatch(await text(), /the run before/, "it is the first");
+});
+
 test("a trend has a point for each run, which leads there", async () => {
 	await go("/trends?field=peak");
 	assert.equal(await browser.eval(`document.querySelectorAll("circle").length`), 2);
