@@ -153,7 +153,8 @@ def report(path: Optional[str] = None, output: Optional[str] = None) -> Report:
 
 
 def _trace_of(pid: int, folder: str) -> str:
-    found = sorted(name for name in os.listdir(folder) if name.endswith(".msgpack.zst") and name.count(".") == 2
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    found = sorted(name for name in names if name.endswith(".msgpack.zst") and name.count(".") == 2
                    and name.split(".")[0].split("-")[2:3] == [str(pid)])
     if not found:
         raise ConfigurationError("no trace of process %d in %s: start it by stormlog-run -o %s" % (pid, folder, folder))

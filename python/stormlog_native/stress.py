@@ -10,6 +10,7 @@ import ctypes
 import sys
 from typing import List, Optional
 
+from . import agent
 from .tracker import MemoryTracker
 
 RUNTIMES = (("libcudart.so.13", "cuda"), ("libcudart.so.12", "cuda"), ("libcudart.so.11.0", "cuda"), ("libcudart.so", "cuda"),
@@ -59,6 +60,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         print("caught: %s" % error)
     finally:
         tracker.stop_tracking()
+    if not agent.available():
+        print("no bundle: " + agent.HOW_TO_START.replace("python train.py", parser.prog))
+        return 1
     print("bundle: %s" % tracker.last_oom_dump_path)
     return 0 if tracker.last_oom_dump_path else 1
 

@@ -325,9 +325,10 @@ class MemoryTracker:
 
     def handle_exception(self, exc: BaseException, context: Optional[str] = None,
                          metadata: Optional[Mapping[str, Any]] = None) -> Optional[str]:
-        """Path of the bundle, written by a child before this returns; None: no out-of-memory error, or the flight recorder is off."""
+        """Path of the bundle, written by a child before this returns; None: no out-of-memory error, the flight recorder is off, or
+        the program is not recorded: the program's own error goes on."""
         found = classify_oom_exception(exc)
-        if not found.is_oom or not self.config.enabled:
+        if not found.is_oom or not self.config.enabled or not agent.available():
             return None
         order = {"trace": agent.trace_path(), "reason": found.reason, "exception_type": type(exc).__name__,
                  "exception_module": type(exc).__module__, "exception_message": str(exc), "context": context,
@@ -350,11 +351,10 @@ class MemoryTracker:
         try:
             yield
         except Exception as exc:
-            if agent.available():
-                try:
-                    self.handle_exception(exc, context, metadata)
-                except ProfilerError as error:  # raise the program's error, not ours
-                    sys.stderr.write("stormlog: no bundle: %s\n" % error)
+            try:
+                self.handle_exception(exc, context, metadata)
+            except ProfilerError as error:  # raise the program's error, not ours
+                sys.stderr.write("stormlog: no bundle: %s\n" % error)
             raise
         finally:
             agent.pop()

@@ -127,7 +127,7 @@ sn.step(); sn.annotate((1, 2), "a"); sn.mark("m"); sn.metadata(a=1); assert sn.f
 tracker = sn.MemoryTracker(enable_oom_flight_recorder=True); tracker.start_tracking()
 said = []
 for what in (sn.get_global_profiler().get_results, sn.GPUMemoryProfiler().get_summary, tracker.get_statistics, sn.report, sn.entries,
-             lambda: sn.GPUMemoryProfiler().profile_function(take, 1)):
+             lambda: sn.GPUMemoryProfiler().profile_function(take, 1), lambda: next(sn.follow(1, "nowhere"))):
     try:
         what()
         said.append("no error")
@@ -135,11 +135,11 @@ for what in (sn.get_global_profiler().get_results, sn.GPUMemoryProfiler().get_su
         said.append("stormlog-run" in str(error))
 try:
     with tracker.capture_oom("x"): raise RuntimeError("out of memory")
-except RuntimeError: pass
-print(json.dumps([said, tracker.last_oom_dump_path]))
+except RuntimeError as error: handled = tracker.handle_exception(error)  # the program's error goes on, not ours
+print(json.dumps([said, tracker.last_oom_dump_path, handled]))
 '''
         with program(text, preload=False) as run:
-            self.assertEqual(answer(run), [[True] * 6, None])
+            self.assertEqual(answer(run), [[True] * 7, None, None])
             self.assertEqual(run.done.stderr, b"")
 
     def test_what_was_monitored_and_the_baseline_are_as_upstream_has_them(self):
@@ -336,6 +336,8 @@ print(json.dumps([paths, tracker.get_statistics()]))
                 said = run.done.stdout.decode()
                 self.assertIn(refused, said)
                 self.assertTrue(os.path.isdir(said.split("bundle: ")[1].strip()))
+        with Recording("/usr/bin/python3", "-m", "stormlog_native.stress", "--mode", "simulated", preload=False, code=1, PYTHONPATH=PACKAGE) as run:
+            self.assertIn(b"stormlog-run python -m stormlog_native.stress", run.done.stdout)
 
     def test_host_memory_of_a_program_without_a_gpu(self):
         with program('''
