@@ -469,13 +469,13 @@ static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
 }
 
 /* The Python stack of a framework's block; 0 also while asleep. */
-static uint32_t block_stack(unsigned *flags)
+static inline uint32_t block_stack(unsigned *flags)
 {
-	uint32_t python, mode = atomic_load_explicit(&sl_agent->stacks, memory_order_relaxed);
+	uint32_t python;
 
-	if (SL_UNLIKELY(!mode) && sl_agent->options.stacks)
+	if (!(atomic_load_explicit(&sl_agent->stacks, memory_order_relaxed) & SL_STACKS_PYTHON))
 		return 0;
-	python = sl_stacks_capture(mode & SL_STACKS_PYTHON).python;
+	python = sl_stacks_capture(SL_STACKS_PYTHON).python;
 	if (!python && (python = sl_labels_borrowed_stack()))
 		*flags |= SL_FLAG_borrowed;
 	return python;

@@ -41,16 +41,20 @@ struct real {
 	_Atomic uint64_t kept;
 };
 
-static void *real_of(struct real *real, const void *caller)
+static SL_NOINLINE void *find_real(struct real *real, const void *caller, uint64_t unloads)
+{
+	void *function = sl_resolve_for(real->symbol, caller);
+
+	sl_objects_keep(&real->kept, function, unloads);
+	return function;
+}
+
+static inline void *real_of(struct real *real, const void *caller)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
 	void *function = sl_objects_kept(&real->kept, unloads);
 
-	if (SL_UNLIKELY(!function)) {
-		function = sl_resolve_for(real->symbol, caller);
-		sl_objects_keep(&real->kept, function, unloads);
-	}
-	return function;
+	return SL_LIKELY(function) ? function : find_real(real, caller, unloads);
 }
 
 /* --- which PyTorch -----------------------------------------------------------------------------------------
@@ -107,17 +111,18 @@ static bool add_version_of(struct sl_text *to, const char *path)
 /* torch._C._cuda_setMemoryFraction, where it is exported; see set_fraction. */
 #define SET_FRACTION "_Z28THCPModule_setMemoryFractionP7_objectS0_"
 
+static _Atomic uint64_t told_for; /* the recording that knows the version */
+
 /* Once per recording, at its first block. */
-static void tell_version(const void *function, const char *versions)
+static SL_NOINLINE void tell_version(const void *function, const char *versions)
 {
-	static _Atomic uint64_t told_for;
 	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
 	uint64_t told = atomic_load_explicit(&told_for, memory_order_relaxed);
 	struct place place = {.address = (uintptr_t)function};
 	char value[64];
 	struct sl_text text = sl_text_begin(value, sizeof(value));
 
-	if (SL_LIKELY(told == generation) || !generation || !atomic_compare_exchange_strong(&told_for, &told, generation))
+	if (told == generation || !generation || !atomic_compare_exchange_strong(&told_for, &told, generation))
 		return;
 	sl_objects_walk(find_path, &place);
 	sl_text_add(&text, "c10 ");
@@ -167,7 +172,7 @@ static SL_NOINLINE bool tell_captured(uint64_t stream)
 	return captured;
 }
 
-static bool take_asked(struct sl_asked *what, uint64_t size)
+static inline bool take_asked(struct sl_asked *what, uint64_t size)
 {
 	bool known = asked.streamed && (asked.sized ? asked.bytes <= size : size == SMALLEST);
 
@@ -481,7 +486,7 @@ bool sl_torch_wants_cpu(void)
 	return answer == 2;
 }
 
-static void note_type(int type)
+static SL_NOINLINE void note_type(int type)
 {
 	static atomic_flag said;
 	char text[96];
@@ -496,7 +501,7 @@ static void note_type(int type)
 }
 
 /* True when a block on this device is to be recorded; `ordinal` is the device as in the trace, -1 the CPU. */
-static bool wanted(uint64_t device, int *ordinal)
+static inline bool wanted(uint64_t device, int *ordinal)
 {
 	int type = (int8_t)device;
 
@@ -513,7 +518,7 @@ static bool wanted(uint64_t device, int *ordinal)
 }
 
 /* Once: finds the allocator's library, which is the one that reports a device's block. */
-static void learn_code(const void *caller)
+static SL_NOINLINE void learn_code(const void *caller)
 {
 	struct place place = {.address = (uintptr_t)caller};
 
@@ -522,8 +527,8 @@ static void learn_code(const void *caller)
 	__atomic_store_n(&sl_torch_code.bytes, place.bytes, __ATOMIC_RELAXED);
 }
 
-static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated, uint64_t reserved,
-		   uint64_t device, const void *caller)
+static inline __attribute__((always_inline)) void report(struct real *real, const char *versions, void *block, int64_t size,
+							 uint64_t allocated, uint64_t reserved, uint64_t device, const void *caller)
 {
 	struct sl_asked what, *known = NULL;
 	int ordinal;
@@ -537,7 +542,10 @@ static void report(struct real *real, const char *versions, void *block, int64_t
 	}
 	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block, (uint64_t)(size > 0 ? size : -size),
 			ordinal, allocated, reserved, known, 0);
-	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
+	if (SL_UNLIKELY(atomic_load_explicit(&told_for, memory_order_relaxed) !=
+			atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)))
+		tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
+			     versions);
 }
 
 /* With the totals after the operation.  Versions differ only in the name of their type. */

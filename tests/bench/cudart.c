@@ -15,6 +15,8 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 
 void report(void *block, int64_t bytes, size_t allocated, size_t reserved,
 	    uint64_t device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void *stream(const void *self) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
+uint64_t roundup(uint64_t bytes) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm");
 void report_blocks(unsigned long count);
 
 #define CUDA_DEVICE_0 1 /* c10::Device: type in the low byte, ordinal above */
@@ -74,10 +76,28 @@ void report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint6
 {
 }
 
-/* Made and freed in turns. */
+void *stream(const void *self)
+{
+	return (void *)self;
+}
+
+uint64_t roundup(uint64_t bytes)
+{
+	return 0;
+}
+
+/* Made and freed in turns, with what PyTorch's allocator asks on the way to a block. */
 void report_blocks(unsigned long count)
 {
-	for (unsigned long i = 0; i < count; i++)
-		report((void *)(0x7f0000000000 + (i / 2 % 4096 << 9)), i & 1 ? -512 : 512, (i & 1 ? 0 : 512) + (1ul << 30),
-		       1ul << 31, CUDA_DEVICE_0);
+	for (unsigned long i = 0; i < count; i++) {
+		void *block = (void *)(0x7f0000000000 + (i / 2 % 4096 << 9));
+
+		if (i & 1) {
+			report(block, -512, 1ul << 30, 1ul << 31, CUDA_DEVICE_0);
+			continue;
+		}
+		stream(NULL);
+		roundup(512);
+		report(block, 512, 512 + (1ul << 30), 1ul << 31, CUDA_DEVICE_0);
+	}
 }
