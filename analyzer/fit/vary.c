@@ -82,7 +82,7 @@ static double error_of(const struct sl_fit_curve *curve, unsigned degree)
 
 void sl_fit_curve_draw(struct sl_fit_curve *curve)
 {
-	double bent;
+	double bent, terms[3];
 
 	curve->degree = 0;
 	curve->error = -1;
@@ -91,10 +91,12 @@ void sl_fit_curve_draw(struct sl_fit_curve *curve)
 	curve->degree = 1;
 	curve->error = error_of(curve, 1);
 	bent = curve->count >= 4 ? error_of(curve, 2) : -1;
-	if (bent >= 0 && bent < curve->error && draw(curve->terms, curve, 2, curve->count)) {
-		curve->degree = 2;
-		curve->error = bent;
-	}
+	/* a parabola that bends down only follows the rounding of segments: somewhere it falls */
+	if (bent < 0 || bent >= curve->error || !draw(terms, curve, 2, curve->count) || terms[2] < 0)
+		return;
+	memcpy(curve->terms, terms, sizeof(terms));
+	curve->degree = 2;
+	curve->error = bent;
 }
 
 /* The largest value whose need plus `more` fits into the capacity. */
@@ -141,8 +143,7 @@ void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_cu
 	const struct sl_fit_point *first = curve->points, *last = &curve->points[curve->count ? curve->count - 1 : 0];
 
 	*largest = (struct sl_fit_largest){0};
-	/* a curve that falls there, or beyond the last point, has no largest value */
-	if (!curve->degree || at(curve->terms, last->value) <= at(curve->terms, first->value) || curve->terms[2] < 0)
+	if (!curve->degree || at(curve->terms, last->value) <= at(curve->terms, first->value)) /* it has no largest value */
 		return;
 	largest->known = true;
 	largest->value = solve(curve, curve->terms, (double)capacity, 0);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "analyzer/fit/engine.h"
+#include "analyzer/fit/vary.h"
 #include "common/base.h"
 
 #define MIB (1ull << 20)
@@ -323,6 +324,23 @@ static void recorded_addresses_tell_the_drivers_way(void **state)
 	assert_int_equal(models_of(rising, 3), SL_FIT_ALL_MODELS); /* too few */
 }
 
+/* Of a real program: batches of 4, 8, 12 and 20. */
+static void a_need_that_bends_down_is_taken_for_a_line(void **state)
+{
+	struct sl_fit_curve curve = {0};
+	struct sl_fit_largest largest;
+
+	sl_fit_curve_add(&curve, 4, 668 * MIB);
+	sl_fit_curve_add(&curve, 8, 876 * MIB);
+	sl_fit_curve_add(&curve, 12, 1064 * MIB);
+	sl_fit_curve_add(&curve, 20, 1382 * MIB);
+	sl_fit_curve_draw(&curve);
+	assert_int_equal(curve.degree, 1);
+	sl_fit_curve_largest(&largest, &curve, 1024 * MIB);
+	assert_true(largest.known && largest.bounded);
+	assert_true(largest.value > 11 && largest.value < 12 && largest.least > 8 && largest.most < 15);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +363,7 @@ int main(void)
 		cmocka_unit_test(what_others_take_is_not_there),
 		cmocka_unit_test(equal_blocks_are_taken_by_address_up_to_2_11_and_by_age_after),
 		cmocka_unit_test(recorded_addresses_tell_the_drivers_way),
+		cmocka_unit_test(a_need_that_bends_down_is_taken_for_a_line),
 		cmocka_unit_test(releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segments),
 	};
 
