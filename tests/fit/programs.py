@@ -199,6 +199,184 @@ def captures():
     return kept
 
 
+class Lora(torch.nn.Module):
+    def __init__(self, width, out, rank):
+        super().__init__()
+        self.base = torch.nn.Linear(width, out, bias=False).requires_grad_(False)
+        self.down, self.up = torch.nn.Linear(width, rank, bias=False), torch.nn.Linear(rank, out, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def lora():
+    """Frozen weights and small trained ones, under autocast, with an evaluation on merged weights."""
+    model = made(lambda: torch.nn.ModuleList(torch.nn.Sequential(Lora(768, 3072, 8 + 4 * i), torch.nn.GELU(), Lora(3072, 768, 8)) for i in range(5)))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad])
+    for i in range(6):
+        x = torch.empty(2 + i % 3, 384, 768, device=device)
+        with torch.autocast("cuda", torch.bfloat16):
+            for block in model:
+                x = x + block(x)
+        x.float().square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if i % 3 == 2:
+            with torch.inference_mode():
+                merged = [layer.base.weight + layer.up.weight @ layer.down.weight for block in model for layer in (block[0], block[2])]
+                y = torch.empty(8, 300, 768, device=device)
+                for k in range(0, len(merged), 2):
+                    y = torch.nn.functional.gelu(y @ merged[k].t()) @ merged[k + 1].t()
+            del merged, y
+
+
+def reentrant():
+    """Reentrant checkpoints of pairs of blocks, lengths that vary, dropout."""
+    from torch.utils.checkpoint import checkpoint as again
+    model = made(lambda: torch.nn.ModuleList(torch.nn.Sequential(Block(320), torch.nn.Dropout(0.1), Block(320)) for _ in range(4)))
+    head = made(lambda: torch.nn.Linear(320, 8000))
+    optimizer = torch.optim.RMSprop([*model.parameters(), *head.parameters()], momentum=0.9)
+    for i in range(8):
+        length = 40 + (i * 97) % 331
+        x = torch.empty(6, length, 320, device=device, requires_grad=True)
+        for pair in model:
+            x = again(pair, x, use_reentrant=True)
+        torch.nn.functional.cross_entropy(head(x).flatten(0, 1), torch.zeros(6 * length, dtype=torch.long, device=device)).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def workspaces():
+    """A U-net that tries workspaces for each new shape, as a benchmark of algorithms does, and keeps an average of its weights."""
+    def layer(inside, outside):
+        return torch.nn.Sequential(torch.nn.Conv2d(inside, outside, 3, padding=1), torch.nn.GroupNorm(8, outside), torch.nn.SiLU())
+    down = made(lambda: torch.nn.ModuleList((layer(8, 32), layer(32, 64), layer(64, 128))))
+    up = made(lambda: torch.nn.ModuleList((layer(192, 64), layer(96, 32))))
+    parameters = [*down.parameters(), *up.parameters()]
+    optimizer = torch.optim.Adam(parameters)
+    average, tried = [p.detach().clone() for p in parameters], {}
+    for i in range(7):
+        side = (48, 64, 48, 80, 64)[i % 5]
+        if side not in tried:
+            for size in (64, 17, 128, 3, 40):
+                torch.empty(size * side * side * 37, dtype=torch.uint8, device=device)
+            tried[side] = torch.empty(side * side << 10, dtype=torch.uint8, device=device)
+        x, kept = torch.empty(4, 8, side, side, device=device), []
+        for k, part in enumerate(down):
+            x = part(x)
+            kept.append(x)
+            x = torch.nn.functional.max_pool2d(x, 2) if k < 2 else x
+        for k, part in enumerate(up):
+            x = part(torch.cat((torch.nn.functional.interpolate(x, scale_factor=2.0), kept[1 - k]), 1))
+        x.sum().backward()
+        del x, kept
+        optimizer.step()
+        optimizer.zero_grad()
+        with torch.no_grad():
+            torch._foreach_lerp_(average, parameters, 0.01)
+
+
+def beams():
+    """A beam search: keys and values grow by turns on two streams, and are reordered into new ones."""
+    side = torch.cuda.Stream()
+    for prompt in (90, 310, 170):
+        cache = [torch.empty(2, 8, 12, prompt, 64, device=device) for _ in range(6)]
+        for token in range(24):
+            order = torch.zeros(8, dtype=torch.long, device=device)
+            scores = torch.empty(8, 50000, device=device).log_softmax(-1)
+            for k, old in enumerate(cache):
+                grown = torch.cat((old, torch.empty(2, 8, 12, 1, 64, device=device)), 3)
+                if token % 4 == 3:
+                    side.wait_stream(torch.cuda.current_stream())
+                    with torch.cuda.stream(side):
+                        grown.record_stream(side)
+                        grown = grown.index_select(1, order)
+                    grown.record_stream(torch.cuda.current_stream())
+                    torch.cuda.current_stream().wait_stream(side)
+                cache[k] = grown
+            del scores, old, grown
+
+
+def swapped():
+    """Warms up with SGD, goes on with Adam in double precision states, freezes half, drops the optimizer's state between."""
+    model = made(lambda: torch.nn.ModuleList(Block(448) for _ in range(4)))
+    for phase, make in enumerate((lambda p: torch.optim.SGD(p, 0.1), lambda p: torch.optim.Adam(p, amsgrad=True), torch.optim.Adagrad)):
+        for k, block in enumerate(model):
+            block.requires_grad_(phase < 2 or k % 2 == 0)
+        optimizer = make([p for p in model.parameters() if p.requires_grad])
+        for i in range(3):
+            x = torch.empty(4, 150 + 60 * phase + 40 * i, 448, device=device, requires_grad=True)
+            for block in model:
+                x = block(x)
+            x.sum().backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=phase != 1)
+        saved = {name: value.detach().clone() for name, value in model.named_parameters()}
+        del optimizer, x
+        for p in model.parameters():
+            p.grad = None
+        if phase == 1:
+            torch.cuda.empty_cache()
+        del saved
+
+
+def buckets():
+    """Gradients are flattened into buckets and reduced on another stream while the backward pass goes on."""
+    model = made(lambda: torch.nn.Sequential(*(Block(384) for _ in range(5))))
+    optimizer, comm = torch.optim.Adam(model.parameters()), torch.cuda.Stream()
+    filled, pending = [], []
+
+    def send():
+        flat = torch.cat([p.grad.flatten() for p in filled])
+        comm.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(comm):
+            reduced = torch.empty_like(flat).copy_(flat)
+            flat.record_stream(comm)
+        pending.append((reduced, list(filled)))
+        filled.clear()
+
+    def hook(p):
+        filled.append(p)
+        if sum(q.numel() for q in filled) > 1 << 20:
+            send()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(hook)
+    for i in range(5):
+        model(torch.empty(6, 120 + 50 * (i % 4), 384, device=device)).sum().backward()
+        send()
+        torch.cuda.current_stream().wait_stream(comm)
+        for reduced, parameters in pending:
+            at = 0
+            for p in parameters:
+                p.grad = reduced[at:at + p.numel()].view_as(p)
+                at += p.numel()
+        pending.clear()
+        del reduced
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def experts():
+    """A mixture of experts, to which uneven parts of the tokens go; several sizes of heads, a long and a short context by turns."""
+    gates = made(lambda: torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 256)) for _ in range(8)))
+    optimizer = torch.optim.NAdam(gates.parameters())
+    for i in range(8):
+        x = torch.empty((9000, 2500)[i % 2] + 700 * i, 256, device=device, requires_grad=True)
+        shares = [1 + (i * 31 + k * k * 7) % 23 for k in range(8)]
+        parts = [x.shape[0] * share // sum(shares) for share in shares]
+        out = torch.zeros_like(x)
+        at = 0
+        for expert, part in zip(gates, parts):
+            chosen = torch.arange(at, at + part, device=device)
+            out = out.index_add(0, chosen, expert(x.index_select(0, chosen)))
+            at += part
+        out.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
 def lay(out):
     """What lay where when memory ran out, as PyTorch itself has it: [[bytes, [[bytes, free], ...]], ...] in OUT.layout."""
     def seen(*_):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Real programs of PyTorch 2.6 in the torch rig: each recorded once, and really run under other capacities and settings.
+"""Real programs of PyTorch 2.6 in the torch rig: each recorded once (with SETTINGS), and really run under other capacities and settings.
 
-    real_programs.py RIG [NAME...]
+    real_programs.py RIG [NAME[@SETTINGS]...]
 
 What stormlog-analyze fit says of the recording is held against the real runs: fits or not, peak reserved, retries.  scripts/torch-rig makes RIG.
 """
@@ -18,7 +18,9 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
 import e2e
 
-NAMES = ("gpt", "varlen", "accumulate", "streams", "cache", "checkpoint", "emptied", "cnn", "limited", "changed", "graphs", "pools", "captures")
+NAMES = ("gpt", "varlen", "accumulate", "streams", "cache", "checkpoint", "emptied", "cnn", "limited", "changed", "graphs", "pools", "captures",
+         "lora", "reentrant", "workspaces", "beams", "swapped", "buckets", "experts",
+         "gpt@expandable_segments:True", "varlen@max_split_size_mb:32")
 SETTINGS = ("", "max_split_size_mb:32", "expandable_segments:True", "roundup_power2_divisions:4",
             "expandable_segments:True,max_split_size_mb:64")
 MIB = 1 << 20
@@ -61,10 +63,11 @@ class Programs:
 
 
 @contextlib.contextmanager
-def recorded(rig, name, vram):
+def recorded(rig, name, vram, settings):
     """The recording; in its folder, as `out`, what PyTorch itself said."""
     with tempfile.TemporaryDirectory() as folder:
-        with e2e.Recording(*command(rig, name, os.path.join(folder, "out")), timeout=900, **environment(rig, SIM_VRAM=str(vram))) as recording:
+        with e2e.Recording(*command(rig, name, os.path.join(folder, "out")), timeout=900,
+                           **environment(rig, SIM_VRAM=str(vram), PYTORCH_CUDA_ALLOC_CONF=settings)) as recording:
             recording.out = os.path.join(folder, "out")
             yield recording
 
@@ -76,11 +79,12 @@ def fit(traces, *options):
     return json.loads(done.stdout)
 
 
-def judge(rig, programs, name):
-    with recorded(rig, name, 64 << 30) as recording:
+def judge(rig, programs, asked):
+    name, _, recorded_with = asked.partition("@")
+    with recorded(rig, name, 64 << 30, recorded_with) as recording:
         said = fit(recording.traces)
         if not said["reproduces"]:
-            print(f"{name}: no verdict: {said['notes'][0]}", flush=True)
+            print(f"{asked}: no verdict: {said['notes'][0]}", flush=True)
             return 1
         smallest = next(item for item in said["smallest"] if item["settings"] == "")["always_from_bytes"]
         capacities = [smallest * share // 1000 // MIB * MIB for share in (930, 970, 990, 1000, 1100)]
@@ -100,7 +104,7 @@ def judge(rig, programs, name):
                 else None)
         if kind:
             found[kind].append((run["capacity_bytes"], run["settings"], run["fits"], run["peak_reserved_bytes"], run["retries"], real))
-    print(f"{name}: {said['events']} events, {len(runs)} runs, {refused} out of memory, {died} died, "
+    print(f"{asked}: {said['events']} events, {len(runs)} runs, {refused} out of memory, {died} died, "
           + ", ".join(f"{len(rows)} {kind}" for kind, rows in found.items()), flush=True)
     for kind, rows in found.items():
         for row in rows:
@@ -110,7 +114,7 @@ def judge(rig, programs, name):
 
 def draw(rig, name, smallest):
     """Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it."""
-    with recorded(rig, name, smallest * 95 // 100 // MIB * MIB) as recording:
+    with recorded(rig, name, smallest * 95 // 100 // MIB * MIB, "") as recording:
         ended = fit(recording.traces)["ended_by"]
         with open(recording.out + ".layout") as file:
             real = sorted([size, pieces] for size, pieces in json.load(file))
