@@ -63,7 +63,8 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 			      sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		sl_door_print(stdout, "    %s where the driver places segments or streams otherwise\n", sl_format_size(size, a->other_from));
+		sl_door_print(stdout, "    %s where the driver places segments or streams otherwise\n",
+			      sl_format_size(size, a->other_from));
 }
 
 static void put_best(const struct sl_fit_subject *s)

@@ -324,7 +324,7 @@ static void recorded_addresses_tell_the_drivers_way(void **state)
 	assert_int_equal(models_of(rising, 3), SL_FIT_ALL_MODELS); /* too few */
 }
 
-/* Of a real program: batches of 4, 8, 12 and 20. */
+/* A real program needs so much with batches of 4, 8, 12 and 20. */
 static void a_need_that_bends_down_is_taken_for_a_line(void **state)
 {
 	struct sl_fit_curve curve = {0};
