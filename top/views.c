@@ -66,12 +66,9 @@ double top_rate(const struct top *top, unsigned index, unsigned device)
 /* "+2.1 MiB/s"; "" where chance explains the growth. */
 static const char *rate(char *text, double per_second)
 {
-	char bytes[SL_FORMAT_BYTES];
-
 	text[0] = 0;
 	if (per_second != 0)
-		snprintf(text, SL_FORMAT_BYTES + 8, "%c%s/s", per_second < 0 ? '-' : '+',
-			 sl_format_size(bytes, (uint64_t)fabs(per_second)));
+		snprintf(text, SL_FORMAT_BYTES + 8, "%c%s/s", per_second < 0 ? '-' : '+', SL_SIZE((uint64_t)fabs(per_second)));
 	return text;
 }
 

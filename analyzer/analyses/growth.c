@@ -267,7 +267,7 @@ static void process(struct sl_process *process)
 static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	char where[SL_HOLDERS_MAX][200], text[1024] = "", size[SL_FORMAT_BYTES];
+	char where[SL_HOLDERS_MAX][200], text[1024] = "";
 	double bytes[SL_HOLDERS_MAX] = {0};
 	unsigned count = 0, k;
 	size_t at = 0;
@@ -287,8 +287,8 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 		count += k == count;
 	}
 	for (unsigned i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ",
-				       sl_format_size(size, (uint64_t)bytes[i]), where[i]);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ", SL_SIZE((uint64_t)bytes[i]),
+				       where[i]);
 	return strdup(text);
 }
 
@@ -320,7 +320,7 @@ static void run(struct sl_report *report)
 			const struct sl_model *model = report->processes[i].model;
 			const struct sl_label *label = &model->labels.item[growth->label];
 			const char *text = sl_defs_text(model->defs, label->text);
-			char size[SL_FORMAT_BYTES], *by;
+			char *by;
 
 			if (!growth->verdict || strcmp(growth->verdict, "growing") || !growth->credited ||
 			    is_inside(&report->processes[i], growth))
@@ -334,7 +334,7 @@ static void run(struct sl_report *report)
 						       .bytes = (uint64_t)growth->slope,
 						       .text = sl_memory_print(
 							       "memory in use grew by %s with each %s, r2 %.2f over %llu of them%s",
-							       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
+							       SL_SIZE((uint64_t)growth->slope), text ? text : "range",
 							       growth->r_squared, (unsigned long long)label->points, by),
 						       .advice = strdup(growth->advice),
 						       .python = growth->holders[0].python,

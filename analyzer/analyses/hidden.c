@@ -229,8 +229,6 @@ static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loade
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
 static void find_places(struct sl_report *report, const struct sl_shared_device *device)
 {
-	char size[SL_FORMAT_BYTES];
-
 	for (unsigned i = 0; device->hidden_peak_bytes != SL_UNKNOWN && i < device->process_count; i++) {
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		const struct sl_process *process = &report->processes[device->processes[i]];
@@ -240,7 +238,7 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 
 		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], code, loaded,
-				   sl_memory_print("%s of code loaded", sl_format_size(size, loaded)));
+				   sl_memory_print("%s of code loaded", SL_SIZE(loaded)));
 		if (contexts && contexts->most_blocks > 1)
 			find_place(report, device, device->processes[i], contexts, contexts->born_bytes,
 				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
@@ -257,7 +255,6 @@ static void run(struct sl_report *report)
 		sl_hidden_split(report, device, &hidden);
 		for (size_t k = 0; k < hidden.count; k++) {
 			const struct sl_hidden_name *name = &hidden.item[k];
-			char size[SL_FORMAT_BYTES];
 
 			if (strcmp(name->what, "process") || is_of_run(report, device, name->pid) ||
 			    device->total_bytes == SL_UNKNOWN || (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
@@ -271,8 +268,7 @@ static void run(struct sl_report *report)
 							    .bytes = name->bytes,
 							    .text = sl_memory_print(
 								    "process %lld, which is not of this run, held %s of device %d",
-								    (long long)name->pid, sl_format_size(size, name->bytes),
-								    device->device)});
+								    (long long)name->pid, SL_SIZE(name->bytes), device->device)});
 		}
 		sl_hidden_free(&hidden);
 	}

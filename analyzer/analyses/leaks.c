@@ -324,27 +324,25 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 	for (size_t s = 0; total && row->peak_bytes >= total / 2 && s < model->sites.count; s++) {
 		const struct sl_site *site = &model->sites.item[s];
 		const char *library = sl_model_library(model, site);
-		char size[SL_FORMAT_BYTES];
 
 		if (site->device != device || !site->total_blocks || site->total_bytes / site->total_blocks < total / 2)
 			continue;
 		for (size_t i = 0; i < SL_COUNT(arenas); i++) {
 			if (!strstr(library, arenas[i].library))
 				continue;
-			sl_report_find(report,
-				       &(struct sl_finding){.id = "allocator.arena",
-							    .severity = "info",
-							    .process = (int)index,
-							    .device = device,
-							    .bytes = site->total_bytes / site->total_blocks,
-							    .text = sl_memory_print(
-								    "%s took %s in one block: what is inside cannot be seen",
-								    arenas[i].name,
-								    sl_format_size(size, site->total_bytes / site->total_blocks)),
-							    .advice = strdup(arenas[i].advice),
-							    .python = site->python,
-							    .native = site->native,
-							    .caller = site->caller});
+			sl_report_find(report, &(struct sl_finding){
+						       .id = "allocator.arena",
+						       .severity = "info",
+						       .process = (int)index,
+						       .device = device,
+						       .bytes = site->total_bytes / site->total_blocks,
+						       .text = sl_memory_print(
+							       "%s took %s in one block: what is inside cannot be seen",
+							       arenas[i].name, SL_SIZE(site->total_bytes / site->total_blocks)),
+						       .advice = strdup(arenas[i].advice),
+						       .python = site->python,
+						       .native = site->native,
+						       .caller = site->caller});
 			return;
 		}
 	}

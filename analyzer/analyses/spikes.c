@@ -45,7 +45,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	const struct sl_swing *swing = &device->swing;
 	uint64_t held, beyond, second = swing->second;
 	const struct sl_track *track;
-	char where[300], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES];
+	char where[300], b[SL_FORMAT_BYTES];
 
 	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
 	    swing->most < TIMES * second)
@@ -66,7 +66,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 			       .text = sl_memory_print(
 				       "once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
 				       (double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
-				       sl_format_size(a, swing->most), sl_format_size(b, second), sl_format_size(c, held), where),
+				       SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
 			       .advice = sl_memory_print("do that part of the step in pieces: the peak would be %s", b),
 			       .python = track->python,
 			       .native = track->native,

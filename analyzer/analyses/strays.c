@@ -162,7 +162,7 @@ static void say_ranks(char *out, size_t size, const struct sl_report *report, co
 /* All strays made by the same line as the first one. */
 static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
 {
-	char who[100] = "", held[SL_FORMAT_BYTES], owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
+	char who[100] = "", owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
 	uint64_t bytes = 0, contexts = 0;
 	bool one_device = true, many = false;
 	unsigned number = 0;
@@ -196,7 +196,7 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 			       .device = first->state->device,
 			       .bytes = bytes + contexts,
 			       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
-						       bytes ? " and " : "", bytes ? sl_format_size(held, bytes) : "",
+						       bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
 						       first->where[0] ? ", first at " : "", first->where),
 			       .python = first->python,
 			       .native = first->native,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* no schema has a longer one */ };
 
 /* One for all documents: one thread writes them. */
@@ -40,13 +42,7 @@ static void put(struct sl_json *j, const char *text, size_t length)
 			flush(j);
 		while (j->length + length + 1 > j->capacity) {
 			j->capacity = j->capacity ? j->capacity * 2 : j->out ? FLUSH_BYTES : 256;
-			char *more = realloc(j->text, j->capacity);
-
-			if (!more) {
-				fputs("stormlog-analyze: out of memory\n", stderr);
-				exit(3);
-			}
-			j->text = more;
+			j->text = sl_memory_must(realloc(j->text, j->capacity));
 		}
 	}
 	memcpy(j->text + j->length, text, length);
@@ -62,12 +58,8 @@ static void put_text(struct sl_json *j, const char *text)
 
 struct sl_json *sl_json_new(FILE *out, enum sl_json_style style)
 {
-	struct sl_json *j = calloc(1, sizeof(*j));
+	struct sl_json *j = sl_memory_must(calloc(1, sizeof(*j)));
 
-	if (!j) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
 	j->out = out;
 	j->style = style;
 	return j;
@@ -402,11 +394,7 @@ static void put_members(struct sl_json *j, const struct sl_value *value)
 	const struct sl_member *few[32], **sorted = few;
 
 	if (value->count > 32)
-		sorted = malloc(value->count * sizeof(*sorted));
-	if (!sorted) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
+		sorted = sl_memory_must(malloc(value->count * sizeof(*sorted)));
 	for (uint32_t i = 0; i < value->count; i++)
 		sorted[i] = &value->members[i];
 	qsort(sorted, value->count, sizeof(*sorted), by_key);
@@ -480,4 +468,11 @@ bool sl_json_close(struct sl_json *j)
 	free(j->text);
 	free(j);
 	return ok;
+}
+
+bool sl_json_finish(struct sl_json *j)
+{
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
 }

@@ -61,6 +61,9 @@ void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0
 /* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);
 
+/* Ends the outermost object and its line, and frees as sl_json_close. */
+bool sl_json_finish(struct sl_json *j);
+
 /* Ends a line between documents ("\n"); the next value begins a new document. */
 void sl_json_newline(struct sl_json *j);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/map.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "analyzer/base/memory.h"
 
 struct sl_map_slot {
 	const char *key;
@@ -46,12 +47,8 @@ static struct sl_map_slot *slot_of(struct sl_map_slot *slots, size_t capacity, c
 static void grow(struct sl_map *map)
 {
 	size_t capacity = map->capacity ? map->capacity * 2 : 64;
-	struct sl_map_slot *slots = calloc(capacity, sizeof(*slots));
+	struct sl_map_slot *slots = sl_memory_must(calloc(capacity, sizeof(*slots)));
 
-	if (!slots) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
 	for (size_t i = 0; i < map->capacity; i++)
 		if (map->slots[i].key)
 			*slot_of(slots, capacity, map->slots[i].key, map->slots[i].hash) = map->slots[i];

@@ -192,9 +192,7 @@ static void tell_json(const struct collection *collection, const char *output)
 	sl_json_uint(j, "failed", collection->failed);
 	sl_json_string(j, "output", collection->packed ? output : NULL);
 	sl_json_uint(j, "packed", collection->packed);
-	sl_json_end(j);
-	sl_json_newline(j);
-	sl_json_close(j);
+	sl_json_finish(j);
 }
 
 static void tell(const struct collection *collection, const char *output)

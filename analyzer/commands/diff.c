@@ -131,14 +131,12 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 
 static const char *spread(char *out, size_t size, const struct sl_spread *s)
 {
-	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
-
 	if (!s->count)
 		snprintf(out, size, "unknown");
 	else if (s->min == s->max)
-		snprintf(out, size, "%s", sl_format_size(low, s->max));
+		snprintf(out, size, "%s", SL_SIZE(s->max));
 	else
-		snprintf(out, size, "%s .. %s", sl_format_size(low, s->min), sl_format_size(high, s->max));
+		snprintf(out, size, "%s .. %s", SL_SIZE(s->min), SL_SIZE(s->max));
 	return out;
 }
 
@@ -163,7 +161,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 {
 	static const char *const titles[] = {"TOTALS",		"LIBRARIES, at their peak", "PLACES, at the peak",
 					     "LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
-	char before[120], after[120], size[SL_FORMAT_BYTES], sum[SL_FORMAT_BYTES + 2];
+	char before[120], after[120], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
 
@@ -188,7 +186,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		}
 		here++;
 		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
-			 sl_format_size(size, (uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
+			 SL_SIZE((uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
 		sl_door_print(stdout, "  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
 		sl_door_put(stdout, SL_DOOR_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
 		sl_door_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
@@ -241,9 +239,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 static bool put_collapsed(const struct comparison *c)

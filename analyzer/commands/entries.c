@@ -46,13 +46,12 @@ static void put_lines(const struct printer *printer, const struct sl_model *mode
 {
 	struct sl_owners owners = lines_of(printer, model, entry);
 	const struct sl_share *share = owners.share.item;
-	char size[SL_FORMAT_BYTES];
 
 	if (printer->json)
 		sl_json_array(printer->json, "lines");
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
 		if (!printer->json) {
-			sl_door_print(stdout, "%12s%9s  %s\n", "", sl_format_size(size, share[at].bytes), share[at].name);
+			sl_door_print(stdout, "%12s%9s  %s\n", "", SL_SIZE(share[at].bytes), share[at].name);
 			continue;
 		}
 		sl_json_object(printer->json, NULL);

@@ -315,9 +315,7 @@ static bool put_json(const struct history *h)
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 /* ---- */

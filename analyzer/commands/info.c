@@ -89,18 +89,16 @@ static bool put_json(const struct host *host, const struct sl_machine *machine)
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 static void put_text(const struct host *host, const struct sl_machine *machine)
 {
-	char memory[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES] = "?", total[SL_FORMAT_BYTES] = "?";
+	char used[SL_FORMAT_BYTES] = "?", total[SL_FORMAT_BYTES] = "?";
 
 	sl_door_print(stdout, "%s  %s, Linux %s, %s  %ld cores, %s\n", host->system.nodename,
 		      *host->distribution ? host->distribution : "unknown", host->system.release, host->system.machine, host->cpus,
-		      sl_format_size(memory, host->memory_bytes));
+		      SL_SIZE(host->memory_bytes));
 	if (machine->no_nvml)
 		sl_door_print(stdout, "NVIDIA  %s\n", machine->no_nvml);
 	else

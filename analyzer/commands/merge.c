@@ -37,9 +37,7 @@ static int tell(const struct sl_session *merged, const char *folder)
 	sl_json_string(j, "output", folder);
 	sl_json_string(j, "session_id", merged->summary.session_id);
 	sl_json_uint(j, "events", merged->count);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j) && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	return sl_json_finish(j) && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
 static int write_merged(struct sl_telemetry *t, const char *folder, bool json)

@@ -143,9 +143,7 @@ static void put_json(struct monitor *monitor, const struct row *row)
 			sl_json_double(j, f->name, f->real);
 		else
 			sl_json_string(j, f->name, f->text);
-	sl_json_end(j);
-	sl_json_newline(j);
-	sl_json_close(j);
+	sl_json_finish(j);
 }
 
 static void put_csv(struct monitor *monitor, const struct row *row)

@@ -51,14 +51,13 @@ static void print(const struct sl_report *report)
 	struct sl_process *process;
 	const struct sl_oom *oom = find(report, &process);
 	const struct sl_account *account;
-	char who[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], where[300];
+	char who[SL_FORMAT_BYTES], where[300];
 
 	if (!oom)
 		return;
 	account = &process->accounts[oom - process->model->ooms.item];
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_process_who(who, process),
-		      sl_format_size(size, oom->asked_bytes));
+	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_process_who(who, process), SL_SIZE(oom->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
 	if (!account->cause_text)
@@ -101,9 +100,7 @@ static bool print_json(const struct sl_report *report)
 		put_oom(j, process, oom);
 	else
 		sl_json_null(j, "oom");
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 static int run(int argc, char **argv)

@@ -57,9 +57,7 @@ static void tell(const struct settings *s, const struct sl_images *images)
 	sl_json_known(j, "bytes", stat(s->path, &st) ? -1 : (int64_t)st.st_size);
 	sl_json_uint(j, "traces", images->image_count);
 	sl_json_bool(j, "redacted", s->salt != 0);
-	sl_json_end(j);
-	sl_json_newline(j);
-	sl_json_close(j);
+	sl_json_finish(j);
 }
 
 static bool take(void *context, int option, const char *value)

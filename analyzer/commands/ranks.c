@@ -151,12 +151,10 @@ static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *t
 /* Signed: what a rank holds more than the median. */
 static const char *beyond(char out[SL_FORMAT_BYTES], uint64_t bytes, uint64_t median)
 {
-	char size[SL_FORMAT_BYTES];
-
 	if (bytes == median || bytes == SL_UNKNOWN)
 		return "";
 	snprintf(out, SL_FORMAT_BYTES, "%c%s", bytes > median ? '+' : '-',
-		 sl_format_size(size, bytes > median ? bytes - median : median - bytes));
+		 SL_SIZE(bytes > median ? bytes - median : median - bytes));
 	return out;
 }
 

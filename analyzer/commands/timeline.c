@@ -202,9 +202,7 @@ static void put_all(struct sl_process *const *processes, unsigned count, unsigne
 		put_process(j, processes[i], run_unix_ns);
 	sl_json_end(j);
 	sl_json_uint(j, "left_out", left);
-	sl_json_end(j);
-	sl_json_newline(j);
-	sl_json_close(j);
+	sl_json_finish(j);
 }
 
 static void draw_all(const struct sl_report *report, const struct options *o)

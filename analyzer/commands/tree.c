@@ -134,7 +134,6 @@ static void put(const struct sl_owned *owned, const struct options *options)
 static bool print(struct sl_report *report, const struct options *options, const char *verb)
 {
 	struct sl_owned owned = {0};
-	char size[SL_FORMAT_BYTES];
 	const struct sl_process *only = NULL;
 	unsigned count = 0;
 	bool fine = true;
@@ -157,7 +156,7 @@ static bool print(struct sl_report *report, const struct options *options, const
 	} else if (!strcmp(verb, "flame")) {
 		sl_tree_print_flame(&owned.owners);
 	} else {
-		sl_door_print(stdout, "%10s", sl_format_size(size, owned.owners.share.item[0].bytes));
+		sl_door_print(stdout, "%10s", SL_SIZE(owned.owners.share.item[0].bytes));
 		put_instant(report, count > 1 ? NULL : only, count, options);
 		put(&owned, options);
 	}

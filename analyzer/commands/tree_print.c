@@ -43,10 +43,10 @@ static bool is_last(const struct drawing *d, uint32_t at)
 static void put_share(const struct drawing *d, uint32_t at, unsigned level)
 {
 	const struct sl_share *share = &d->owners->share.item[at];
-	char size[SL_FORMAT_BYTES], blocks[SL_FORMAT_BYTES];
+	char blocks[SL_FORMAT_BYTES];
 	bool ascii = d->how->ascii, last = is_last(d, at);
 
-	sl_door_print(stdout, "%10s %5.1f%% %8s  %s", sl_format_size(size, share->bytes), percent(d->owners, share->bytes),
+	sl_door_print(stdout, "%10s %5.1f%% %8s  %s", SL_SIZE(share->bytes), percent(d->owners, share->bytes),
 		      share->blocks ? sl_format_count(blocks, share->blocks) : "", level > 1 ? d->lines : "");
 	if (level > 1)
 		sl_door_print(stdout, "%s", ascii ? (last ? "`-" : "|-") : last ? "└╴" : "├╴");
@@ -113,7 +113,7 @@ static void put_lives(const struct sl_tree_lives *lives, bool ascii)
 void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how)
 {
 	const struct sl_share *share = owners->share.item;
-	char size[SL_FORMAT_BYTES], blocks[SL_FORMAT_BYTES];
+	char blocks[SL_FORMAT_BYTES];
 
 	sl_door_print(stdout, "%10s %6s %8s ", "held", "share", "blocks");
 	if (how->lives)
@@ -121,7 +121,7 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 			      "sizes");
 	sl_door_print(stdout, " by %s\n", how->by);
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
-		sl_door_print(stdout, "%10s %5.1f%% %8s ", sl_format_size(size, share[at].bytes), percent(owners, share[at].bytes),
+		sl_door_print(stdout, "%10s %5.1f%% %8s ", SL_SIZE(share[at].bytes), percent(owners, share[at].bytes),
 			      share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
 		if (how->lives && !how->lives[at].made && !how->lives[at].unknown)
 			sl_door_print(stdout, "%*s", 9 + 9 + 10 + 10 + SL_LIVES_CLASSES + 4, ""); /* no blocks */

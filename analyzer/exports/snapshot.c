@@ -433,7 +433,6 @@ static void number_devices(struct snapshot *s)
 static void say_left_out(const struct sl_stream *stream)
 {
 	uint64_t unmapped = 0, arrays = 0;
-	char some[SL_FORMAT_BYTES], others[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < stream->count; i++) {
 		const struct sl_model *model = stream->processes[i].process.model;
@@ -451,7 +450,7 @@ static void say_left_out(const struct sl_stream *stream)
 		sl_door_print(stderr,
 			      "stormlog-analyze: without an address, so not in the snapshot: %s of physical memory that is mapped "
 			      "nowhere, %s of arrays\n",
-			      sl_format_size(some, unmapped), sl_format_size(others, arrays));
+			      SL_SIZE(unmapped), SL_SIZE(arrays));
 }
 
 static void write_snapshot(struct snapshot *s)

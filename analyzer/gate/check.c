@@ -135,7 +135,7 @@ static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure 
 
 static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures *measures, const struct sl_growth_limit *limit)
 {
-	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
+	char may[SL_FORMAT_BYTES];
 	bool seen = false;
 
 	sl_format_size(may, limit->bytes);
@@ -149,8 +149,8 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 		    (growth->bytes == SL_UNKNOWN || growth->bytes <= limit->bytes))
 			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry at most, limit %s",
 			    growth->key,
-			    sl_format_size(is, growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
-													      : growth->at_most),
+			    SL_SIZE(growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
+												   : growth->at_most),
 			    may);
 		else if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
 			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
@@ -177,7 +177,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-			char line[400], size[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES];
+			char line[400];
 			struct sl_outcome *outcome;
 
 			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
@@ -185,8 +185,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			sl_owners_line(process, oom->python, oom->native, oom->caller, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
 				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
-				      sl_format_size(size, oom->requested_bytes), sl_format_size(live, oom->live_bytes),
-				      line[0] ? line : "an unknown place");
+				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place");
 			point_at_stack(outcome, process, oom->python, oom->native, oom->caller);
 			any = true;
 		}
@@ -221,8 +220,6 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 
 static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
 {
-	char size[SL_FORMAT_BYTES];
-
 	for (size_t i = 0; i < measures->list.count; i++) {
 		const struct sl_measure *m = &measures->list.item[i];
 
@@ -233,7 +230,7 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 				continue;
 			/* what does not grow is only a note: the system takes it back at exit */
 			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->critical,
-				  line->what, "%s %s at %s", sl_format_size(size, line->bytes),
+				  line->what, "%s %s at %s", SL_SIZE(line->bytes),
 				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),
 			      line, m->key);
 		}
@@ -313,15 +310,14 @@ static bool grows(const struct sl_measure_lines *lines)
 static void add_line(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
 		     const struct sl_measure_line *line, uint64_t before)
 {
-	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES];
 
 	sl_format_size(is, line->bytes);
 	if (!before)
 		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
 	else
 		point(add(outcomes, rule, line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
-			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, sl_format_size(was, before),
-			  percent(before, line->bytes)),
+			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, SL_SIZE(before), percent(before, line->bytes)),
 		      line, now->key);
 }
 

@@ -85,9 +85,7 @@ bool sl_form_json(const struct sl_forms *forms, FILE *out)
 		sl_json_end(j);
 	}
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 /* ---- JUnit */
@@ -262,9 +260,7 @@ bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 /* ---- OpenMetrics */

@@ -35,9 +35,7 @@ static void put_text(FILE *out, const char *text)
 
 static void put_size(FILE *out, uint64_t bytes)
 {
-	char text[SL_FORMAT_BYTES];
-
-	fprintf(out, "<td>%s</td>", bytes == SL_UNKNOWN ? "unknown" : sl_format_size(text, bytes));
+	fprintf(out, "<td>%s</td>", bytes == SL_UNKNOWN ? "unknown" : SL_SIZE(bytes));
 }
 
 static void put_devices(const struct sl_report *report, FILE *out)

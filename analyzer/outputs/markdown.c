@@ -102,12 +102,11 @@ static void put_leaks(FILE *out, struct sl_report *report)
 	      out);
 	for (size_t i = 0; i < all.count && i < ROWS_SHOWN; i++) {
 		const struct sl_leak *leak = all.item[i].leak;
-		char where[400], size[SL_FORMAT_BYTES], who[SL_FORMAT_BYTES];
+		char where[400], who[SL_FORMAT_BYTES];
 
 		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
-		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_process_who(who, all.item[i].process),
-			      sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name,
-			      leak->verdict);
+		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_process_who(who, all.item[i].process), SL_SIZE(leak->bytes),
+			      (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
 		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);
 		fputs(" | ", out);
 		sl_door_put(out, SL_DOOR_MARKDOWN, where);

@@ -272,13 +272,12 @@ static void draw_areas(cairo_t *c, const struct picture *p)
 static void draw_words(cairo_t *c, const struct picture *p)
 {
 	const struct sl_header *header = &p->process->trace->header;
-	char title[256], size[SL_FORMAT_BYTES];
+	char title[256];
 	double x = LEFT, peak = 0;
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		peak = p->known[i] > peak ? p->known[i] : peak;
-	snprintf(title, sizeof(title), "%s  peak %s", sl_stacks_basename(p->process->trace->name),
-		 sl_format_size(size, (uint64_t)peak));
+	snprintf(title, sizeof(title), "%s  peak %s", sl_stacks_basename(p->process->trace->name), SL_SIZE((uint64_t)peak));
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
 	text(c, LEFT, 22, 0, title);
@@ -373,7 +372,7 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 	double *cells = sl_memory_must(calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells))), most = 1,
 	       row = height / report->process_count;
 	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns > begin ? report->ended_unix_ns : begin + 1;
-	char words[96], size[SL_FORMAT_BYTES];
+	char words[96];
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
@@ -396,7 +395,7 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 		}
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
-	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, sl_format_size(size, (uint64_t)most));
+	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, SL_SIZE((uint64_t)most));
 	text(c, LEFT, 22, 0, words);
 	cairo_set_font_size(c, 11);
 	for (unsigned i = 0, last = 0; i < report->process_count; i++)

@@ -21,12 +21,11 @@ static void put_in_flight(struct sl_text_page *page)
 		for (size_t k = 0; k < process->model->in_flight.count && k < CALLS_SHOWN; k++) {
 			const struct sl_in_flight *call = &process->model->in_flight.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, call->api);
-			char who[48], size[SL_FORMAT_BYTES], text[256];
+			char who[48], text[256];
 
 			sl_text_head(page, "IN FLIGHT", SL_TEXT_PLAIN);
 			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_process_who(who, process),
-				 hook ? hook->plain : "?", call->bytes ? " of " : "",
-				 call->bytes ? sl_format_size(size, call->bytes) : "");
+				 hook ? hook->plain : "?", call->bytes ? " of " : "", call->bytes ? SL_SIZE(call->bytes) : "");
 			sl_text_line(page, 0, text, "");
 			page->said = true;
 		}
@@ -122,7 +121,7 @@ static void put_warnings(struct sl_text_page *page)
 static bool put_host(struct sl_text_page *page)
 {
 	const struct sl_process *most = NULL;
-	char who[SL_FORMAT_BYTES], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[200], right[160] = "";
+	char who[SL_FORMAT_BYTES], text[200], right[160] = "";
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		const struct sl_process *p = &page->report->processes[i];
@@ -136,10 +135,10 @@ static bool put_host(struct sl_text_page *page)
 		return false;
 	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
 	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_process_who(who, most),
-		 sl_format_size(a, most->model->host.rss_peak));
+		 SL_SIZE(most->model->host.rss_peak));
 	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
-		snprintf(right, sizeof(right), "cgroup %s of %s", sl_format_size(a, most->model->host.cgroup_peak),
-			 sl_format_size(b, most->model->host.cgroup_limit));
+		snprintf(right, sizeof(right), "cgroup %s of %s", SL_SIZE(most->model->host.cgroup_peak),
+			 SL_SIZE(most->model->host.cgroup_limit));
 	sl_text_line(page, 40, text, right);
 	page->said = true;
 	return true;

@@ -36,7 +36,6 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	uint64_t bytes = 0, most = 0;
 	unsigned count = 0;
 	bool at_most = false;
-	char text[SL_FORMAT_BYTES];
 	size_t at;
 
 	for (size_t i = first; i < hidden->count; i++) {
@@ -49,9 +48,9 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	}
 	if (count > 1 && !strcmp(name->what, "context"))
 		return (size_t)snprintf(out, size, "%u contexts%s%s %s", count, bytes == most * count ? " of" : ", together",
-					at_most ? " at most" : "", sl_format_size(text, bytes == most * count ? most : bytes));
+					at_most ? " at most" : "", SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
-		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", sl_format_size(text, bytes));
+		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
 	at = (size_t)snprintf(out, size, "%s",
 			      pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
 	if (name->library)
@@ -59,7 +58,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	else if (!strcmp(name->what, "process"))
 		at += (size_t)snprintf(out + at, size - at, " %lld", (long long)name->pid);
 	if (at < size)
-		at += (size_t)snprintf(out + at, size - at, "%s %s", at_most ? " at most" : "", sl_format_size(text, bytes));
+		at += (size_t)snprintf(out + at, size - at, "%s %s", at_most ? " at most" : "", SL_SIZE(bytes));
 	if (at < size && name->step != SL_UNKNOWN)
 		at += (size_t)snprintf(out + at, size - at, " (step %llu)", (unsigned long long)name->step);
 	return at;

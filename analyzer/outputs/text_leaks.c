@@ -40,7 +40,7 @@ void sl_text_growth(struct sl_text_page *page)
 	const struct sl_growth *growth = NULL;
 	const struct sl_label *label;
 	struct sl_owners owners;
-	char size[SL_FORMAT_BYTES], who[48], text[256], where[256];
+	char who[48], text[256], where[256];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
@@ -58,7 +58,7 @@ void sl_text_growth(struct sl_text_page *page)
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
-	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
+	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
 		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_process_who(who, process) : "");
@@ -205,7 +205,7 @@ void sl_text_leaks(struct sl_text_page *page)
 	const struct sl_leak *worst = NULL;
 	uint64_t bytes = 0;
 	unsigned places = 0, growing = 0;
-	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48], where[200], left[128], right[512], on[32] = "";
+	char who[48], where[200], left[128], right[512], on[32] = "";
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -227,7 +227,7 @@ void sl_text_leaks(struct sl_text_page *page)
 		return;
 	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
 	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
-	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", sl_format_size(size, bytes), places,
+	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");
 	if (growing && places > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
@@ -238,7 +238,7 @@ void sl_text_leaks(struct sl_text_page *page)
 		snprintf(on, sizeof(on), " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
 		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,
-		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
+		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
 		 worst->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
 	page->said |= growing > 0;

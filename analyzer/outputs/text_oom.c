@@ -39,17 +39,15 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 
 static size_t add_part(char *out, size_t size, size_t at, const char *name, uint64_t bytes)
 {
-	char text[SL_FORMAT_BYTES];
-
 	if (bytes == SL_UNKNOWN || !bytes || at >= size)
 		return at;
-	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, sl_format_size(text, bytes));
+	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, SL_SIZE(bytes));
 }
 
 /* Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest. */
 static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
-	char right[256] = "", size[SL_FORMAT_BYTES], name[64];
+	char right[256] = "", name[64];
 	size_t at = 0;
 
 	if (account->cached != SL_UNKNOWN && account->cached) {
@@ -57,7 +55,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 
 		if (account->largest_cached != SL_UNKNOWN)
 			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
-				 sl_format_size(size, account->largest_cached));
+				 SL_SIZE(account->largest_cached));
 		sl_text_owner(page, account->cached, kept, right);
 	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
@@ -130,7 +128,7 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	char text[1024], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
+	char text[1024], a[SL_FORMAT_BYTES], where[512];
 	size_t at;
 
 	put_title(page, process, oom, account->attempts_before + 1);
@@ -138,10 +136,9 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	if (!oom->asked_bytes)
 		at = (size_t)snprintf(text, sizeof(text), "  %s", hook ? hook->plain : "a call");
 	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
-		snprintf(text + at, sizeof(text) - at, " with %s free of %s", sl_format_size(b, oom->free_bytes),
-			 sl_format_size(c, oom->total_bytes));
+		snprintf(text + at, sizeof(text) - at, " with %s free of %s", SL_SIZE(oom->free_bytes), SL_SIZE(oom->total_bytes));
 	else
-		snprintf(text + at, sizeof(text) - at, " while it held %s", sl_format_size(b, oom->live_bytes));
+		snprintf(text + at, sizeof(text) - at, " while it held %s", SL_SIZE(oom->live_bytes));
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
 	put_asked(page, text, where);
 	put_owners(page, process, oom);

@@ -157,9 +157,9 @@ void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_ton
 
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right)
 {
-	char size[SL_FORMAT_BYTES], left[256];
+	char left[256];
 
-	snprintf(left, sizeof(left), "%12s  %s", sl_format_size(size, bytes), name);
+	snprintf(left, sizeof(left), "%12s  %s", SL_SIZE(bytes), name);
 	sl_text_line(page, OWNER_RIGHT, left, right);
 }
 
@@ -185,9 +185,9 @@ void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
 
 		sl_text_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
 		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
-			char size[SL_FORMAT_BYTES], left[128];
+			char left[128];
 
-			snprintf(left, sizeof(left), "%12s  %12s", "", sl_format_size(size, share[f].bytes));
+			snprintf(left, sizeof(left), "%12s  %12s", "", SL_SIZE(share[f].bytes));
 			sl_text_line(page, 28, left, share[f].name);
 		}
 	}

@@ -195,7 +195,7 @@ void sl_text_peak(struct sl_text_page *page)
 {
 	const struct sl_device_state *device;
 	struct sl_process *process = peak_of(page->report, &device);
-	char who[48], size[SL_FORMAT_BYTES], spark[64] = "", others[128] = "", on[128] = "", text[512];
+	char who[48], spark[64] = "", others[128] = "", on[128] = "", text[512];
 
 	if (!process)
 		return;
@@ -204,8 +204,8 @@ void sl_text_peak(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		describe_others(others, sizeof(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);
-	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_process_who(who, process), on,
-		 sl_format_size(size, device->known_peak), spark, others);
+	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_process_who(who, process), on, SL_SIZE(device->known_peak), spark,
+		 others);
 	if (fell_there(page, process, device)) {
 		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
 	} else {

@@ -109,7 +109,7 @@ static void put_group(struct sl_text_page *page, const struct group *group, cons
 
 static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned count)
 {
-	char text[512], who[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
+	char text[512], who[SL_FORMAT_BYTES];
 	int at = snprintf(text, sizeof(text), "         %u unlike:", count);
 	unsigned shown = 0;
 
@@ -117,7 +117,7 @@ static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned c
 		if (unlike[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %s %s", shown++ ? "," : "",
 				       sl_process_who(who, &page->report->processes[i]),
-				       sl_format_size(size, peak_of(&page->report->processes[i])));
+				       SL_SIZE(peak_of(&page->report->processes[i])));
 	if (count > shown)
 		snprintf(text + at, sizeof(text) - (size_t)at, ", and %u more", count - shown);
 	sl_text_line(page, 0, text, "");

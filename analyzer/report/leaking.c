@@ -149,14 +149,14 @@ char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak
 	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
-	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
+	char where[256];
 
 	if (frame)
 		sl_stacks_describe(where, sizeof(where), frame);
 	else
 		snprintf(where, sizeof(where), "%s", leak->library);
-	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
-			       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-			       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
+	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where, SL_SIZE(leak->bytes),
+			       (unsigned long long)leak->blocks,
+			       SL_SIZE((uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
 			       step ? "with each " : "a second", step ? step : "");
 }

@@ -19,11 +19,10 @@ static void put_marks(struct sl_page *page, unsigned process)
 {
 	static const char *const kinds[] = {"context", "module", "reset"};
 	const struct sl_model *model = page->report->processes[process].model;
-	char text[256], size[SL_FORMAT_BYTES];
+	char text[256];
 
 	for (size_t k = 0; k < model->ooms.count; k++) {
-		snprintf(text, sizeof(text), "out of memory: asked for %s",
-			 sl_format_size(size, model->ooms.item[k].requested_bytes));
+		snprintf(text, sizeof(text), "out of memory: asked for %s", SL_SIZE(model->ooms.item[k].requested_bytes));
 		put_mark(page, process, model->ooms.item[k].device, model->ooms.item[k].time_ns, "oom", text);
 	}
 	for (size_t k = 0; k < model->moments.marks.count; k++) {
@@ -31,7 +30,7 @@ static void put_marks(struct sl_page *page, unsigned process)
 		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
 
 		snprintf(text, sizeof(text), "%s%s%s%s", hook ? hook->plain : kinds[mark->kind], mark->bytes ? ", cost " : "",
-			 mark->bytes ? sl_format_size(size, mark->bytes) : "", mark->bytes ? " of device memory" : "");
+			 mark->bytes ? SL_SIZE(mark->bytes) : "", mark->bytes ? " of device memory" : "");
 		put_mark(page, process, mark->device, mark->time_ns, kinds[mark->kind], text);
 	}
 }

@@ -24,13 +24,13 @@ struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const
 
 static void evidence(struct sl_page_finding *finding, const char *name, const char *format, double value)
 {
-	char *text = finding->evidence[finding->evidence_count].value, size[SL_FORMAT_BYTES];
+	char *text = finding->evidence[finding->evidence_count].value;
 
 	if (format)
 		snprintf(text, sizeof(finding->evidence[0].value), format, value);
 	else
 		snprintf(text, sizeof(finding->evidence[0].value), "%s%s", value < 0 ? "-" : "",
-			 sl_format_size(size, (uint64_t)(value < 0 ? -value : value)));
+			 SL_SIZE((uint64_t)(value < 0 ? -value : value)));
 	snprintf(finding->evidence[finding->evidence_count++].name, sizeof(finding->evidence[0].name), "%s", name);
 }
 
@@ -86,10 +86,9 @@ static void take_collectives(struct sl_page *page, const struct sl_session_serie
 	for (size_t i = 0; i < result.count && i < INTERVALS; i++) {
 		const struct sl_collective_interval *interval = &result.intervals[i];
 		struct sl_page_finding *f = sl_page_find(page, "collective.gap", "info");
-		char size[SL_FORMAT_BYTES];
 
 		snprintf(f->text, sizeof(f->text), "rank %d: %s beyond the allocator while collectives ran", interval->rank,
-			 sl_format_size(size, (uint64_t)interval->peak_gap_bytes));
+			 SL_SIZE((uint64_t)interval->peak_gap_bytes));
 		f->advice = "buffers of NCCL and its kin: fewer communicators, or a smaller NCCL_BUFFSIZE, need less";
 		f->process = process_of(page, interval->rank, -1);
 		f->from_unix = (uint64_t)interval->start_ns;
@@ -110,10 +109,9 @@ static void take_first(struct sl_page *page, const struct sl_session_series *ser
 	for (size_t i = 0; i < result.suspect_count && i < SUSPECTS; i++) {
 		const struct sl_cross_suspect *suspect = &result.suspects[i];
 		struct sl_page_finding *f = sl_page_find(page, "first_cause.rank", "info");
-		char size[SL_FORMAT_BYTES];
 
 		snprintf(f->text, sizeof(f->text), "device memory of rank %d rose %s, by %s", suspect->rank, i ? "early" : "first",
-			 sl_format_size(size, (uint64_t)suspect->delta_bytes));
+			 SL_SIZE((uint64_t)suspect->delta_bytes));
 		f->advice = "compare it with the others in the heat map of ranks";
 		f->process = process_of(page, suspect->rank, -1);
 		f->from_unix = f->to_unix = (uint64_t)suspect->spike_ns;

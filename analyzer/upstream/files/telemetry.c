@@ -7,18 +7,15 @@
 #include <string.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 
 struct sl_telemetry *sl_telemetry_new(void)
 {
-	struct sl_telemetry *t = calloc(1, sizeof(*t));
+	struct sl_telemetry *t = sl_memory_must(calloc(1, sizeof(*t)));
 
-	if (!t) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
 	t->max_world_size = 1;
 	return t;
 }

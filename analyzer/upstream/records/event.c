@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 void sl_event_store_free(struct sl_event_store *store)
 {
 	sl_map_free(&store->texts);
@@ -333,12 +335,8 @@ void sl_event_sort(struct sl_v3_event *events, size_t count)
 		sorted = events[i - 1].timestamp_ns <= events[i].timestamp_ns;
 	if (sorted)
 		return;
-	struct sl_v3_event *other = malloc(count * sizeof(*other)), *from = events, *to = other;
+	struct sl_v3_event *other = sl_memory_must(malloc(count * sizeof(*other))), *from = events, *to = other;
 
-	if (!other) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
 	for (size_t width = 1; width < count; width *= 2) {
 		for (size_t begin = 0; begin < count; begin += 2 * width) {
 			size_t a = begin, middle = begin + width < count ? begin + width : count;
