@@ -40,6 +40,7 @@ struct watched {
 	struct sl_unwind *unwind; /* NULL: native stacks cannot be taken */
 	const char *no_unwind;
 	bool said_no_unwind;
+	char groups[512]; /* the cgroups that it was in last */
 	unsigned long long seen;
 	bool gone;
 	struct library known[LIBRARIES]; /* libraries that were examined */
@@ -155,17 +156,29 @@ static void say_capability(struct sl_recording *output, const char *name, const 
 	sl_recording_define(output, &map);
 }
 
-static void say_beginning(struct sl_recording *output, long pid)
+/* Once more when it was moved: what is said last holds, and the note has the time. */
+static void say_groups(struct watched *one)
 {
-	char groups[512];
+	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
+
+	if (!sl_targets_cgroups(one->pid, groups, sizeof(groups)) || !strcmp(groups, one->groups))
+		return;
+	snprintf(text, sizeof(text), "it has moved to cgroups %s", groups);
+	if (*one->groups)
+		sl_recording_note(one->output, text);
+	memcpy(one->groups, groups, sizeof(groups));
+	say_capability(one->output, "cgroups", groups, 0);
+}
+
+static void say_beginning(struct watched *one)
+{
 	uint64_t before;
 
-	say_capability(output, "recorded", "attached by BPF while it ran", 0);
-	if (sl_targets_cgroups(pid, groups, sizeof(groups)))
-		say_capability(output, "cgroups", groups, 0);
-	if (sl_before_bytes(pid, &before))
-		say_capability(output, "before_attach_bytes", NULL, before);
-	sl_recording_note(output,
+	say_capability(one->output, "recorded", "attached by BPF while it ran", 0);
+	say_groups(one);
+	if (sl_before_bytes(one->pid, &before))
+		say_capability(one->output, "before_attach_bytes", NULL, before);
+	sl_recording_note(one->output,
 			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
 			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
 }
@@ -251,7 +264,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	}
 	one->calls = sl_calls_new(one->output, runtime);
 	watch->count++;
-	say_beginning(one->output, pid);
+	say_beginning(one);
 	say_missing(one);
 	if (!sl_probes_begin(watch->probes, (int)pid))
 		return "the kernel has no room for another process";
@@ -377,6 +390,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 		sl_recording_note(one->output, "a library that was loaded later could not be watched");
 	else if (calls)
 		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	say_groups(one);
 	say_missing(one);
 	return sl_recording_flush(one->output);
 }

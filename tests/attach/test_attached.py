@@ -337,6 +337,30 @@ class Attached(unittest.TestCase):
                                  sorted(child.pid for child in children))
                 self.assertEqual([path in groups for groups in self.groups], [True, True])
 
+    def test_a_process_that_is_moved_to_another_cgroup_says_so(self):
+        group, path = make_group("stormlog-moved-%d" % os.getpid())
+        if not group:
+            self.skipTest("no cgroup can be made here")
+        self.addCleanup(os.rmdir, group)
+
+        def during(run):
+            self.addCleanup(run.process.wait)
+            self.addCleanup(run.process.kill)
+            run.process.stdout.readline()
+            attached = attachments.Attached(run)
+            with open(os.path.join(group, "cgroup.procs"), "w") as file:
+                file.write(str(run.process.pid))
+            wait_until(lambda: any(path in capability["value"] for capability in stormlog_trace.open_folder(run.traces)[0].defs.get("capability", ())
+                                   if capability["name"] == "cgroups"))
+            attached.process.send_signal(signal.SIGINT)
+            self.assertEqual(attached.end(), 0)
+            run.process.kill()
+            run.process.wait()
+        with e2e.Recording(KILL_ME, 1, preload=False, SIM_LATENCY=1000000, code=-9, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            self.assertEqual(sum("it has moved to cgroups" in note["text"] and path in note["text"] for note in trace.defs["note"]), 1)
+            self.assertIn(path, run.report()["processes"][0]["capabilities"]["cgroups"])
+
     def test_all_is_every_process_that_it_sees(self):
         """Runs in a pid namespace of its own, so that no other process of this machine is watched."""
         prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
