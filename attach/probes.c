@@ -489,15 +489,18 @@ void sl_probes_read_deaths(struct sl_probes *probes)
 	bpf.ring_consume(probes->dead);
 }
 
-void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost)
+unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost)
 {
+	int records;
+
 	probes->each = each;
 	probes->each_data = data;
 	sl_probes_read_deaths(probes);
-	bpf.ring_consume(probes->ring);
+	records = bpf.ring_consume(probes->ring);
 	for (uint32_t why = 0; why < SL_SEEN_LOST_COUNT; why++)
 		if (bpf.lookup(probes->lost, &why, &lost[why]))
 			lost[why] = 0;
+	return records > 0 ? (unsigned)records : 0;
 }
 
 void sl_probes_detach(struct sl_probes *probes)

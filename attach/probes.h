@@ -48,8 +48,8 @@ void sl_probes_read_deaths(struct sl_probes *probes);
 /* Called with a record that begins with its kind (enum sl_seen_kind). */
 typedef void sl_probes_each(void *data, const void *record, size_t bytes);
 
-/* What was seen since the last reading.  lost: how many of each (SL_SEEN_LOST_COUNT) were lost since the beginning. */
-void sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost);
+/* What was seen since the last reading; returns how many records.  lost: how many of each (SL_SEEN_LOST_COUNT) so far. */
+unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost);
 
 /* No call that begins afterwards is seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);

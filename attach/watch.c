@@ -19,7 +19,8 @@
 #include "common/base.h"
 #include "common/now.h"
 
-#define LOOK_MS	 20 /* the kernel's buffer holds 16 MiB, that is more than 20 000 calls */
+#define LOOK_MS	 20  /* the kernel's buffer holds 16 MiB: more than 20 000 calls, or 500 native stacks in its half */
+#define BUSY	 200 /* records in one look: the next one comes after 1 ms */
 #define FLUSH_NS SL_NS_PER_S
 
 #define LIBRARIES 32
@@ -311,18 +312,19 @@ static void take(void *data, const void *record, size_t bytes)
 		sl_lines_died(one->lines, death);
 }
 
-/* Lost calls are said in every trace, because it is not known whose they were. */
-static void look(struct sl_attach_watch *watch)
+/* Lost calls are said in every trace, because it is not known whose they were.  True: much was seen. */
+static bool look(struct sl_attach_watch *watch)
 {
 	uint64_t count[SL_SEEN_LOST_COUNT], lost, now = sl_now_ns(CLOCK_MONOTONIC);
+	unsigned records = sl_probes_read(watch->probes, take, watch, count);
 
-	sl_probes_read(watch->probes, take, watch, count);
 	lost = count[SL_SEEN_LOST_FULL] + count[SL_SEEN_LOST_DEPTH];
 	watch->unwalked = count[SL_SEEN_LOST_STACK];
 	for (size_t i = 0; i < watch->count && lost != watch->lost; i++)
 		sl_recording_lost(watch->item[i].output, lost - watch->lost, watch->lost_since_ns, now);
 	watch->lost = lost;
 	watch->lost_since_ns = now;
+	return records > BUSY;
 }
 
 /* A zombie has ended, whether or not its parent has waited for it. */
@@ -376,6 +378,9 @@ static bool close_all(struct sl_attach_watch *watch)
 	if (watch->lost)
 		fprintf(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n",
 			(unsigned long long)watch->lost);
+	if (watch->unwalked)
+		fprintf(stderr, "stormlog-attach: %llu native stacks were left out, because this program did not keep pace\n",
+			(unsigned long long)watch->unwalked);
 	watch->count = 0;
 	return good;
 }
@@ -397,7 +402,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data)
 {
-	const struct timespec step = {.tv_nsec = LOOK_MS * 1000000};
+	struct timespec step = {.tv_nsec = LOOK_MS * 1000000};
 	uint64_t begin_ns = sl_now_ns(CLOCK_MONOTONIC), flushed_ns = begin_ns;
 	bool good = true;
 	sigset_t ends;
@@ -409,7 +414,7 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 	while (good && sigtimedwait(&ends, NULL, &step) < 0 &&
 	       (!(seconds > 0) || (double)(sl_now_ns(CLOCK_MONOTONIC) - begin_ns) < seconds * 1e9)) {
 		if (watch->probes)
-			look(watch);
+			step.tv_nsec = look(watch) ? 1000000 : LOOK_MS * 1000000;
 		if (sl_now_ns(CLOCK_MONOTONIC) - flushed_ns > FLUSH_NS) {
 			for (size_t i = 0; i < watch->count; i++)
 				good = refresh(watch, &watch->item[i]) && good;

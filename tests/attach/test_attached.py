@@ -175,6 +175,21 @@ class Attached(unittest.TestCase):
         self.assertLess(counts["cut"], counts["whole"] / 4)  # deeper than what is copied
         self.assertEqual(counts["missing"], 0)
 
+    def test_without_libdw_there_are_no_native_stacks_and_it_says_so(self):
+        def during(run):
+            self.addCleanup(run.process.kill)
+            run.process.stdout.readline()
+            open(os.path.join(run.folder, "libdw.so.1"), "w").close()
+            attached = attachments.Attached(run, "--duration", "0.3", LD_LIBRARY_PATH=run.folder)
+            self.assertEqual(attached.end(), 0)
+            self.assertIn("no native stacks: libdw.so.1 is not installed", "".join(attached.said))
+            run.process.kill()
+        with e2e.Recording(KILL_ME, 1, preload=False, SIM_LATENCY=1000000, code=-9, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            self.assertNotIn("native_stack", trace.defs)
+            self.assertGreater(len(trace.events()["api"]), 10)
+            self.assertIn("no native stacks: libdw.so.1 is not installed", run.report()["processes"][0]["capabilities"]["notes"])
+
     def test_native_stacks_are_of_the_libraries_of_their_moment(self):
         """Two libraries come and go at one place, with other frames.  A stack is missing where the next has come before it is looked at."""
         counts = self.stood(1, os.path.join(e2e.APPS, "stood"), 1, *(os.path.join(e2e.APPS, "stood_plugin%d.so" % i) for i in (1, 2)))
