@@ -58,11 +58,12 @@ static struct sl_http_outcome find_route(struct sl_request *request)
 	return outcome;
 }
 
+/* As it was announced; 0: it was not, and there may be none. */
 static uint64_t body_length(const struct sl_request *request)
 {
 	const char *length = sl_request_header(request, "Content-Length");
 
-	return length ? strtoull(length, NULL, 10) : UINT64_MAX;
+	return length ? strtoull(length, NULL, 10) : 0;
 }
 
 static struct sl_request *new_request(struct sl_server *server, struct MHD_Connection *connection, const char *url,
@@ -146,8 +147,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 		 * A client that sent "Expect: 100-continue" gets the answer now; one that is already sending gets it when it
 		 * reads.
 		 */
-		if (request->outcome.status &&
-		    (expects || (body_length(request) > DRAIN_MAX && body_length(request) != UINT64_MAX)))
+		if (request->outcome.status && (expects || body_length(request) > DRAIN_MAX))
 			answer(request);
 		return MHD_YES;
 	}

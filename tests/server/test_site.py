@@ -193,6 +193,17 @@ class Site(unittest.TestCase):
             found = [link for link in self.page(f"/runs/{run}").links() if link.startswith("/compare?")]
             self.assertEqual(found, [f"/compare?before={before}&after={run}"] if before else [], run)
 
+    def test_a_pin_needs_no_body_not_even_an_announced_one(self):
+        """As `curl -X POST` sends it."""
+        for way, pinned in (("pin", 1), ("unpin", None)):
+            connection = self.server.connect()
+            connection.putrequest("POST", f"/runs/{self.numbers[3]}/{way}")
+            connection.putheader("Authorization", "Bearer " + self.both)
+            connection.endheaders()
+            self.assertEqual(connection.getresponse().status, 303)
+            connection.close()
+            self.assertEqual(self.json(f"/api/v1/runs/{self.numbers[3]}")["run"]["pinned"] or None, pinned)
+
     def test_no_page_names_another_host_or_has_script_of_its_own(self):
         for path in ("/", "/search?q=step", "/trends", "/trends?field=peak", f"/runs/{self.numbers[0]}"):
             status, headers, body = self.server.get(path)
