@@ -184,9 +184,14 @@ static void index_pack(struct sl_work *work, const char *pack)
 {
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
 	char *argv[] = {work->program, work->folder, from, NULL};
-	int folder = work->server->packs.folder, status;
+	int folder = work->server->packs.folder, status, fd;
 	bool fine, full = false;
+	struct stat st;
 
+	fd = sl_packs_read(&work->server->packs, pack, &st);
+	if (fd < 0)
+		return; /* its run was let go in the meantime */
+	close(fd);
 	sl_packs_path(pack, pack_path);
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
 	status = run_child(work, argv);

@@ -160,6 +160,14 @@ class Keep(unittest.TestCase):
         self.server = Server(PROGRAM, copy).start()
         self.assertEqual({r["run"]["identity"] for r in self.all()}, set(self.packs.values()))
 
+    def test_a_run_that_goes_while_its_pages_are_made_again_leaves_nothing(self):
+        shutil.rmtree(os.path.join(self.server.store, "pages"))
+        self.restart("--keep-count", "2")
+        self.send(9, "c")  # is read after all of them
+        wait_for(lambda: self.packs[9] in {r["run"]["identity"] for r in self.all()})
+        self.kept([4, 6, 5, 7, 9])
+        self.assertNotIn("unpacked", self.server.said())
+
     def test_pages_that_somebody_removed_are_made_again(self):
         shutil.rmtree(os.path.join(self.server.store, "pages"))
         self.restart()
