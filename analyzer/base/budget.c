@@ -8,13 +8,14 @@
 #include "common/base.h"
 #include "common/now.h"
 
-#define SECONDS	     60.0
-#define FILES	     1000000
-#define KEPT	     256.0 /* MB, and KEPT_EACH for each on the disk */
-#define KEPT_EACH    32.0
-#define WRITTEN	     16.0 /* MB, and so on */
-#define WRITTEN_EACH 128.0
-#define BLOCK_SIZE   512 /* of st_blocks, whatever the file system */
+#define SECONDS	      60.0
+#define FILES	      1000000
+#define KEPT	      256.0 /* MB, and KEPT_EACH for each on the disk */
+#define KEPT_EACH     32.0
+#define WRITTEN	      16.0 /* MB, and so on */
+#define WRITTEN_EACH  128.0
+#define EXPORTED_EACH 1024.0 /* an honest event takes a byte or two, and 310 as a line of JSON */
+#define BLOCK_SIZE    512    /* of st_blocks, whatever the file system */
 
 static _Thread_local uint64_t charged_ns; /* this thread's processor time up to here has been charged */
 
@@ -66,7 +67,17 @@ uint64_t sl_budget_kept(uint64_t bytes_on_disk)
 	return (uint64_t)(told("STORMLOG_READ_MEGABYTES", KEPT + KEPT_EACH * (double)bytes_on_disk / 1e6) * 1e6);
 }
 
+static uint64_t written(uint64_t bytes_on_disk, double each)
+{
+	return (uint64_t)(told("STORMLOG_WRITE_MEGABYTES", WRITTEN + each * (double)bytes_on_disk / 1e6) * 1e6);
+}
+
 uint64_t sl_budget_written(uint64_t bytes_on_disk)
 {
-	return (uint64_t)(told("STORMLOG_WRITE_MEGABYTES", WRITTEN + WRITTEN_EACH * (double)bytes_on_disk / 1e6) * 1e6);
+	return written(bytes_on_disk, WRITTEN_EACH);
+}
+
+uint64_t sl_budget_exported(uint64_t bytes_on_disk)
+{
+	return written(bytes_on_disk, EXPORTED_EACH);
 }

@@ -31,8 +31,9 @@ bool sl_budget_spent(struct sl_budget *budget);
 /* How many files and folders one search may visit. */
 uint64_t sl_budget_files(void);
 
-/* How many bytes the analysis of a run may take whose files take so much. */
+/* How many bytes the analysis of a run may take whose files take so much; an export has a row for each event, and may take more. */
 uint64_t sl_budget_written(uint64_t bytes_on_disk);
+uint64_t sl_budget_exported(uint64_t bytes_on_disk);
 
 /* How many bytes of texts, names and stacks a run may have kept whose files take so much on the disk. */
 uint64_t sl_budget_kept(uint64_t bytes_on_disk);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,6 +138,22 @@ bool sl_save_end(struct sl_save *save, bool fine)
 	sl_save_finished(save->made);
 	errno = before;
 	return fine;
+}
+
+void sl_save_limit(uint64_t bytes)
+{
+	struct rlimit limit;
+	struct stat st;
+	uint64_t before = 0; /* what a log of ours holds already */
+
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > before)
+			before = (uint64_t)st.st_size;
+	signal(SIGXFSZ, SIG_IGN);
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && before + bytes < limit.rlim_cur) {
+		limit.rlim_cur = before + bytes;
+		setrlimit(RLIMIT_FSIZE, &limit);
+	}
 }
 
 FILE *sl_save_private(const char *path)

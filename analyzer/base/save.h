@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct sl_save {
@@ -22,6 +23,12 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
 /* fine: everything was written.  False: it was not, or the file system refused (errno); the old file is still there. */
 bool sl_save_end(struct sl_save *save, bool fine);
+
+/*
+ * No file, standard output included, grows by more than so many bytes from now on, whoever writes it: errno EFBIG.  A pipe is
+ * as long as its reader likes.
+ */
+void sl_save_limit(uint64_t bytes);
 
 /*
  * To be called before other threads and files: SIGINT, SIGTERM and SIGHUP then remove unfinished files and end the program as

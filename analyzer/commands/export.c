@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/save.h"
@@ -127,6 +128,28 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 				      .symbols = parsed->symbols});
 }
 
+static uint64_t budget(const struct sl_stream *stream)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < stream->count; i++)
+		bytes += stream->processes[i].process.trace->disk_bytes;
+	return sl_budget_exported(bytes);
+}
+
+static void say_why(const struct options *o, uint64_t most)
+{
+	const char *name = o->output ? o->output : "standard output";
+
+	if (errno == EFBIG)
+		sl_door_print(stderr,
+			      "stormlog-analyze: %s: would take more than %g MB, which is much for these traces; --from, --to and "
+			      "--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
+			      name, (double)(most / 100000) / 10);
+	else if (errno && errno != EPIPE)
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", name, strerror(errno));
+}
+
 static int export_run(struct options *o, char **paths, unsigned count)
 {
 	struct sl_stream stream;
@@ -134,6 +157,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	struct sl_report report = {0};
 	enum sl_stream_result opened;
 	int status = SL_EXIT_FINE;
+	uint64_t most;
 	bool fine;
 
 	o->stream.models = o->format->models;
@@ -146,6 +170,8 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	opened = sl_stream_open(&stream, paths, count, &o->stream);
 	if (opened == SL_STREAM_FINE) {
 		o->job.stream = &stream;
+		most = budget(&stream);
+		sl_save_limit(most);
 		errno = 0;
 		fine = sl_save_begin(&save, o->output, o->format->wants_path);
 		if (fine) {
@@ -153,11 +179,10 @@ static int export_run(struct options *o, char **paths, unsigned count)
 			o->job.path = save.made[0] ? save.made : o->output;
 			fine = sl_save_end(&save, o->format->run(&o->job));
 		}
-		if (!fine && errno && errno != EPIPE)
-			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->output ? o->output : "standard output",
-				      strerror(errno));
-		if (!fine)
+		if (!fine) {
+			say_why(o, most);
 			status = errno ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
+		}
 	}
 	sl_stream_close(&stream);
 	sl_report_free(&report);

@@ -62,14 +62,15 @@ uint64_t sl_place_hash(const char *text)
 static uint64_t function_of(const struct sl_stack_frame *frame)
 {
 	char name[512];
-	size_t size = sl_place_name(frame, name, sizeof(name));
+	size_t size = sl_place_name(frame, name, sizeof(name)), home_size;
 	const char *home = frame->file ? sl_stacks_basename(frame->file) : frame->module;
 
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
-	if (!size && frame->bare) /* where functions end is not known: each call is its own */
-		return sl_text_mix_text(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home);
-	return sl_text_mix_text(sl_text_mix(SL_FNV_START, name, size), home);
+	home_size = home ? strnlen(home, sizeof(name)) : 0; /* no file has a longer name, and each frame of each stack comes here */
+	if (!size && frame->bare)			    /* where functions end is not known: each call is its own */
+		return sl_text_mix(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home, home_size);
+	return sl_text_mix(sl_text_mix(SL_FNV_START, name, size), home, home_size);
 }
 
 static uint64_t line_of(const struct sl_stack_frame *frame)

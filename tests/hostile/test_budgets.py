@@ -145,6 +145,23 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["report.json"], 3 << 20)
         self.assertLess(sizes["telemetry"], 4 << 20)
 
+    def test_an_export_has_a_budget_and_a_former_one_stays(self):
+        """Sixty stacks of sixty frames with names of 16 kB, and twelve thousand events: each format that grows with one of them."""
+        maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
+        maps += [{"def": "python_stack", "id": i + 1, "frames": [(i + 7 * k) % 60 for k in range(60)]} for i in range(60)]
+        maps += [{"def": "text", "id": 1, "text": "L" * 16000}]
+        t.write(self.trace, t.header(), t.defs(maps), self.events(12000, python=[i % 60 + 1 for i in range(12000)], label=1), t.footer())
+        for form in "collapsed speedscope csv ndjson sqlite pytorch-snapshot perfetto".split():
+            self.write("o." + form)
+            said = self.run_it("export", form, "-o", "o." + form, "t", megabytes=700, codes=(4,), STORMLOG_WRITE_MEGABYTES="0.5")[1]
+            self.assertRegex(said, r"o\.%s: would take more than 0.5 MB, which is much .*STORMLOG_WRITE_MEGABYTES" % form)
+            self.assertEqual(os.path.getsize(os.path.join(self.folder, "o." + form)), 0, "the former one")
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".part")], [])
+        limit = 16e6 + 1024 * os.path.getsize(self.trace)
+        out, said = self.run_it("export", "csv", "t", megabytes=700, codes=(4,))
+        self.assertIn("standard output: would take more than %d" % (limit // 1000000), said)
+        self.assertLessEqual(len(out), limit)
+
     def test_no_more_lines_of_damage_than_anybody_reads(self):
         for i in range(300):
             t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (i, i + 1)), b"no frame")
