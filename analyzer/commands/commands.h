@@ -15,31 +15,17 @@ struct sl_command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct sl_command sl_command_check;
-extern const struct sl_command sl_command_collect;
-extern const struct sl_command sl_command_convert;
-extern const struct sl_command sl_command_diagnose;
-extern const struct sl_command sl_command_diff;
-extern const struct sl_command sl_command_dump;
-extern const struct sl_command sl_command_export;
-extern const struct sl_command sl_command_fit;
-extern const struct sl_command sl_command_flame;
-extern const struct sl_command sl_command_history;
-extern const struct sl_command sl_command_info;
-extern const struct sl_command sl_command_oom;
-extern const struct sl_command sl_command_merge;
-extern const struct sl_command sl_command_monitor;
-extern const struct sl_command sl_command_pack;
-extern const struct sl_command sl_command_push;
-extern const struct sl_command sl_command_ranks;
-extern const struct sl_command sl_command_report;
-extern const struct sl_command sl_command_runs;
-extern const struct sl_command sl_command_summarize;
-extern const struct sl_command sl_command_table;
-extern const struct sl_command sl_command_timeline;
-extern const struct sl_command sl_command_track;
-extern const struct sl_command sl_command_tree;
-extern const struct sl_command sl_command_validate;
-extern const struct sl_command sl_command_watch;
+/* clang-format off */
+/* Every verb, in the order of the help: first the six that --help shows. */
+#define SL_COMMANDS(VERB) \
+	VERB(report) VERB(tree) VERB(table) VERB(diff) VERB(check) VERB(export) \
+	VERB(flame) VERB(timeline) VERB(dump) VERB(fit) VERB(monitor) VERB(watch) VERB(track) VERB(diagnose) VERB(info) \
+	VERB(collect) VERB(pack) VERB(push) VERB(convert) VERB(validate) VERB(merge) VERB(summarize) VERB(runs) VERB(history) \
+	VERB(oom) VERB(ranks)
+/* clang-format on */
+
+#define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
+SL_COMMANDS(SL_COMMAND)
+#undef SL_COMMAND
 
 #endif

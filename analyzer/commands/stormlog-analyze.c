@@ -11,16 +11,9 @@
 #include "common/base.h"
 #include "common/nearest.h"
 
-/* In the order of the help: first the six verbs that --help shows. */
-#define DAILY 6
-static const struct sl_command *const commands[] = {
-	&sl_command_report,  &sl_command_tree,	    &sl_command_table,	  &sl_command_diff,	&sl_command_check,
-	&sl_command_export,  &sl_command_flame,	    &sl_command_timeline, &sl_command_dump,	&sl_command_fit,
-	&sl_command_monitor, &sl_command_watch,	    &sl_command_track,	  &sl_command_diagnose, &sl_command_info,
-	&sl_command_collect, &sl_command_pack,	    &sl_command_push,	  &sl_command_convert,	&sl_command_validate,
-	&sl_command_merge,   &sl_command_summarize, &sl_command_runs,	  &sl_command_history,	&sl_command_oom,
-	&sl_command_ranks,
-};
+#define DAILY	    6 /* verbs that --help shows */
+#define ENTRY(name) &sl_command_##name,
+static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
 
 static void help(FILE *out, bool all)
 {

@@ -4,12 +4,13 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/model/replay.h"
 
-extern const struct sl_export sl_export_collapsed, sl_export_csv, sl_export_ndjson, sl_export_perfetto, sl_export_pprof,
-	sl_export_prometheus, sl_export_snapshot, sl_export_speedscope, sl_export_sqlite;
+#define EXPORTS(E) E(snapshot) E(perfetto) E(pprof) E(collapsed) E(speedscope) E(prometheus) E(sqlite) E(csv) E(ndjson)
 
-const struct sl_export *const sl_exports[] = {
-	&sl_export_snapshot,   &sl_export_perfetto, &sl_export_pprof, &sl_export_collapsed, &sl_export_speedscope,
-	&sl_export_prometheus, &sl_export_sqlite,   &sl_export_csv,   &sl_export_ndjson,    NULL};
+#define DECLARED(name) extern const struct sl_export sl_export_##name;
+EXPORTS(DECLARED)
+
+#define ENTRY(name) &sl_export_##name,
+const struct sl_export *const sl_exports[] = {EXPORTS(ENTRY) NULL};
 
 void sl_export_replay(struct sl_stream *stream)
 {

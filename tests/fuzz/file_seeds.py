@@ -4,6 +4,7 @@
 it also what small golden traces hold."""
 import glob
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import zstandard  # noqa: E402
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces")
 SLOW = {"reports": 6}  # times as long as the others
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../analyzer/exports/list.c")) as rows:
-    FORMATS = rows.read().count("&sl_export_")
+    FORMATS = len(re.findall(r"\bE\(\w+\)", rows.read()))
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
 fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => file /x
 rule = growth > 1G/hour => command echo\nrule = unlike >= 3.5 => bundle d\n[other]\nx = y\n"""
