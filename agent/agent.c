@@ -26,3 +26,9 @@ void sl_agent_wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
+
+void sl_agent_call_writer(struct sl_agent *agent)
+{
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+}

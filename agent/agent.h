@@ -149,4 +149,7 @@ static inline uint32_t sl_agent_tag(void)
 void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void sl_agent_wake(_Atomic uint32_t *word);
 
+/* The writer looks now what there is to do, even where it was about to sleep. */
+void sl_agent_call_writer(struct sl_agent *agent);
+
 #endif

@@ -434,8 +434,7 @@ void sl_preload_finish(const char *how)
 	sl_agent_unpark();
 	if (agent->no_writer)
 		finish_alone();
-	atomic_fetch_add(&agent->wake, 1);
-	sl_agent_wake(&agent->wake);
+	sl_agent_call_writer(agent);
 	sl_mute_end(&mute);
 	deadline = sl_agent_now() + FINISH_NS;
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline) {
@@ -472,8 +471,7 @@ void sl_preload_resume(void)
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
 		sl_define_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
-		atomic_fetch_add(&agent->wake, 1);
-		sl_agent_wake(&agent->wake);
+		sl_agent_call_writer(agent);
 	}
 	sl_mute_end(&mute);
 	errno = saved;

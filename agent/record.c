@@ -319,8 +319,7 @@ static SL_NOINLINE void tell_writer(struct sl_agent *agent)
 	int saved = errno;
 
 	atomic_store(&agent->urgent, 1);
-	atomic_fetch_add(&agent->wake, 1);
-	sl_agent_wake(&agent->wake);
+	sl_agent_call_writer(agent);
 	errno = saved;
 }
 

@@ -15,8 +15,7 @@ static void wait_for_writer(void)
 	uint64_t deadline_ns = sl_agent_now() + WAIT_NS;
 	uint32_t mine = atomic_fetch_add(&agent->late, 1) + 1, written;
 
-	atomic_fetch_add(&agent->wake, 1);
-	sl_agent_wake(&agent->wake);
+	sl_agent_call_writer(agent);
 	while ((int32_t)((written = atomic_load(&agent->late_written)) - mine) < 0 && sl_agent_now() < deadline_ns)
 		sl_agent_sleep(&agent->late_written, written, LOOK_NS);
 	if ((int32_t)(written - mine) < 0)

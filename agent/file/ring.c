@@ -608,8 +608,7 @@ static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, 
 	if (hope) {
 		patience->steps++;
 		patience->tries++;
-		atomic_fetch_add(&sl_agent->wake, 1);
-		sl_agent_wake(&sl_agent->wake);
+		sl_agent_call_writer(sl_agent);
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 	atomic_fetch_sub(&ring->waiting, 1);
@@ -767,8 +766,7 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 		return false;
 	begin_segment(ring, producer, (unsigned)index);
 	atomic_store_explicit(&full->end, producer->next, memory_order_release);
-	atomic_fetch_add(&sl_agent->wake, 1);
-	sl_agent_wake(&sl_agent->wake);
+	sl_agent_call_writer(sl_agent);
 	return true;
 }
 
@@ -837,8 +835,7 @@ static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *produc
 
 	while (!(producer->next & SL_RING_NOWHERE) && now_ns - wrote_ns < WAIT_MAX_NS && now_ns - begin_ns < HELD_NS &&
 	       writer_is_about(now_ns) && count_segments(ring, producer) >= SEGMENTS_ENOUGH && !is_inside_call(ring, producer)) {
-		atomic_fetch_add(&sl_agent->wake, 1);
-		sl_agent_wake(&sl_agent->wake);
+		sl_agent_call_writer(sl_agent);
 		syscall(SYS_nanosleep, &step, NULL);
 		if (has_come_free(producer, slots))
 			return true;

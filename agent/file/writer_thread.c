@@ -205,8 +205,7 @@ bool sl_writer_thread_park(void)
 		return false;
 	while (!(tid = atomic_load(&agent->writer)) && sl_agent_now() < deadline_ns) /* the thread was made a moment ago */
 		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
-	atomic_fetch_add(&agent->wake, 1);
-	sl_agent_wake(&agent->wake);
+	sl_agent_call_writer(agent);
 	while (atomic_load(&agent->writer) && sl_agent_now() < deadline_ns)
 		sl_agent_sleep(&agent->writer, tid, PARK_NS / 10);
 	while ((listed = tid && is_listed(tid)) && sl_agent_now() < deadline_ns)

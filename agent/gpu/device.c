@@ -169,8 +169,7 @@ static SL_NOINLINE void first_used(struct device *device, int ordinal, enum sl_v
 		describe(device, ordinal, vendor);
 		atomic_store_explicit(&device->state, USED, memory_order_release);
 		atomic_store(&news, 1);
-		atomic_fetch_add(&sl_agent->wake, 1);
-		sl_agent_wake(&sl_agent->wake);
+		sl_agent_call_writer(sl_agent);
 	}
 	sl_mute_end(&mute);
 }

@@ -157,8 +157,7 @@ static int flush(unsigned timeout_ms)
 		return recording() ? -1 : 0;
 	sl_agent_unpark();
 	wanted = atomic_fetch_add(&agent->flush, 1) + 1;
-	atomic_fetch_add(&agent->wake, 1);
-	sl_agent_wake(&agent->wake);
+	sl_agent_call_writer(agent);
 	deadline_ns = sl_agent_now() + timeout_ms * 1000000ull;
 	for (;;) {
 		uint32_t done = atomic_load(&agent->flushed);
