@@ -122,9 +122,8 @@ static void note_full(void)
 	static atomic_flag said;
 
 	if (atomic_load(&sl_agent->generation) && !atomic_flag_test_and_set(&said))
-		sl_define_note("too many different labels: ranges with new ones are not recorded; numbers at the "
-			       "end of a "
-			       "label are no new label, other unique names are");
+		sl_define_note("too many different labels: ranges with new ones are not recorded; a number at the end makes no "
+			       "label a new one, any other difference does");
 }
 
 /* Slots are filled once, with a text that is complete, and never emptied: readers need no lock. */

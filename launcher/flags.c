@@ -243,7 +243,7 @@ static bool ranks_agree(void)
 
 	if (!size || !*size || (rank && *rank && atol(rank) < atol(size)))
 		return true;
-	sl_launcher_say("--world-size %s: %s", size, rank && *rank ? "wants to be more than --rank" : "wants --rank too");
+	sl_launcher_say("--world-size %s: %s", size, rank && *rank ? "must be larger than --rank" : "wants --rank too");
 	return false;
 }
 

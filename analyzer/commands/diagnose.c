@@ -21,10 +21,9 @@
 #include "common/now.h"
 
 static const struct sl_option table[] = {
-	{"--output", 'o', "DIR",
-	 "the bundle; where it exists a folder in it, stormlog-diagnose-TIME (default: there, in this one)"},
-	{"--duration", 0, "SECONDS", "look for so long at what runs (default: 5)"},
-	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 0.5)"},
+	{"--output", 'o', "DIR", "where the bundle goes; in a folder that exists, as stormlog-diagnose-TIME (default: that, here)"},
+	{"--duration", 0, "SECONDS", "how long to look at what runs (default: 5)"},
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 0.5)"},
 	{0},
 };
 enum { OUTPUT, DURATION, INTERVAL };

@@ -19,7 +19,7 @@
 
 static const struct sl_option table[] = {
 	SL_OPTION_CATALOGUED,
-	{"--of", 0, "SORT", "stack, leak, label, library or growth, where a name means several (default: the largest)"},
+	{"--of", 0, "SORT", "which one a name means: stack, leak, label, library or growth (default: the largest)"},
 	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)"},
 	SL_OPTION_SYMBOLS,
 	{0},
@@ -106,7 +106,7 @@ static int find_quantity(struct history *h, const char *name)
 	}
 	if (h->others)
 		sl_door_print(stderr,
-			      "stormlog-analyze: %u more are called so; this is the largest (its key, or --of, names one)\n",
+			      "stormlog-analyze: %u more have this name; this is the largest (a key, or --of, chooses one)\n",
 			      h->others);
 	return -1;
 }

@@ -20,9 +20,9 @@
 #include "common/now.h"
 
 static const struct sl_option table[] = {
-	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
-	{"--format", 0, "table|csv|ndjson", "of the rows (default: table)"},
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)"},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
+	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)"},
 	{"--output", 'o', "FILE", "write there (default: standard output)"},
 	{0},
 };

@@ -12,7 +12,7 @@
 
 static const struct sl_option table[] = {
 	SL_OPTION_CATALOGUED,
-	{"--limit", 0, "N", "the newest so many (default: all)"},
+	{"--limit", 0, "N", "the newest N (default: all)"},
 	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
 	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json)"},
 	SL_OPTION_SYMBOLS,

@@ -21,13 +21,13 @@
 #include "common/now.h"
 
 static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "the sink: a folder that is not there, or empty (needed)"},
-	{"--interval", 0, "SECONDS", "between two samples, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
+	{"--output", 'o', "DIR", "where the sink goes: a new or an empty folder (needed)"},
+	{"--interval", 0, "SECONDS", "time between two samples, 0.1 to 3600 (default: 1)"},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
 	{"--warning-threshold", 0, "PERCENT",
-	 "of the device: what PyTorch gave out in a process, without PyTorch all that is in use (default: 80)"},
-	{"--critical-threshold", 0, "PERCENT", "the same, a critical alert; not below the other (default: 95)"},
-	{"--watchdog", 0, NULL, "say alerts on stderr too; what a program caches cannot be emptied from outside"},
+	 "part of the device that raises a warning: what PyTorch gave out in a process, without PyTorch all in use (default: 80)"},
+	{"--critical-threshold", 0, "PERCENT", "the same for a critical alert; not below the other (default: 95)"},
+	{"--watchdog", 0, NULL, "print alerts on stderr too; the cache of a program cannot be emptied from outside"},
 	{0},
 };
 enum { OUTPUT, INTERVAL, DURATION, WARNING, CRITICAL, WATCHDOG };

@@ -22,11 +22,11 @@ static const struct sl_option table[] = {
 	{"--rule", 0, "RULE",
 	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
 	 "0)"},
-	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)"},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
 	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks"},
-	{"--run", 0, "ID", "processes of this run alone, and wait for it where it has not begun"},
-	{"--quiet", 'q', NULL, "no messages: the actions alone"},
+	{"--run", 0, "ID", "watch processes of this run alone; wait for it if it has not begun"},
+	{"--quiet", 'q', NULL, "do the actions, print no messages"},
 	{0},
 };
 enum { RULE, INTERVAL, DURATION, CONFIG, RUN, QUIET };

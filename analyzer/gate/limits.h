@@ -35,7 +35,7 @@ struct sl_limits {
 	char baseline[4096]; /* path; "": none */
 	double tolerance;    /* allowed change from the baseline: 0.05 */
 	enum sl_fail_on fail_on;
-	bool fail_on_gaps; /* with it, on Stormlog's gap findings too */
+	bool fail_on_gaps; /* with fail_on: also on Stormlog's gap findings */
 };
 
 void sl_limits_init(struct sl_limits *limits);
