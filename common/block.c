@@ -433,7 +433,7 @@ const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t si
 }
 
 /* Reads values of one column from the i-th on and widens them to 64 bits. */
-static void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i, unsigned count)
+static inline void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i, unsigned count)
 {
 	const uint8_t *at = column->data + (size_t)i * column->width;
 
@@ -457,33 +457,33 @@ static void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i,
 }
 
 /* A difference refers to the event before, here the last of the batch before. */
-static void fill_batch(struct sl_block *block)
+static inline void fill(struct sl_block *block, unsigned count)
 {
-	unsigned left = block->count - block->at, count = left < SL_BLOCK_BATCH ? left : SL_BLOCK_BATCH;
-
 	for (unsigned v = 0; v < block->varying_count; v++) {
-		const struct sl_column *column = &block->columns[block->varying[v]];
+		const struct sl_column column = block->columns[block->varying[v]]; /* a copy: no value is stored over it */
 		uint64_t x[SL_BLOCK_BATCH], *value = (uint64_t *)block->batch + block->varying[v];
 		uint64_t before = value[(SL_BLOCK_BATCH - 1) * SL_FIELD_COUNT];
 
-		load_narrow(x, column, block->at, count);
-		if (column->encoding == SL_ENCODING_PLAIN)
+		load_narrow(x, &column, block->at, count);
+		if (column.encoding == SL_ENCODING_PLAIN)
 			for (unsigned k = 0; k < count; k++)
-				value[k * SL_FIELD_COUNT] = column->base + (x[k] << column->shift);
-		else if (column->encoding == SL_ENCODING_DELTA)
+				value[k * SL_FIELD_COUNT] = column.base + (x[k] << column.shift);
+		else if (column.encoding == SL_ENCODING_DELTA)
 			for (unsigned k = 0; k < count; k++)
 				value[k * SL_FIELD_COUNT] = before += unzigzag(x[k]);
 		else
 			for (unsigned k = 0; k < count; k++)
-				value[k * SL_FIELD_COUNT] = ((const struct narrow64 *)column->values)[x[k]].x;
+				value[k * SL_FIELD_COUNT] = ((const struct narrow64 *)column.values)[x[k]].x;
 	}
 }
 
-const struct sl_event *sl_block_next(struct sl_block *block)
+/* All batches but the last are whole, and loops of a known length are the shorter. */
+void sl_block_fill(struct sl_block *block)
 {
-	if (block->at == block->count)
-		return NULL;
-	if (block->at % SL_BLOCK_BATCH == 0)
-		fill_batch(block);
-	return &block->batch[block->at++ % SL_BLOCK_BATCH];
+	unsigned left = block->count - block->at;
+
+	if (left < SL_BLOCK_BATCH)
+		fill(block, left);
+	else
+		fill(block, SL_BLOCK_BATCH);
 }

@@ -82,8 +82,17 @@ struct sl_block {
  */
 const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t size);
 
+void sl_block_fill(struct sl_block *block); /* reads the next batch */
+
 /* The next event, valid until the following call; NULL at the end. */
-const struct sl_event *sl_block_next(struct sl_block *block);
+static inline struct sl_event *sl_block_next(struct sl_block *block)
+{
+	if (block->at == block->count)
+		return NULL;
+	if (block->at % SL_BLOCK_BATCH == 0)
+		sl_block_fill(block);
+	return &block->batch[block->at++ % SL_BLOCK_BATCH];
+}
 
 /* The event that sl_block_next will return, if it has been read already; else NULL. */
 static inline const struct sl_event *sl_block_peek(const struct sl_block *block)
