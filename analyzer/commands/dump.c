@@ -38,7 +38,7 @@ static void put(struct sl_json *j, const struct source *source)
 	const struct sl_hook *hook = source->item->hook;
 	const struct sl_header *header = &source->trace->header;
 	const struct sl_thread *thread = sl_defs_thread(&source->trace->defs, source->item->thread);
-	bool in_flight = event->flags & SL_FLAG_in_flight, before = hook && sl_event_verbs[hook->verb].stamped_before;
+	bool in_flight = event->flags & SL_FLAG_in_flight, before = hook && hook->stamped_before;
 	uint64_t begin = before || in_flight ? source->unix_ns : source->unix_ns - event->duration_ns;
 
 	sl_json_object(j, NULL);

@@ -246,7 +246,7 @@ void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct
 	const struct sl_hook *hook = p->item->hook;
 	const struct sl_trace *trace = p->process.trace;
 	const struct sl_thread *thread = sl_defs_thread(&trace->defs, p->item->thread);
-	bool in_flight = event->flags & SL_FLAG_in_flight, at_begin = hook && sl_event_verbs[hook->verb].stamped_before;
+	bool in_flight = event->flags & SL_FLAG_in_flight, at_begin = hook && hook->stamped_before;
 
 	*view = (struct sl_event_view){
 		.rank = trace->header.rank,

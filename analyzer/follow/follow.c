@@ -139,7 +139,7 @@ static bool is_done(struct sl_model *model, const struct sl_item *item)
 /* A free takes effect at its begin.  What comes after one that has not returned waits for it, but not for ever. */
 static bool holds(const struct sl_item *item, uint64_t now)
 {
-	return item->hook && sl_event_verbs[item->hook->verb].stamped_before && item->event->time_ns + SL_FOLLOW_HOLD_NS > now;
+	return item->hook && item->hook->stamped_before && item->event->time_ns + SL_FOLLOW_HOLD_NS > now;
 }
 
 static void apply(struct sl_followed *followed, const struct sl_item *item)

@@ -205,8 +205,8 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 
 	model->item = item;
 	model->call_api = (uint16_t)item->event->api;
-	model->call_begin_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns : time_ns - duration_ns;
-	model->call_end_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns + duration_ns : time_ns;
+	model->call_begin_ns = hook->stamped_before ? time_ns : time_ns - duration_ns;
+	model->call_end_ns = hook->stamped_before ? time_ns + duration_ns : time_ns;
 	if (item->event->context && item->event->device >= 0) {
 		struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
 

@@ -8,7 +8,7 @@
 
 static bool stamped_before(const struct sl_hook *hook)
 {
-	return hook && sl_event_verbs[hook->verb].stamped_before;
+	return hook && hook->stamped_before;
 }
 
 static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hook)
@@ -30,7 +30,7 @@ static void lose(struct sl_feed *feed, const struct sl_zstd_frame *frame)
 	feed->number += frame->count;
 }
 
-static bool next_frame(struct sl_feed *feed)
+static SL_NOINLINE bool next_frame(struct sl_feed *feed)
 {
 	while (feed->frame_at < feed->frame_count && !sl_trace_spent(feed->trace, feed->frames[feed->frame_at])) {
 		const struct sl_zstd_frame *frame = feed->frames[feed->frame_at++];
@@ -53,7 +53,7 @@ static bool next_frame(struct sl_feed *feed)
 	return false;
 }
 
-static const struct sl_event *next_slot(struct sl_feed *feed, const struct sl_hook **hook)
+static SL_NOINLINE struct sl_event *next_slot(struct sl_feed *feed, const struct sl_hook **hook)
 {
 	const struct sl_slot *slot, *second;
 
@@ -71,9 +71,9 @@ static const struct sl_event *next_slot(struct sl_feed *feed, const struct sl_ho
 	return &feed->slot_event;
 }
 
-static const struct sl_event *read_event(struct sl_feed *feed, const struct sl_hook **hook)
+static struct sl_event *read_event(struct sl_feed *feed, const struct sl_hook **hook)
 {
-	const struct sl_event *event;
+	struct sl_event *event;
 
 	for (;;) {
 		if (feed->in_block && (event = sl_block_next(&feed->block))) {
@@ -87,13 +87,18 @@ static const struct sl_event *read_event(struct sl_feed *feed, const struct sl_h
 	return next_slot(feed, hook);
 }
 
-/* The feed owns the event read last.  A device number beyond every table is changed to none. */
+/* The feed owns the event read last.  A device number beyond every table is changed to none, the file's kind to ours. */
 static const struct sl_event *next_event(struct sl_feed *feed, const struct sl_hook **hook)
 {
-	struct sl_event *event = (struct sl_event *)read_event(feed, hook);
+	struct sl_event *event = read_event(feed, hook);
+	const struct sl_header *header = &feed->trace->header;
 
-	if (event && SL_UNLIKELY(event->device < -1 || event->device >= SL_DEVICES_MAX))
+	if (!event)
+		return NULL;
+	if (SL_UNLIKELY(event->device < -1 || event->device >= SL_DEVICES_MAX))
 		event->device = -1;
+	if (SL_UNLIKELY(!header->same_kinds || event->kind >= SL_KIND_COUNT))
+		event->kind = header->kinds[event->kind & 255];
 	return event;
 }
 
@@ -102,7 +107,7 @@ static bool sooner(const struct sl_waiting *a, const struct sl_waiting *b)
 	return a->event.time_ns != b->event.time_ns ? a->event.time_ns < b->event.time_ns : a->number < b->number;
 }
 
-static void push(struct sl_feed *feed, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)
+static SL_NOINLINE void push(struct sl_feed *feed, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)
 {
 	const struct sl_waiting new = {*event, hook, number};
 	size_t at;
@@ -113,7 +118,7 @@ static void push(struct sl_feed *feed, const struct sl_event *event, const struc
 	feed->waiting[at] = new;
 }
 
-static void drop_first(struct sl_feed *feed)
+static SL_NOINLINE void drop_first(struct sl_feed *feed)
 {
 	const struct sl_waiting *last = &feed->waiting[--feed->waiting_count];
 	size_t at = 0;
@@ -136,9 +141,21 @@ static bool is_next(const struct sl_feed *feed, uint64_t time_ns)
 	return after && begin_of(after, sl_header_hook(&feed->trace->header, after->api)) >= time_ns;
 }
 
-/* Makes the thread's earliest event `direct` or waiting[0]; false at the end. */
+static bool found(struct sl_feed *feed, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)
+{
+	feed->item.event = event;
+	feed->item.hook = hook;
+	feed->item.number = number;
+	feed->time_ns = event->time_ns;
+	feed->after = !stamped_before(hook);
+	return true;
+}
+
+/* Finds the thread's earliest event; false at the end. */
 static bool fill(struct sl_feed *feed)
 {
+	if (feed->waiting_count && feed->item.event == &feed->waiting[0].event)
+		drop_first(feed);
 	while (!feed->exhausted) {
 		const struct sl_hook *hook = NULL;
 		const struct sl_event *event;
@@ -155,28 +172,18 @@ static bool fill(struct sl_feed *feed)
 		if (feed->taken && sl_cursor_has(feed->taken, number))
 			continue;
 		begin = begin_of(event, hook);
-		if (!feed->waiting_count && (event->time_ns <= begin || is_next(feed, event->time_ns))) {
-			feed->direct = event;
-			feed->direct_hook = hook;
-			feed->direct_number = number;
-			feed->time_ns = event->time_ns;
-			feed->after = !stamped_before(hook);
-			return true;
-		}
+		if (!feed->waiting_count && (event->time_ns <= begin || is_next(feed, event->time_ns)))
+			return found(feed, event, hook, number);
 		push(feed, event, hook, number);
 		if (feed->waiting[0].event.time_ns <= begin)
 			break;
 	}
-	if (!feed->waiting_count)
-		return false;
-	feed->time_ns = feed->waiting[0].event.time_ns;
-	feed->after = !stamped_before(feed->waiting[0].hook);
-	return true;
+	return feed->waiting_count && found(feed, &feed->waiting[0].event, feed->waiting[0].hook, feed->waiting[0].number);
 }
 
 /* ---- records: samples and OOM contexts inside definition frames, then in the ring's log */
 
-static bool next_record(struct sl_feed *feed)
+static SL_NOINLINE bool next_record(struct sl_feed *feed)
 {
 	uint64_t before = feed->time_ns;
 	msgpack_object object;
@@ -188,11 +195,10 @@ static bool next_record(struct sl_feed *feed)
 			msgpack_zone_clear(&feed->zone);
 			if (!sl_object_parse(&object, &feed->zone, feed->inflate.out, feed->inflate.bytes, &feed->map_at))
 				break;
-			read = sl_record_read(&feed->record, &object);
+			read = sl_record_read(&feed->item, &object);
 			if (!read)
 				continue;
-			feed->time_ns =
-				feed->record.kind == SL_ITEM_SAMPLE ? feed->record.sample.time_ns : feed->record.oom.time_ns;
+			feed->time_ns = feed->item.kind == SL_ITEM_SAMPLE ? feed->item.sample.time_ns : feed->item.oom.time_ns;
 			if (feed->time_ns < before)
 				feed->time_ns = before;
 			return true;
@@ -207,8 +213,8 @@ static bool next_record(struct sl_feed *feed)
 	}
 	if (feed->ring_record_at == feed->ring_records.count)
 		return false;
-	feed->record = feed->ring_records.item[feed->ring_record_at++];
-	feed->time_ns = feed->record.kind == SL_ITEM_SAMPLE ? feed->record.sample.time_ns : feed->record.oom.time_ns;
+	feed->item = feed->ring_records.item[feed->ring_record_at++];
+	feed->time_ns = feed->item.kind == SL_ITEM_SAMPLE ? feed->item.sample.time_ns : feed->item.oom.time_ns;
 	if (feed->time_ns < before)
 		feed->time_ns = before;
 	return true;
@@ -307,16 +313,7 @@ void sl_feed_sort(struct sl_feed *feed)
 
 bool sl_feed_advance(struct sl_feed *feed)
 {
-	feed->opened = true;
-	return feed->thread ? fill(feed) : next_record(feed);
-}
-
-void sl_feed_drop(struct sl_feed *feed)
-{
-	if (feed->direct)
-		feed->direct = NULL;
-	else if (feed->thread)
-		drop_first(feed);
+	return feed->ready = feed->thread ? fill(feed) : next_record(feed);
 }
 
 void sl_feed_free(struct sl_feed *feed)

@@ -25,7 +25,7 @@ struct sl_feed {
 	uint32_t thread;  /* 0: records in definition frames */
 	uint64_t time_ns; /* of the first event; while the feed is closed, when its first frame begins */
 	bool after;	  /* the first event is stamped after its call, and comes second at equal times */
-	bool opened;	  /* the first event has been read */
+	bool ready;	  /* item is what comes next; else it is to be read, or was given out */
 
 	struct sl_taken *taken; /* by earlier passes; NULL: none */
 	uint64_t number;	/* number of the event that is read next */
@@ -48,15 +48,12 @@ struct sl_feed {
 	bool exhausted;
 	struct sl_event slot_event;
 
-	/* the first event where none waits and none can come before it; not copied */
-	const struct sl_event *direct;
-	const struct sl_hook *direct_hook;
-	uint64_t direct_number;
+	/* the first event or record; the event is the first that waits, or in the block, where none waits and none can come before it */
+	struct sl_item item;
 
 	/* records */
 	bool record_taken;
 	size_t map_at;
-	struct sl_item record;
 	SL_VECTOR(struct sl_item) ring_records;
 	size_t ring_record_at;
 };
@@ -67,11 +64,8 @@ void sl_feed_add_frame(struct sl_feed *feed, struct sl_zstd_frame *frame);
 /* After the last frame: sorts them and drops those whose content is in another frame.  Not for records. */
 void sl_feed_sort(struct sl_feed *feed);
 
-/* Moves to the next event or record and sets time_ns and after.  False: there is none. */
+/* Moves to the next event or record, and sets item, time_ns and after.  False: there is none. */
 bool sl_feed_advance(struct sl_feed *feed);
-
-/* The caller is done with the event that sl_feed_advance found.  Not needed for records. */
-void sl_feed_drop(struct sl_feed *feed);
 
 /* Adds a record of the ring's definition log, to be given after those in frames; `data` is the feed. */
 void sl_feed_add_record(void *data, const uint8_t *bytes, size_t size);

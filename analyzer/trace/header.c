@@ -132,6 +132,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		hook->family_name = shared(header, cell(families, family, 0));
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
 			hook->oom = (int64_t)oom;
+		hook->stamped_before = sl_event_verbs[hook->verb].stamped_before;
 		hook->is_call = hook->family != SL_FAMILY_label && hook->family != SL_FAMILY_torch &&
 				hook->family != SL_FAMILY_pool && hook->family != SL_FAMILY_process &&
 				hook->verb != SL_VERB_UNMAP_MORE;

@@ -20,6 +20,7 @@ struct sl_hook {
 	enum sl_family family;	 /* SL_FAMILY_COUNT: not known here */
 	int64_t oom;		 /* result that means out of memory; 0: none does */
 	bool is_call;		 /* counted in `apis`: not a label, a block report or a process event */
+	bool stamped_before;	 /* its time is that of its begin, as its verb says */
 };
 
 struct sl_pair {

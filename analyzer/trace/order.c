@@ -17,9 +17,7 @@ struct sl_order {
 	struct sl_feed **heap;
 	size_t heap_count;
 	struct sl_feed *given; /* the feed whose first event the last call returned */
-	struct sl_item item;
-	struct sl_event translated;
-	unsigned count; /* items asked for so far */
+	unsigned count;	       /* items asked for so far */
 };
 
 #define ASK_EVERY 16384 /* items between two looks at the clock */
@@ -55,7 +53,7 @@ static struct sl_feed *feed_of(struct sl_order *order, struct sl_idmap *ids, uin
 	if (at == UINT32_MAX) {
 		at = (uint32_t)order->feed_count++;
 		order->feeds = sl_memory_must(realloc(order->feeds, order->feed_count * sizeof(*order->feeds)));
-		order->feeds[at] = (struct sl_feed){.trace = order->trace, .thread = thread, .after = true};
+		order->feeds[at] = (struct sl_feed){.trace = order->trace, .thread = thread, .item.thread = thread, .after = true};
 		sl_idmap_set(ids, thread, at);
 	}
 	return &order->feeds[at];
@@ -152,53 +150,27 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	return order;
 }
 
-static const struct sl_item *give(struct sl_order *order, struct sl_feed *feed)
-{
-	order->given = feed;
-	feed->record_taken = false;
-	if (!feed->thread)
-		return &feed->record;
-	order->item.kind = SL_ITEM_EVENT;
-	order->item.thread = feed->thread;
-	order->item.number = feed->direct ? feed->direct_number : feed->waiting[0].number;
-	order->item.hook = feed->direct ? feed->direct_hook : feed->waiting[0].hook;
-	order->item.event = feed->direct ? feed->direct : &feed->waiting[0].event;
-	if (SL_UNLIKELY(!order->trace->header.same_kinds || order->item.event->kind >= SL_KIND_COUNT)) {
-		order->translated = *order->item.event;
-		order->translated.kind = order->trace->header.kinds[order->translated.kind & 255];
-		order->item.event = &order->translated;
-	}
-	return &order->item;
-}
-
 const struct sl_item *sl_order_next(struct sl_order *order)
 {
-	for (;;) {
-		struct sl_feed *feed = order->heap_count ? order->heap[0] : NULL;
+	struct sl_feed *feed = NULL;
 
-		if (feed && !(++order->count % ASK_EVERY) && sl_trace_spent(order->trace, sl_feed_frame(feed)))
-			order->heap_count = 0;
-		if (!order->heap_count)
-			return NULL;
-		if (order->given == feed || !feed->opened) {
-			if (order->given == feed && !feed->thread && !feed->record_taken && order->trace->cursor)
-				sl_trace_keep_record(order->trace, &feed->record);
-			if (order->given == feed)
-				sl_feed_drop(feed);
-			order->given = NULL;
-			if (!sl_feed_advance(feed)) {
-				sl_feed_retire(feed);
-				order->heap[0] = order->heap[--order->heap_count];
-				if (order->heap_count)
-					sift_down(order, 0);
-				continue;
-			}
-			sift_down(order, 0);
-			if (order->heap[0] != feed)
-				continue;
+	while (order->heap_count && !(feed = order->heap[0])->ready) {
+		if (!feed->thread && !feed->record_taken && order->trace->cursor)
+			sl_trace_keep_record(order->trace, &feed->item);
+		if (!sl_feed_advance(feed)) {
+			sl_feed_retire(feed);
+			order->heap[0] = order->heap[--order->heap_count];
 		}
-		return give(order, order->heap[0]);
+		if (order->heap_count > 1)
+			sift_down(order, 0);
 	}
+	if (order->heap_count && !(++order->count % ASK_EVERY) && sl_trace_spent(order->trace, sl_feed_frame(feed)))
+		order->heap_count = 0;
+	if (!order->heap_count)
+		return NULL;
+	feed->ready = feed->record_taken = false;
+	order->given = feed;
+	return &feed->item;
 }
 
 void sl_order_free(struct sl_order *order)
@@ -217,7 +189,7 @@ void sl_order_take(struct sl_order *order)
 	struct sl_feed *feed = order->given;
 
 	if (feed->thread)
-		sl_cursor_take(feed->taken, order->item.number);
+		sl_cursor_take(feed->taken, feed->item.number);
 	else
 		feed->record_taken = true;
 }
@@ -229,7 +201,7 @@ static void keep_records(struct sl_order *order, struct sl_feed *feed)
 	for (size_t i = 0; i < order->heap_count; i++)
 		ended = ended && order->heap[i] != feed;
 	for (; !ended && (there || sl_feed_advance(feed)); there = false)
-		sl_trace_keep_record(order->trace, &feed->record);
+		sl_trace_keep_record(order->trace, &feed->item);
 	for (size_t i = 0; i < feed->frame_count; i++)
 		feed->frames[i]->compressed = 0;
 }
