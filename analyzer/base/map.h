@@ -21,6 +21,13 @@ static inline uint64_t sl_map_mix(uint64_t x)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+static inline uint64_t sl_map_mix_two(uint64_t x, uint64_t y)
+{
+	unsigned __int128 product = (unsigned __int128)(x ^ sl_map_seed[0]) * (y ^ sl_map_seed[1]);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 struct sl_map_slot;
 
 /* All zeroes is an empty map. */

@@ -91,7 +91,7 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_event
 
 	fold_peak(model);
 	forget_oldest(state);
-	if (thread && !state->ranges.count)
+	if (!state->ranges.count)
 		sl_ledger_ranged(model, state, 1);
 	sl_between_entry(model, event);
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
@@ -309,7 +309,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	for (size_t i = at + 1; i < state->ranges.count; i++)
 		state->ranges.item[i - 1] = state->ranges.item[i];
 	state->ranges.count--;
-	if (thread && !state->ranges.count)
+	if (!state->ranges.count)
 		sl_ledger_ranged(model, state, -1);
 }
 

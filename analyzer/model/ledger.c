@@ -11,11 +11,6 @@
 #include "analyzer/model/tracks.h"
 #include "common/base.h"
 
-static unsigned slot_of(int64_t device)
-{
-	return device < 0 || device >= SL_DEVICES_MAX ? 0 : (unsigned)device + 1;
-}
-
 /* One more than is asked for: by how much the first one changed, the one before it says. */
 static void make_recent(struct sl_model *model, struct sl_device_state *state)
 {
@@ -27,14 +22,10 @@ static void make_recent(struct sl_model *model, struct sl_device_state *state)
 	state->recent_mask = room - 1;
 }
 
-struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
+struct sl_device_state *sl_ledger_new_device(struct sl_model *model, unsigned slot)
 {
-	unsigned slot = slot_of(device);
-	struct sl_device_state *state = model->devices[slot];
+	struct sl_device_state *state = sl_memory_must(calloc(1, sizeof(*state)));
 
-	if (SL_LIKELY(state))
-		return state;
-	state = sl_memory_must(calloc(1, sizeof(*state)));
 	state->device = (int)slot - 1;
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
 	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
@@ -44,20 +35,15 @@ struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
 	return state;
 }
 
-struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device)
+struct sl_row *sl_ledger_new_row(struct sl_model *model, unsigned kind, unsigned slot)
 {
-	unsigned slot = sl_event_kinds[kind].on_host ? 0 : slot_of(device);
 	struct sl_row *row;
 
-	if (SL_UNLIKELY(!model->rows[slot])) {
+	if (!model->rows[slot])
 		model->rows[slot] = sl_memory_must(calloc(SL_KIND_COUNT, sizeof(*row)));
-	}
 	row = &model->rows[slot][kind];
-	if (SL_UNLIKELY(!row->used)) {
-		row->used = true;
-		row->line = sl_timeline_add(&model->timeline, SL_LINE_KIND,
-					    sl_event_kinds[kind].on_host ? -1 : (int)slot_of(device) - 1, (int)kind);
-	}
+	row->used = true;
+	row->line = sl_timeline_add(&model->timeline, SL_LINE_KIND, (int)slot - 1, (int)kind);
 	return row;
 }
 
@@ -80,6 +66,9 @@ struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t th
 
 void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by)
 {
+	model->in_ranges += (uint64_t)by;
+	if (!state->index)
+		return;
 	model->ranged += (uint64_t)by;
 	model->ranged_sum += (uint64_t)(by * (int64_t)state->index);
 }
@@ -133,7 +122,7 @@ static void count_for(const struct sl_model *model, struct sl_thread_state *stat
 		sl_made_add(&state->ranges.item[i].making, (uint32_t)(site - model->sites.item), bytes);
 }
 
-void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
+void sl_ledger_turn_over(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
 {
 	uint32_t thread = model->item ? model->item->thread : 0;
 	struct sl_thread_state *own = thread ? sl_ledger_thread(model, thread) : NULL, *other;
@@ -161,10 +150,10 @@ void sl_ledger_count_anew(struct sl_model *model)
 
 static uint64_t site_hash(const struct sl_site *key)
 {
-	uint64_t h = sl_map_mix(sl_map_mix(key->caller) ^ ((uint64_t)key->python << 32 | key->native));
+	uint64_t place = sl_map_mix_two(key->caller, (uint64_t)key->python << 32 | key->native);
 
-	h = sl_map_mix(h ^ ((uint64_t)key->label << 32 | key->thread));
-	return sl_map_mix(h ^ ((uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind));
+	return sl_map_mix_two(place ^ ((uint64_t)key->label << 32 | key->thread),
+			      (uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind);
 }
 
 static bool same_site(const struct sl_site *a, const struct sl_site *b)
@@ -294,13 +283,11 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 		.label = (uint32_t)event->label,
 		.thread = thread,
 		.api = (uint16_t)event->api,
-		.device = (int16_t)((int)slot_of(device) - 1),
+		.device = (int16_t)((int)sl_ledger_slot(kind, device) - 1),
 		.kind = (uint8_t)kind,
 	};
 	uint32_t *place, at;
 
-	if (sl_event_kinds[kind].on_host)
-		key.device = -1;
 	place = place_of(model, &key);
 	if (*place != UINT32_MAX)
 		return *place;
@@ -310,18 +297,6 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 	if (model->sites.count > model->site_mask / 4 * 3)
 		grow_sites(model);
 	return at;
-}
-
-void sl_ledger_save(struct sl_model *model, struct sl_site *site)
-{
-	const struct sl_device_state *device = model->devices[site->device + 1];
-	struct sl_site_course *course = &model->site_course[site - model->sites.item];
-
-	if (device && course->epoch == device->epoch)
-		return;
-	site->at_peak_bytes = site->live_bytes;
-	site->at_peak_blocks = site->live_blocks;
-	course->epoch = device ? device->epoch : 0;
 }
 
 static void change_labelled(struct sl_model *model, struct sl_labelled *labelled, uint32_t which, uint32_t site, int64_t bytes)
@@ -398,15 +373,6 @@ static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 	model->in_use_max = model->in_use;
 }
 
-void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device)
-{
-	const struct sl_torch *torch = &device->torch;
-	uint64_t unused =
-		torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
-
-	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
-}
-
 void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device)
 {
 	uint64_t now = model->now_ns;
@@ -461,7 +427,8 @@ void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes
 	uint32_t index = (uint32_t)(site - model->sites.item);
 
 	model->lives[index].sizes[sl_lives_class(bytes)]++;
-	sl_stays_birth(model, index, bytes);
+	if (model->stays)
+		sl_stays_birth(model, index, bytes);
 	if (course->newest_ended)
 		model->lives[course->newest_ended - 1].temporary++;
 	course->newest_ended = 0;
@@ -471,7 +438,8 @@ void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes
 {
 	uint32_t index = (uint32_t)(site - model->sites.item);
 
-	sl_stays_death(model, index, bytes, born_ns);
+	if (model->stays)
+		sl_stays_death(model, index, bytes, born_ns);
 	model->lives[index].ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
 	if (model->tracks.item[site->track].last_ns == born_ns)
 		model->tracks.course[site->track].newest_ended = index + 1;

@@ -50,11 +50,47 @@ struct sl_thread_state {
 };
 
 /* Follows the swings of what a device holds in use: known memory except what PyTorch keeps unused. */
-void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device);
+static inline void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device)
+{
+	const struct sl_torch *torch = &device->torch;
+	uint64_t unused =
+		torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
+
+	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
+}
+
 /* What is held now becomes the peak. */
 void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device);
-struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device);
-struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device);
+
+/* Index into devices. */
+static inline unsigned sl_ledger_device_slot(int64_t device)
+{
+	return device < 0 || device >= SL_DEVICES_MAX ? 0 : (unsigned)device + 1;
+}
+
+/* Index into rows: memory of the host belongs to no device. */
+static inline unsigned sl_ledger_slot(unsigned kind, int64_t device)
+{
+	return sl_event_kinds[kind].on_host ? 0 : sl_ledger_device_slot(device);
+}
+
+struct sl_device_state *sl_ledger_new_device(struct sl_model *model, unsigned slot);
+static inline struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
+{
+	unsigned slot = sl_ledger_device_slot(device);
+
+	return SL_LIKELY(model->devices[slot]) ? model->devices[slot] : sl_ledger_new_device(model, slot);
+}
+
+struct sl_row *sl_ledger_new_row(struct sl_model *model, unsigned kind, unsigned slot);
+static inline struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device)
+{
+	unsigned slot = sl_ledger_slot(kind, device);
+
+	return SL_LIKELY(model->rows[slot] && model->rows[slot][kind].used) ? &model->rows[slot][kind]
+									    : sl_ledger_new_row(model, kind, slot);
+}
+
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
 struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t thread);
 static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread)
@@ -63,8 +99,17 @@ static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, u
 									    : sl_ledger_new_thread(model, thread);
 }
 
-/* The present item began (made) or ended a block: counts it for its thread, for the thread it works for, and the process. */
-void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made);
+/*
+ * The present item began (made) or ended a block: counts it for its thread, for the thread it works for, and the process.  Only
+ * open ranges ask, by what was counted since they began.
+ */
+void sl_ledger_turn_over(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made);
+static inline void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
+{
+	if (model->in_ranges)
+		sl_ledger_turn_over(model, site, bytes, made);
+}
+
 /* All counts begin anew, inside of open ranges too. */
 void sl_ledger_count_anew(struct sl_model *model);
 /* The thread opened its first range (1), or closed its last (-1). */
@@ -99,6 +144,16 @@ static inline bool sl_ledger_may_look(struct sl_model *model, uint64_t entries)
 }
 
 /* Called before a site changes.  If its device had a new peak since the site saved what it held, that is what it holds now. */
-void sl_ledger_save(struct sl_model *model, struct sl_site *site);
+static inline void sl_ledger_save(struct sl_model *model, struct sl_site *site)
+{
+	const struct sl_device_state *device = model->devices[site->device + 1];
+	struct sl_site_course *course = &model->site_course[site - model->sites.item];
+
+	if (SL_LIKELY(device && course->epoch == device->epoch))
+		return;
+	site->at_peak_bytes = site->live_bytes;
+	site->at_peak_blocks = site->live_blocks;
+	course->epoch = device ? device->epoch : 0;
+}
 
 #endif

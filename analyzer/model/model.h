@@ -443,7 +443,8 @@ struct sl_model {
 	int64_t in_use_max_before;  /* the last segment was made while no blocks were known; -1: no such segment */
 	bool torch_seen;
 	const struct sl_item *item;  /* that is applied */
-	uint64_t ranged, ranged_sum; /* threads with open ranges, and the sum of their indexes */
+	uint64_t in_ranges;	     /* threads with open ranges, the process as thread 0 among them */
+	uint64_t ranged, ranged_sum; /* those but the process, and the sum of their indexes */
 	int64_t held, held_max;	     /* known memory of all devices */
 	struct sl_crests in_use_crests, held_crests;
 

@@ -105,7 +105,7 @@ void sl_stays_birth(struct sl_model *model, uint32_t site, uint64_t bytes)
 	struct sl_stay *row;
 	uint32_t *last;
 
-	if (!stays || !go_on(stays, model->now_ns))
+	if (!go_on(stays, model->now_ns))
 		return;
 	last = last_of(stays, site);
 	row = *last ? &stays->rows.item[*last - 1] : NULL;
@@ -121,7 +121,7 @@ void sl_stays_death(struct sl_model *model, uint32_t site, uint64_t bytes, uint6
 	struct sl_stays *stays = model->stays;
 	unsigned born;
 
-	if (!stays || !go_on(stays, model->now_ns) || (born = window_of(stays, born_ns)) == stays->now)
+	if (!go_on(stays, model->now_ns) || (born = window_of(stays, born_ns)) == stays->now)
 		return;
 	add(stays, (struct sl_stay){site, (uint8_t)born, (uint8_t)stays->now, (uint8_t)sl_lives_class(bytes), bytes, 1});
 }

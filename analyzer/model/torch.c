@@ -45,7 +45,8 @@ static void draw(struct sl_model *model, struct sl_device_state *device, uint32_
 		torch->reserved = sl_timeline_add(&model->timeline, SL_LINE_RESERVED, device->device, 0);
 	}
 	sl_timeline_set(&model->timeline, torch->allocated, model->now_ns, torch->allocated_bytes, site);
-	sl_timeline_set(&model->timeline, torch->reserved, model->now_ns, torch->reserved_bytes, site);
+	if (torch->reserved_bytes != torch->reserved->value || !torch->reserved->begun)
+		sl_timeline_set(&model->timeline, torch->reserved, model->now_ns, torch->reserved_bytes, site);
 }
 
 static void set_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
@@ -171,7 +172,8 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 }
 
 /* A block from a framework that reports the blocks it hands out but hardly what it holds. */
-static void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device,
+				   uint32_t *site)
 {
 	const struct sl_event *event = item->event;
 	uint64_t allocated = device->torch.allocated_bytes - device->torch.pool_allocated_bytes;

@@ -114,7 +114,7 @@ static void merge(struct sl_track_course *course)
 	course->births_per_window *= 2;
 }
 
-static void open_window(struct sl_track_course *course, const struct sl_track *track, const struct sl_model *model)
+static SL_NOINLINE void open_window(struct sl_track_course *course, const struct sl_track *track, const struct sl_model *model)
 {
 	if (course->count == SL_TRACK_WINDOWS)
 		merge(course);

@@ -15,6 +15,7 @@ LATER = "made by the reader of the summary"
 ALONE = "asked of a single process only, on the thread that replayed it"
 WITHOUT = {
     "sl_header": {"arena watcher watcher_start kinds same_kinds left_out": READING},
+    "sl_hook": {"stamped_before": READING},
     "sl_defs": {"arena communicator_ids file_ids spans spans_of left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
     "sl_folded": {"blocks threads peaks slept": READING},
@@ -26,8 +27,8 @@ WITHOUT = {
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
     "sl_model": {"header defs vmm graphs objects arena call_begin_ns call_end_ns call_api pointers arrays registered imports blocks site_slots "
-                 "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item ranged ranged_sum "
-                 "recent held held_max in_use_crests held_crests looks unlooked called_ids called_parts costs sought born born_named born_named_ids paired_ids entry entry_context makers": READING,
+                 "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item in_ranges ranged "
+                 "ranged_sum recent held held_max in_use_crests held_crests looks unlooked called_ids called_parts costs sought born born_named born_named_ids paired_ids entry entry_context makers": READING,
                  "lives lives_capacity stays": ALONE, "rows devices apis timeline": APART},
     "sl_process": {"trace model": APART, "report symbols places roles image origin bundles_from_ns bundles_kept_ns accounts alike": LATER},
 }
