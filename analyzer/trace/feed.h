@@ -48,7 +48,10 @@ struct sl_feed {
 	bool exhausted;
 	struct sl_event slot_event;
 
-	/* the first event or record; the event is the first that waits, or in the block, where none waits and none can come before it */
+	/*
+	 * the first event or record; the event is the first that waits, or in the block where none waits and none can come
+	 * before
+	 */
 	struct sl_item item;
 
 	/* records */
