@@ -196,6 +196,21 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 	return status;
 }
 
+/* People have one before they record. */
+static void explain_snapshots(char *const *paths)
+{
+	for (; *paths; paths++) {
+		const char *dot = strrchr(*paths, '.');
+
+		if (dot && (!strcmp(dot, ".pickle") || !strcmp(dot, ".pkl")))
+			sl_door_print(
+				stderr,
+				"stormlog-analyze: a snapshot of PyTorch's is made a trace by: python -m stormlog_native snapshot "
+				"%s --torch RELEASE -o FOLDER\n",
+				*paths);
+	}
+}
+
 static int run(int argc, char **argv)
 {
 	struct asked asked = {.question.ties = SL_FIT_GIVEN};
@@ -207,6 +222,8 @@ static int run(int argc, char **argv)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
+	if (status == SL_EXIT_UNREADABLE)
+		explain_snapshots(parsed.paths);
 	if (status < 0)
 		status = fit(&images, &asked);
 	sl_images_free(&images);
