@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/fit/places.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base.h"
@@ -44,9 +43,11 @@ void sl_fit_places_free(struct sl_fit_places *places)
 void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes)
 {
 	struct sl_live *segment = sl_table_find(&placed->live, address);
+	bool reuses;
 
 	if (placed->wrong == SL_FIT_ALL_MODELS)
 		return;
+	reuses = placed->models[SL_FIT_REUSED].freed[power_of(bytes)].count;
 	for (unsigned m = 0; m < SL_FIT_MODELS; m++) {
 		struct sl_fit_places *places = &placed->models[m];
 
@@ -54,8 +55,10 @@ void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t 
 			places->model = (enum sl_fit_ties)m;
 			places->next = m == SL_FIT_DESCENDING ? address + bytes : address;
 		}
-		if (sl_fit_places_take(places, bytes) != address)
-			placed->wrong |= 1u << m;
+		if (sl_fit_places_take(places, bytes) == address)
+			continue;
+		placed->wrong |= 1u << m;
+		placed->anew |= reuses && m == SL_FIT_REUSED;
 	}
 	placed->count++;
 	segment = segment ? segment : sl_table_add(&placed->live, address);
@@ -75,9 +78,10 @@ void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address)
 
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed)
 {
+	unsigned wrong = placed->anew ? placed->wrong : placed->wrong & ~(1u << SL_FIT_REUSED);
 	bool tells = placed->count >= TELLING && placed->wrong != SL_FIT_ALL_MODELS;
 
-	return SL_FIT_ALL_MODELS & ~(tells ? placed->wrong : 0);
+	return SL_FIT_ALL_MODELS & ~(tells ? wrong : 0);
 }
 
 void sl_fit_placed_free(struct sl_fit_placed *placed)

@@ -3,6 +3,7 @@
 #ifndef ANALYZER_FIT_PLACES_H
 #define ANALYZER_FIT_PLACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analyzer/base/vector.h"
@@ -37,11 +38,15 @@ struct sl_fit_placed {
 	struct sl_table live; /* while a model is left */
 	unsigned count;	      /* that came */
 	unsigned wrong;	      /* 1 << model */
+	bool anew;	      /* one came elsewhere though an address of its size was free again */
 };
 
 void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes);
 void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
-/* 1 << model: those that the recorded addresses are exactly of; all where they are of none, or too few to tell. */
+/*
+ * 1 << model: those that the recorded addresses are exactly of; all where they are of none, or too few to tell.  Ever higher or lower ones
+ * do not tell that addresses will not be used again: only one that was passed over does.
+ */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
 void sl_fit_placed_free(struct sl_fit_placed *placed);
 

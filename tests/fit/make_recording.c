@@ -4,6 +4,7 @@
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * FRACTION in the environment: the program set that memory fraction first.
+ * SLOTS in the environment: the driver has slots of powers of two, and not ever higher addresses.
  * SWAPPED in the environment: handles of streams are in the opposite order.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
@@ -21,8 +22,8 @@
 #include "tests/analyzer/synth.h"
 #include "tests/fit/ops.h"
 
-static uint64_t segments = 1ull << 40; /* as the engine has them */
-static uint64_t said;		       /* events of blocks and segments */
+static struct sl_fit_places segments = {.next = 1ull << 40}; /* as the engine has them */
+static uint64_t said;					     /* events of blocks and segments */
 
 static struct {			       /* of each private pool */
 	uint64_t driver, graphs[3000]; /* the driver's graph; PyTorch's, newest last */
@@ -71,8 +72,7 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 
 	said += grown != 0;
 	if (grown)
-		synth_call(s, thread, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
-	segments += grown;
+		synth_call(s, thread, "cudaMalloc", .address = sl_fit_places_take(&segments, grown), .bytes = grown, .device = 0);
 	if (op->captures && told != held[op->pool].driver) {
 		synth_call(s, thread, "cudaStreamGetCaptureInfo", .bytes = told = held[op->pool].driver, .device = -1);
 		said++;
@@ -320,12 +320,13 @@ int main(int argc, char **argv)
 	if (argc != 4 || sscanf(argv[2], "%u.%u", &major, &minor) != 2)
 		return 2;
 	machine.release = SL_FIT_RELEASE(major, minor);
+	machine.ties = segments.model = getenv("SLOTS") ? SL_FIT_REUSED : SL_FIT_ASCENDING;
 	snprintf(release, sizeof(release), "c10 %s", argv[2]);
 	if (!strcmp(argv[3], "other")) {
 		s = synth_new(argv[1], 0, 4242);
 		synth_capability(s, "pytorch", release);
-		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = 3 << 20, .device = 0);
-		synth_call(s, 1, "block_alloc", .address = segments, .bytes = 1 << 20, .extra = 1 << 20, .extra2 = 3 << 20,
+		synth_call(s, 1, "cudaMalloc", .address = segments.next, .bytes = 3 << 20, .device = 0);
+		synth_call(s, 1, "block_alloc", .address = segments.next, .bytes = 1 << 20, .extra = 1 << 20, .extra2 = 3 << 20,
 			   .object = 1);
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;

@@ -318,6 +318,7 @@ static void recorded_addresses_tell_the_drivers_way(void **state)
 	const uint64_t other[] = {b, b + 20 * MIB, b - 2 * MIB, b + 48 * MIB, b + 20 * MIB};
 
 	assert_int_equal(models_of(rising, 5), 1 << SL_FIT_ASCENDING);
+	assert_int_equal(models_of(rising, 4), 1 << SL_FIT_ASCENDING | 1 << SL_FIT_REUSED); /* none was passed over */
 	assert_int_equal(models_of(falling, 5), 1 << SL_FIT_DESCENDING);
 	assert_int_equal(models_of(slots, 5), 1 << SL_FIT_REUSED);
 	assert_int_equal(models_of(other, 5), SL_FIT_ALL_MODELS);
