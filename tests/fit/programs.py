@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT], or programs.py.
 
-OUT: peaks, retries, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself.  Without arguments each line of stdin is
+OUT: peaks, retries, requests that were granted, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself.  Without arguments each line of stdin is
 run in a child of its own, which need not import PyTorch again: NAME OUT, then what is to be in its environment."""
 import ctypes
 import json
@@ -395,7 +395,7 @@ def end(out, failed, *snapshot):
     stats = torch.cuda.memory_stats()
     with open(out, "w") as file:
         json.dump({"oom": failed, "peak_reserved": stats["reserved_bytes.all.peak"], "retries": stats["num_alloc_retries"],
-                   "peak_allocated": stats["allocated_bytes.all.peak"]}, file)
+                   "peak_allocated": stats["allocated_bytes.all.peak"], "granted": stats["allocation.all.allocated"]}, file)
     sys.stdout.flush()
     os._exit(0)
 

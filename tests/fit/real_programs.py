@@ -79,6 +79,11 @@ def fit(traces, *options):
     return json.loads(done.stdout)
 
 
+def figures(run):
+    """Peak, retries, and how many requests are granted before the one that is not."""
+    return run["peak_reserved_bytes"], run["retries"], run["failed_at"] is not None and run["failed_at"]["request"] - 1
+
+
 def judge(rig, programs, asked):
     name, _, recorded_with = asked.partition("@")
     with recorded(rig, name, 64 << 30, recorded_with) as recording:
@@ -93,14 +98,14 @@ def judge(rig, programs, asked):
         for text in SETTINGS:
             options += ["--settings", text]
         runs = fit(recording.traces, *options)["runs"]
-    found = {"wrong verdict": [], "other peak or retries": [], "no verdict": []}
+    found = {"wrong verdict": [], "other figures": [], "no verdict": []}
     refused = died = 0
     for run in runs:
         real = programs.really(name, run["capacity_bytes"], run["settings"])
         died += real is None
         refused += real is not None and real["oom"]
         kind = ("no verdict" if run["fits"] is None else "wrong verdict" if run["fits"] == (not real or real["oom"]) else
-                "other peak or retries" if real and (run["peak_reserved_bytes"], run["retries"]) != (real["peak_reserved"], real["retries"])
+                "other figures" if real and (figures(run) != (real["peak_reserved"], real["retries"], real["oom"] and real["granted"]))
                 else None)
         if kind:
             found[kind].append((run["capacity_bytes"], run["settings"], run["fits"], run["peak_reserved_bytes"], run["retries"], real))
@@ -109,19 +114,25 @@ def judge(rig, programs, asked):
     for kind, rows in found.items():
         for row in rows:
             print("   ", kind, *row)
-    return len(found["wrong verdict"]) + len(found["other peak or retries"]) + draw(rig, name, smallest)
+    return len(found["wrong verdict"]) + len(found["other figures"]) + draw(rig, programs, name, smallest * 95 // 100 // MIB * MIB)
 
 
-def draw(rig, name, smallest):
-    """Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it."""
-    with recorded(rig, name, smallest * 95 // 100 // MIB * MIB, "") as recording:
-        ended = fit(recording.traces)["ended_by"]
+def draw(rig, programs, name, vram):
+    """
+    Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it, and the settings
+    that are said to grant the request do, and no others.
+    """
+    with recorded(rig, name, vram, "") as recording:
+        ended, = fit(recording.traces, "--settings", "", *(word for text in SETTINGS[1:] for word in ("--settings", text)))["ended_by"]
         with open(recording.out + ".layout") as file:
             real = sorted([size, pieces] for size, pieces in json.load(file))
     ours = sorted([segment["bytes"], [[piece["bytes"], piece["requested_bytes"] is None] for piece in segment["pieces"]]]
-                  for one in ended for segment in one["segments"])
-    print(f"{name}: {len(ended)} out of memory, {len(real)} segments, {'as' if ours == real else 'NOT as'} PyTorch's snapshot has them", flush=True)
-    return real and ours != real  # while a MemPool is in use PyTorch's has that one alone
+                  for segment in ended["segments"])
+    layout = not real or ours == real  # while a MemPool is in use PyTorch's has that one alone
+    granted = [text for text in SETTINGS if (run := programs.really(name, vram, text)) and run["granted"] >= ended["request"]]
+    print(f"{name}: out of memory at {ended['request']}, {len(real)} segments, {'as' if layout else 'NOT as'} PyTorch's snapshot has them; "
+          f"granted by {granted}, {'as' if granted == ended['granted_with'] else 'NOT as'} said", flush=True)
+    return not layout or granted != ended["granted_with"]
 
 
 def main():
