@@ -44,8 +44,8 @@ struct sl_fit_placed {
 void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t bytes);
 void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
 /*
- * 1 << model: those that the recorded addresses are exactly of; all where they are of none, or too few to tell.  Ever higher or lower ones
- * do not tell that addresses will not be used again: only one that was passed over does.
+ * 1 << model: those that the recorded addresses are exactly of; all where they are of none, or too few to tell.
+ * Ever higher or lower ones do not tell that addresses will not be used again: only one that was passed over does.
  */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
 void sl_fit_placed_free(struct sl_fit_placed *placed);

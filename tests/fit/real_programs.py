@@ -123,9 +123,13 @@ def draw(rig, programs, name, vram):
     that are said to grant the request do, and no others.
     """
     with recorded(rig, name, vram, "") as recording:
-        ended, = fit(recording.traces, "--settings", "", *(word for text in SETTINGS[1:] for word in ("--settings", text)))["ended_by"]
+        ended = fit(recording.traces, *(word for text in SETTINGS for word in ("--settings", text)))["ended_by"]
         with open(recording.out + ".layout") as file:
             real = sorted([size, pieces] for size, pieces in json.load(file))
+    if not ended:
+        print(f"{name}: it is NOT said how it ended", flush=True)
+        return 1
+    ended, = ended
     ours = sorted([segment["bytes"], [[piece["bytes"], piece["requested_bytes"] is None] for piece in segment["pieces"]]]
                   for segment in ended["segments"])
     layout = not real or ours == real  # while a MemPool is in use PyTorch's has that one alone
