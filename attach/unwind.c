@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "attach/exports.h"
 #include "attach/mappings.h"
@@ -167,10 +168,12 @@ static const struct rule *rule_at(struct sl_unwind *unwind, uint64_t pc)
 		if (code->elf)
 			code->tables = dw.tables(code->elf);
 	}
-	if (!code || !code->tables || dw.rule(code->tables, pc - code->bias, &rule->frame)) {
+	if (!code || !code->tables || dw.rule(code->tables, pc - code->bias, &rule->frame))
 		rule->frame = NULL;
+	if (code && code->file.bytes) /* rules are read seldom: between two of them the file takes no memory of this program's */
+		madvise((void *)code->file.bytes, code->file.size, MADV_DONTNEED);
+	if (!rule->frame)
 		return NULL;
-	}
 	rule->bias = code->bias;
 	dw.info(rule->frame, NULL, NULL, &rule->signal);
 	return rule;
