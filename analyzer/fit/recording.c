@@ -38,7 +38,7 @@ struct lane {
 	size_t waits_room;
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
-	uint64_t others;
+	uint64_t others, context;    /* context: as it is part of others; 0: it is not */
 	const uint64_t *now;
 	bool emptied; /* since the last report */
 };
@@ -241,6 +241,9 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 			sampled += device->neighbours.item[i].bytes;
 	if (sampled != SL_UNKNOWN && !lane->out.others_known)
 		backdate(lane, sampled);
+	else if (lane->context && lane->context != device->context_bytes) /* a better sample corrects what was told of it */
+		backdate(lane, device->context_bytes - lane->context);
+	lane->context = device->context_bytes;
 	others += sampled != SL_UNKNOWN ? sampled : 0;
 	if (others != lane->others)
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = others}, SL_UNKNOWN);

@@ -10,7 +10,8 @@
  * (none before 2.8, where a MemPool got the requests of all threads).
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph; BLIND: a fraction would not be seen.
  * SEED fragmented: see fragment(); GOES_ON in the environment: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
- * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: only after ten requests, when 300 MiB more are used than is known; LATE_SAMPLE=end: after the last one.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: only after ten requests, when 300 MiB more are used than is known; LATE_SAMPLE=end: after the last one;
+ * LATE_SAMPLE=during: one that asks about this process, while the driver is called, and another after the last request.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -202,6 +203,14 @@ static void sample_late(struct sl_synth *s, struct sl_fit_engine *e)
 	synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
 }
 
+/* From now until so many events later; what came meanwhile is not in it. */
+static void sample_own(struct sl_synth *s, struct sl_fit_engine *e, unsigned events)
+{
+	uint64_t begin_ns = SYNTH_START_NS + 1000 * said + 500;
+
+	synth_own_sample(s, begin_ns, begin_ns + 1000 * events + 10, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
+}
+
 static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count, bool by_stream)
 {
 	struct sl_fit_block **live = calloc(count, sizeof(*live)), copy;
@@ -212,6 +221,8 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	for (unsigned i = 0; i < count; i++) {
 		if (i == 10 && late && !strcmp(late, "10"))
 			sample_late(s, e);
+		if (i == 10 && late && !strcmp(late, "during"))
+			sample_own(s, e, 2);
 		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
 		for (; ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, by_stream) && first_later < i; first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
@@ -243,6 +254,8 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	}
 	if (late && !strcmp(late, "end"))
 		sample_late(s, e);
+	if (late && !strcmp(late, "during"))
+		sample_own(s, e, 0);
 	free(live);
 }
 

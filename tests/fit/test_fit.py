@@ -124,7 +124,7 @@ class Fit(unittest.TestCase):
             self.assertTrue(fit(folder, "--allocator-capacity", "1T", "--settings", "")["runs"][0]["fits"])
 
     def test_what_the_first_sample_finds_was_there_from_the_beginning(self):
-        for late in ("10", "end"):
+        for late in ("10", "end", "during"):
             with tempfile.TemporaryDirectory() as folder:
                 os.environ["LATE_SAMPLE"] = late
                 recording(folder, "2.14", "batch=24")
@@ -134,6 +134,8 @@ class Fit(unittest.TestCase):
                     device, = fit(folder, "--settings", "", "--capacity", f"{capacity + 300}M")["runs"]
                     for key in ("fits", "peak_reserved_bytes", "retries", "failed_at"):
                         self.assertEqual(alone[key], device[key], (late, capacity))
+                least = [fit(folder, "--settings", "", option, "64G")["smallest"][0]["always_from_bytes"] for option in ("--allocator-capacity", "--capacity")]
+                self.assertEqual(least[1] - least[0], 300 * MIB, late)
 
     def test_verdicts_do_not_depend_on_the_order_of_stream_handles(self):
         other = 0
