@@ -10,6 +10,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/story.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
@@ -371,6 +372,15 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	struct sl_story story;
 	uint64_t then;
 
+	if (account->cause == SL_CAUSE_HOST && kept && kept->verdict == SL_KEPT_GROWING &&
+	    kept->track->kind == SL_KIND_host_pinned) {
+		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
+		sl_kept_amount(what, sizeof(what), kept);
+		account->cause_text = sl_memory_print("%s; it grew: leak at %s, %s", cause, where, what);
+		free(cause);
+		free(account->advice);
+		account->advice = strdup("free there what is not needed any more: a higher limit is reached later");
+	}
 	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
 		return;
 	if (sl_story_tell(&story, process, oom, account)) {

@@ -418,6 +418,17 @@ static int by_amount(const void *a, const void *b)
 	return x->amount < y->amount ? 1 : x->amount > y->amount ? -1 : 0;
 }
 
+/* The births of a place that was busy for half of the run's births at least; else 0: a loop of the set-up is no period. */
+static uint64_t births_all_along(const struct sl_tracks *tracks, size_t index)
+{
+	const struct sl_track_course *course = &tracks->course[index];
+
+	return tracks->item[index].births >= SL_KEEPING_BIRTHS && course->count &&
+			       2 * (course->last_tick - course->windows[0].begin_tick) >= tracks->ticks
+		       ? tracks->item[index].births
+		       : 0;
+}
+
 /* The number of births that most places have in common: the program's own period. */
 static void find_iterations(struct sl_process *process)
 {
@@ -430,11 +441,11 @@ static void find_iterations(struct sl_process *process)
 		return;
 	}
 	for (size_t i = 0; i < tracks->count && i < ITERATION_PLACES_MAX; i++) {
-		uint64_t births = tracks->item[i].births;
+		uint64_t births = births_all_along(tracks, i);
 		unsigned same = 0;
 
-		for (size_t k = 0; births >= SL_KEEPING_BIRTHS && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
-			same += tracks->item[k].births == births;
+		for (size_t k = 0; births && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
+			same += births_all_along(tracks, k) == births;
 		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
 			most = same;
 			process->iterations = (struct sl_iterations){births, "iteration", false};

@@ -342,7 +342,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 			report->processes[i].alike == lead ? (double)sl_devices_home(&report->processes[i])->known_peak : median;
 		struct sl_rank_difference difference;
 		char size[3][SL_FORMAT_BYTES], *first = NULL;
-		bool told;
+		bool told, grows;
 
 		if (fabs(peak - median) <= least)
 			continue;
@@ -352,12 +352,14 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 		/* a place that holds it explains it; only otherwise is the first difference looked for */
 		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 			first = divergence(&report->processes[i], &report->processes[typical]);
+		grows = strstr(difference.text, "which grows");
 		sl_report_find(
 			report,
 			&(struct sl_finding){
 				.id = "ranks.outlier",
-				/* rank 0 gathers and writes for the others: it differs without fault */
-				.severity = report->processes[i].trace->header.rank == 0 && peak > median ? "info" : "warning",
+				/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+				.severity = report->processes[i].trace->header.rank == 0 && peak > median && !grows ? "info"
+														    : "warning",
 				.process = (int)i,
 				.device = sl_devices_home(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,
@@ -367,11 +369,10 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
 					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
 					count, told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-				.advice = strdup(strstr(difference.text, "which grows")
-							 ? "free there what is not needed any more: the other ranks free it, or "
-							   "never ask for it"
-							 : "look at what this rank was given: its batch, its lengths, its part of "
-							   "the model"),
+				.advice = strdup(grows ? "free there what is not needed any more: the other ranks free it, or "
+							 "never ask for it"
+						       : "look at what this rank was given: its batch, its lengths, its part of "
+							 "the model"),
 				.python = difference.python,
 				.native = difference.native,
 				.caller = difference.caller});

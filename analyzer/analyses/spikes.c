@@ -13,8 +13,9 @@
 
 #define RISES_MIN  10
 #define TIMES	   2
-#define PEAK_PART  0.8 /* share of the device's peak, including what PyTorch keeps unused */
-#define PLACE_PART 0.4 /* share of the difference */
+#define PEAK_PART  0.8	/* share of the device's peak, including what PyTorch keeps unused */
+#define PLACE_PART 0.4	/* share of the difference */
+#define SHORT_PART 0.25 /* of the run's time */
 
 /* What each track held at the device's peak beyond its own second highest swing; returns the track with the most. */
 static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
@@ -39,6 +40,16 @@ static const struct sl_track *place_of(const struct sl_model *model, int device,
 	return found;
 }
 
+/* True: most of the run lies below what all other rises held, so that what was held once was given back. */
+static bool is_short(const struct sl_line *line, uint64_t second)
+{
+	uint32_t above = 0;
+
+	for (uint32_t i = line->first; i <= line->bin; i++)
+		above += line->bins[i].min > second;
+	return above <= SHORT_PART * (line->bin + 1 - line->first);
+}
+
 static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
 	struct sl_process *process = &report->processes[index];
@@ -48,7 +59,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	char where[300], b[SL_FORMAT_BYTES];
 
 	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
-	    swing->most < TIMES * second)
+	    swing->most < TIMES * second || !device->line || !device->line->begun || !is_short(device->line, second))
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))

@@ -117,6 +117,25 @@ static void take_place(struct sl_process *process, struct stray *stray)
 	sl_owners_line(process, stray->python, stray->native, stray->caller, 2, stray->where, sizeof(stray->where));
 }
 
+static uint64_t first_use(const struct sl_process *process, const struct sl_device_state *state)
+{
+	const struct sl_track *first = first_there(process, state);
+	uint64_t made = state->context_made.time_ns;
+
+	return first && (!made || first->first_ns < made) ? first->first_ns : made;
+}
+
+/* What is wrong is the order if the device was used before the process's own; else the line names the wrong one. */
+static const char *advice_for(const struct sl_process *process, const struct sl_device_state *there)
+{
+	const struct sl_device_state *home = sl_devices_home(process);
+	uint64_t own = home ? first_use(process, home) : 0;
+
+	return own && own < first_use(process, there)
+		       ? "name the process's own device in that line, or set CUDA_VISIBLE_DEVICES"
+		       : "call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES";
+}
+
 static void collect(struct sl_report *report, struct strays *strays)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -188,21 +207,19 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 		snprintf(whose, sizeof(whose), "devices that are other %s'",
 			 is_rank(&report->processes[first->process]) ? "ranks" : "processes");
 	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
-	sl_report_find(report,
-		       &(struct sl_finding){
-			       .id = "ranks.stray_context",
-			       .severity = "warning",
-			       .process = (int)first->process,
-			       .device = first->state->device,
-			       .bytes = bytes + contexts,
-			       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
-						       bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
-						       first->where[0] ? ", first at " : "", first->where),
-			       .python = first->python,
-			       .native = first->native,
-			       .caller = first->caller,
-			       .advice = sl_memory_copy(
-				       "call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
+	sl_report_find(report, &(struct sl_finding){
+				       .id = "ranks.stray_context",
+				       .severity = "warning",
+				       .process = (int)first->process,
+				       .device = first->state->device,
+				       .bytes = bytes + contexts,
+				       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
+							       bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
+							       first->where[0] ? ", first at " : "", first->where),
+				       .python = first->python,
+				       .native = first->native,
+				       .caller = first->caller,
+				       .advice = sl_memory_copy(advice_for(&report->processes[first->process], first->state))});
 }
 
 static void run(struct sl_report *report)

@@ -9,33 +9,43 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 
-/* Plural form. */
-static const char *noun_of(unsigned kind)
+struct noun {
+	const char *one, *many;
+};
+
+static struct noun noun_of(unsigned kind)
 {
-	static const char *const memory[SL_KIND_COUNT] = {
-		[SL_KIND_pool] = "blocks of a memory pool",
-		[SL_KIND_managed] = "managed blocks",
-		[SL_KIND_vmm] = "physical blocks (VMM)",
-		[SL_KIND_array] = "arrays",
-		[SL_KIND_graph] = "blocks of graphs",
-		[SL_KIND_imported] = "imported blocks (IPC)",
-		[SL_KIND_host_pinned] = "blocks of pinned host memory",
-		[SL_KIND_host_registered] = "registered ranges of host memory",
-		[SL_KIND_block] = "tensors",
+	static const struct noun memory[SL_KIND_COUNT] = {
+		[SL_KIND_pool] = {"block of a memory pool", "blocks of a memory pool"},
+		[SL_KIND_managed] = {"managed block", "managed blocks"},
+		[SL_KIND_vmm] = {"physical block (VMM)", "physical blocks (VMM)"},
+		[SL_KIND_array] = {"array", "arrays"},
+		[SL_KIND_graph] = {"block of graphs", "blocks of graphs"},
+		[SL_KIND_imported] = {"imported block (IPC)", "imported blocks (IPC)"},
+		[SL_KIND_host_pinned] = {"block of pinned host memory", "blocks of pinned host memory"},
+		[SL_KIND_host_registered] = {"registered range of host memory", "registered ranges of host memory"},
+		[SL_KIND_block] = {"tensor", "tensors"},
 	};
-	static const char *const objects[] = {"contexts",	   "modules", "memory pools", "graphs",
-					      "graph executables", "streams", "events"};
+	static const struct noun block = {"block", "blocks"}, objects[] = {
+								      {"context", "contexts"},
+								      {"module", "modules"},
+								      {"memory pool", "memory pools"},
+								      {"graph", "graphs"},
+								      {"graph executable", "graph executables"},
+								      {"stream", "streams"},
+								      {"event", "events"},
+							      };
 
 	if (kind >= SL_OBJECT_CONTEXT)
 		return objects[kind - SL_OBJECT_CONTEXT];
-	return memory[kind] ? memory[kind] : "blocks";
+	return memory[kind].one ? memory[kind] : block;
 }
 
 void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept)
 {
 	char bytes[SL_FORMAT_BYTES], count[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
 	int at = snprintf(out, size, "%s of %s %s kept", sl_format_count(count, kept->blocks),
-			  sl_format_count(births, kept->births), noun_of(kept->track->kind));
+			  sl_format_count(births, kept->births), noun_of(kept->track->kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
 		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
@@ -46,10 +56,9 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 {
 	if (!kept->count_only)
 		sl_format_size(out, (uint64_t)(amount + 0.5));
-	else if (amount - floor(amount + 0.05) < 0.05)
-		snprintf(out, size, "%.0f", amount);
 	else
-		snprintf(out, size, "%.2f", amount);
+		snprintf(out, size, "%.*f %s", amount - floor(amount + 0.05) < 0.05 ? 0 : 2, amount,
+			 amount < 1.05 && amount > 0.95 ? noun_of(kept->track->kind).one : noun_of(kept->track->kind).many);
 }
 
 /* Steps of the program while the place allocated; 0: it did so mostly outside of them, or none are known. */
@@ -94,7 +103,8 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	char amount[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 
-	describe_part(amount, sizeof(amount), kept, every && every < 1.5 ? kept->per_birth / every : kept->per_birth);
+	describe_part(amount, sizeof(amount), kept,
+		      !every ? kept->per_birth : kept->per_birth / every * (every < 1.5 ? 1 : round(every)));
 	if (every && every < 1.5)
 		snprintf(out, size, "+%s per %s", amount, steps->name);
 	else if (every)
@@ -115,9 +125,11 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
-/* Bytes of the device per second. */
+/* Bytes of the device per second; managed memory moves out of it, and imported memory is its exporter's. */
 static double rate_of(const struct sl_kept *kept)
 {
+	if (kept->track->kind == SL_KIND_managed || kept->track->kind == SL_KIND_imported)
+		return 0;
 	if (!kept->count_only)
 		return kept->per_second;
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;

@@ -756,6 +756,51 @@ class Steps(Answers):
         self.assertNotIn("LEAKS", text)
         self.assertRegex(text, r"LEFT +64\.0 MiB never freed, 1 place")
 
+    PIECES = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.12")
+def take(mib):
+    block = ctypes.c_void_p()
+    assert not rt.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(mib << 20))
+    return block
+def step(count):
+    for _ in range(count):
+        rt.cudaFree(take(5))
+"""
+
+    def test_what_stays_high_once_it_has_risen_is_no_spike(self):
+        program = "step(12)\nwhole = take(90)\nstep(40)\n" \
+                  "import time\ntime.sleep(.4)\nstep(40)\nrt.cudaFree(whole)\nstep(12)"
+        with Recording("python3", "-c", self.PIECES + program) as run:
+            self.absent("memory.spike", run.report())
+
+    def test_a_loop_of_the_set_up_is_no_period_of_the_program(self):
+        program = "\nmodel = []\nfor _ in range(12):\n    model.append(take(3))\n    model.append(take(1))\n" \
+                  "for _ in range(60):\n    step(7)\n    model.append(take(1))"
+        with Recording("python3", "-c", self.PIECES + program) as run:
+            text = summary(run, columns=110)
+        self.assertRegex(text, r"LEAK +\+1\.00 MiB every [\d.]+ [mu]s, 60 of 60 blocks kept")
+        self.assertNotIn("period", text)
+
+    def test_pinned_memory_that_leaks_until_its_limit_is_no_reason_for_a_higher_one(self):
+        program = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.12")
+kept = []
+def pin(mib):
+    block = ctypes.c_void_p()
+    if rt.cudaHostAlloc(ctypes.byref(block), ctypes.c_size_t(mib << 20), 0):
+        raise SystemExit(1)
+    return block
+while True:
+    kept.append(pin(2))
+    rt.cudaFreeHost(pin(1))
+"""
+        with Recording("python3", "-c", program, code=1, SIM_PINNED="100M") as run:
+            (finding,) = self.found("oom.host", run.report())
+        self.assertRegex(finding["description"], r"it grew: leak at .*, 50 of 50 blocks of pinned host memory kept")
+        self.assertNotIn("raise the limit", finding["recommendation"])
+
     def test_steps_that_take_turns_are_no_spike(self):
         with script(*sum([["alloc=%d" % (90 if n % 5 == 0 else 10), "free"] for n in range(30)], [])) as run:
             self.absent("memory.spike", run.report())
@@ -933,6 +978,14 @@ class RankComparison(Answers):
         with Ranks(2, steps) as ranks:
             found = self.found("ranks.stray_context", ranks.report())
         self.assertEqual([(finding["rank"], finding["device"]) for finding in found], [(1, 0)])
+        self.assertIn("before the first GPU call", found[0]["recommendation"])
+
+    def test_who_turns_to_anothers_device_later_is_not_told_to_choose_its_own_first(self):
+        def steps(rank):
+            return (["device=1", "alloc=500", "device=0", "alloc=8"] if rank else ["device=0", "alloc=500"]) + ["samples=4", "meet=done"]
+        with Ranks(2, steps) as ranks:
+            (finding,) = self.found("ranks.stray_context", ranks.report())
+        self.assertIn("name the process's own device in that line", finding["recommendation"])
 
     def test_contexts_on_all_devices_of_all_ranks_are_one_finding(self):
         def steps(rank):
