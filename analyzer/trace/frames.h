@@ -19,8 +19,9 @@ struct sl_zstd_frame {
 	uint64_t offset; /* of the zstd frame in the file */
 	uint32_t compressed, count;
 	uint32_t thread;
-	uint16_t kind; /* enum sl_frame_kind; 0: the index was damaged and the content is unknown */
-	uint16_t file; /* index of the process's file */
+	uint16_t kind;	/* enum sl_frame_kind; 0: the index was damaged and the content is unknown */
+	uint16_t file;	/* index of the process's file */
+	bool no_record; /* it was read: neither samples nor contexts of errors are in it */
 	uint64_t first, next, begin_ns, end_ns;
 };
 

@@ -68,7 +68,7 @@ static void collect(struct sl_order *order)
 		for (size_t i = 0; i < trace->files[f].count; i++) {
 			struct sl_zstd_frame *frame = &trace->files[f].frame[i];
 
-			if (!frame->compressed)
+			if (!frame->compressed || frame->no_record)
 				continue;
 			sl_feed_add_frame(feed_of(order, &ids, frame->kind == SL_FRAME_BLOCK ? frame->thread : 0), frame);
 		}

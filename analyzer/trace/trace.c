@@ -79,8 +79,8 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
 		trace->exited = sl_object_get(map, "status") ? 1 + (uint32_t)sl_object_u64(map, "status", 0) : 0;
-	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") && !sl_object_is_text(def, "oom") &&
-		   !sl_object_is_text(def, "header") && !sl_object_is_text(def, "block")) {
+	} else if (!sl_defs_add(&trace->defs, map) && !sl_record_is(def) && !sl_object_is_text(def, "header") &&
+		   !sl_object_is_text(def, "block")) {
 		trace->unknown_maps++;
 	}
 }
@@ -116,7 +116,7 @@ static void say_full(struct sl_trace *trace, const char *path, int64_t offset)
 	}
 }
 
-static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_zstd_frame *frame)
+static void take_maps(struct sl_trace *trace, const struct sl_frames *file, struct sl_zstd_frame *frame)
 {
 	/* What a pass has taken from the ring is not taken from the file again. */
 	uint64_t position = frame->first, from = trace->cursor && frame->next ? trace->log_next : 0;
@@ -129,6 +129,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 			      "more than %u MB of definitions in one process; this frame is left out", MAP_BYTES_MAX >> 20);
 		return;
 	}
+	frame->no_record = true;
 	for (begin = at; at < trace->inflate.bytes; begin = at) {
 		if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at)) {
 			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
@@ -136,6 +137,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 		}
 		if (!trace->header.known)
 			sl_header_read(&trace->header, &object);
+		frame->no_record &= !sl_record_is(sl_object_get(&object, "def"));
 		if (position >= from)
 			take_map(trace, &object);
 		if (position >= from && trace->cursor)
