@@ -152,6 +152,8 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		for (unsigned k = 0; k < count; k++)
 			list[k] = names[k];
 		list[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
+		if (!list[0]) /* a damaged trace lacks it */
+			list[0] = "?";
 		sl_owners_add(&owned->owners, list, count, named->bytes, named->blocks);
 	}
 }

@@ -177,7 +177,7 @@ static void draw_axes(cairo_t *c, const struct picture *p)
 		cairo_line_to(c, WIDTH - RIGHT, y_of(p, value));
 		cairo_stroke(c);
 		cairo_set_source_rgb(c, .25, .28, .32);
-		text(c, LEFT - 8, y_of(p, value) + 4, 1, sl_format_size(words, (uint64_t)value));
+		text(c, LEFT - 8, y_of(p, value) + 4, 1, sl_format_size(words, sl_stats_bytes(value)));
 	}
 	for (unsigned i = 0; i <= 4; i++)
 		text(c, LEFT + i * COLUMNS / 4.0, HEIGHT - BOTTOM + 18, i / 4.0,

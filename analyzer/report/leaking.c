@@ -7,6 +7,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -157,6 +158,6 @@ char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak
 		snprintf(where, sizeof(where), "%s", leak->library);
 	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where, SL_SIZE(leak->bytes),
 			       (unsigned long long)leak->blocks,
-			       SL_SIZE((uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
+			       SL_SIZE(sl_stats_bytes(step ? leak->bytes_per_step : leak->bytes_per_second)),
 			       step ? "with each " : "a second", step ? step : "");
 }

@@ -93,6 +93,14 @@ class Numbers(unittest.TestCase):
             self.assertIn(done.returncode, (0, 2, 3), (verb, done.stderr[-2000:]))
             self.assertNotIn("runtime error", done.stderr, verb)
 
+    def test_a_name_that_has_no_text(self):
+        hooks = t.HOOKS + [["nvtxMemRegionsRegister", t.VERB["NAME"], 0, 6]]
+        events = t.Thread().events(2, api=[t.MALLOC, len(hooks)], kind=[1, 0], duration_ns=1, address=4096, bytes=4096, label=[0, 7])
+        t.write(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"), t.header(hooks=hooks), t.defs([]), events, t.footer())
+        for verb in ["tree", "--by", "name"], ["table", "--by", "name"], ["flame", "--by", "name", "-o", self.folder + "/f"], ["report"]:
+            done = subprocess.run([ANALYZE, *verb, self.folder + "/t"], capture_output=True, text=True, errors="replace", timeout=120)
+            self.assertIn(done.returncode, (0, 2), (verb, done.stderr[-2000:]))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
