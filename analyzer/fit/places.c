@@ -9,6 +9,8 @@
 
 static unsigned power_of(uint64_t bytes)
 {
+	if (bytes > 1ull << 62) /* only in a damaged trace */
+		return 63;
 	return bytes > 512 ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 9; /* 512: the driver's alignment */
 }
 
@@ -45,7 +47,7 @@ void sl_fit_placed_add(struct sl_fit_placed *placed, uint64_t address, uint64_t 
 	struct sl_live *segment = sl_table_find(&placed->live, address);
 	bool reuses;
 
-	if (placed->wrong == SL_FIT_ALL_MODELS)
+	if (!address || placed->wrong == SL_FIT_ALL_MODELS) /* no address: a damaged trace */
 		return;
 	reuses = placed->models[SL_FIT_REUSED].freed[power_of(bytes)].count;
 	for (unsigned m = 0; m < SL_FIT_MODELS; m++) {
