@@ -226,9 +226,9 @@ class Limits(Folder):
     def test_what_is_meant_is_not_counted(self):
         with Recording(sys.executable, self.path("job.py", PROGRAM.format(shift="", work=10, leak=4, more="")), SIM_VRAM="8G") as run:
             check("--max-leak", "1M", run.traces, code=1)
-            self.assertNotIn("names nothing", check("--max-leak", "1M", "--suppressions",
+            self.assertNotIn("matches nothing", check("--max-leak", "1M", "--suppressions",
                                                     self.path("s.txt", "# ours\nleak:^remember$\n"), run.traces).stderr)
-            self.assertIn("leak:^forget$ names nothing", check("--max-leak", "1M", "--suppressions",
+            self.assertIn("leak:^forget$ matches nothing", check("--max-leak", "1M", "--suppressions",
                                                                self.path("t.txt", "leak:^forget$\n"), run.traces, code=1).stderr)
             self.assertIn("u.txt:1", check("--max-leak", "1M", "--suppressions", self.path("u.txt", "keep\n"), run.traces, code=2).stderr)
             check("--max-leak", "1M", "--suppressions", self.path("nowhere/v.txt"), run.traces, code=2)
