@@ -154,10 +154,12 @@ class Launcher(unittest.TestCase):
 
     def test_a_rank_is_a_number_below_its_world_size(self):
         self.assertEqual(self.variable('STORMLOG_RANK', '--rank', '3', '--world-size', '4', '--job-id', 'j'), '3')
-        for flags in (('--rank', 'x'), ('--rank', '-1'), ('--world-size', '4'), ('--rank', '4', '--world-size', '4')):
+        wants, larger = 'wants', 'must be larger than --rank'
+        for flags, why in ((('--rank', 'x'), wants), (('--rank', '-1'), wants), (('--world-size', '4'), wants),
+                           (('--rank', '4', '--world-size', '4'), larger)):
             done = self.launch('-q', *flags, 'true')
             self.assertEqual(done.returncode, 125, flags)
-            self.assertIn('wants', done.stderr)
+            self.assertIn(why, done.stderr)
 
     def test_flags_after_the_command_are_the_commands(self):
         self.assertEqual(self.launch('-q', 'sh', '-c', 'echo "$@"', 'x', '--keep', '3Q').stdout, '--keep 3Q\n')
