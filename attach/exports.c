@@ -3,22 +3,44 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A page of a file that was cut short since: zeros. */
+static void fill(int number, siginfo_t *info, void *context)
+{
+	const uintptr_t page = 4096;
+	void *at = (void *)((uintptr_t)info->si_addr & ~(page - 1));
+
+	(void)context;
+	if (info->si_code != BUS_ADRERR || mmap(at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		signal(number, SIG_DFL);
+}
+
+static void fill_what_is_cut(void)
+{
+	sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = fill, .sa_flags = SA_SIGINFO}, NULL);
+}
+
 bool sl_exports_open(struct sl_exports *file, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error;
 	void *bytes = MAP_FAILED;
 	struct stat st;
 
 	*file = (struct sl_exports){0};
 	if (fd < 0)
 		return false;
-	if (!fstat(fd, &st) && st.st_size > 0)
+	pthread_once(&once, fill_what_is_cut);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	else
+		errno = ENOEXEC;
 	error = errno;
 	close(fd);
 	errno = error;

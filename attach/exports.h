@@ -13,7 +13,10 @@ struct sl_exports {
 	size_t size;
 };
 
-/* False: errno says why.  What is no ELF file of 64 bits has no symbols. */
+/*
+ * False: errno says why; ENOEXEC: it is no regular file, or empty.  What is no ELF file of 64 bits has no symbols.  The file
+ * is another user's: what it loses while it is open reads as zeros (a handler of SIGBUS, for the whole program, sees to that).
+ */
 bool sl_exports_open(struct sl_exports *file, const char *path);
 void sl_exports_close(struct sl_exports *file);
 
