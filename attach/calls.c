@@ -5,6 +5,7 @@
 
 #include "agent/hooks/classes.h"
 #include "agent/hooks/ids.h"
+#include "attach/room.h"
 #include "attach/rows.h"
 
 /* Inner calls kept for one outermost call of a thread; when there are more, the oldest become events of their own. */
@@ -18,17 +19,17 @@ struct call {
 
 struct waiting {
 	uint32_t tid;
-	unsigned count;
 	uint32_t python, native; /* stacks of the call of that number */
 	uint64_t number;
-	struct call *calls; /* room for WAITING inner calls and the outermost one */
+	struct call *calls; /* at most WAITING inner calls and the outermost one */
+	size_t count, capacity;
 };
 
 struct sl_calls {
 	struct sl_recording *output;
 	unsigned runtime;
 	struct waiting *threads;
-	unsigned thread_count;
+	size_t thread_count, thread_capacity;
 };
 
 static const uint8_t class_of[SL_VERB_COUNT] = {
@@ -57,16 +58,12 @@ static struct waiting *waiting_of(struct sl_calls *calls, uint32_t tid)
 {
 	struct waiting *thread;
 
-	for (unsigned i = 0; i < calls->thread_count; i++)
+	for (size_t i = 0; i < calls->thread_count; i++)
 		if (calls->threads[i].tid == tid)
 			return &calls->threads[i];
-	calls->threads = realloc(calls->threads, (calls->thread_count + 1) * sizeof(*calls->threads));
-	if (!calls->threads)
-		abort();
+	calls->threads = sl_room(calls->threads, calls->thread_count, &calls->thread_capacity, sizeof(*calls->threads));
 	thread = &calls->threads[calls->thread_count++];
-	*thread = (struct waiting){.tid = tid, .calls = malloc((WAITING + 1) * sizeof(struct call))};
-	if (!thread->calls)
-		abort();
+	*thread = (struct waiting){.tid = tid};
 	return thread;
 }
 
@@ -99,7 +96,7 @@ static void make_event(struct call *call, const struct sl_seen *seen, unsigned r
 
 static struct call *call_of(struct waiting *thread, uint64_t number)
 {
-	for (unsigned i = 0; number && i < thread->count; i++)
+	for (size_t i = 0; number && i < thread->count; i++)
 		if (thread->calls[i].number == number)
 			return &thread->calls[i];
 	return NULL;
@@ -139,9 +136,9 @@ static void write_waiting(struct sl_calls *calls, struct waiting *thread)
 {
 	if (thread->count > 1)
 		qsort(thread->calls, thread->count, sizeof(*thread->calls), by_number);
-	for (unsigned i = 0; i < thread->count; i++)
+	for (size_t i = 0; i < thread->count; i++)
 		find_owner(thread, &thread->calls[i]);
-	for (unsigned i = 0; i < thread->count; i++) {
+	for (size_t i = 0; i < thread->count; i++) {
 		struct call *call = &thread->calls[i];
 
 		if (!call->owner)
@@ -179,6 +176,7 @@ void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 		return;
 	if (thread->count == WAITING)
 		write_waiting(calls, thread);
+	thread->calls = sl_room(thread->calls, thread->count, &thread->capacity, sizeof(*thread->calls));
 	make_event(&thread->calls[thread->count], seen, calls->runtime);
 	if (thread->number == seen->number) {
 		thread->calls[thread->count].event.python = thread->python;
@@ -191,7 +189,7 @@ void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
 
 void sl_calls_end(struct sl_calls *calls)
 {
-	for (unsigned i = 0; i < calls->thread_count; i++) {
+	for (size_t i = 0; i < calls->thread_count; i++) {
 		write_waiting(calls, &calls->threads[i]);
 		free(calls->threads[i].calls);
 	}

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "attach/header.h"
+#include "attach/room.h"
 #include "common/base.h"
 #include "common/block.h"
 #include "common/buildid.h"
@@ -26,7 +27,7 @@ struct thread {
 	long tid;
 	uint64_t next; /* number of its next event, from 1 */
 	struct sl_event *events;
-	unsigned count;
+	size_t count, capacity;
 };
 
 /* Content -> id, from 1.  The content is known by its hash. */
@@ -45,7 +46,7 @@ struct sl_recording {
 	long pid;
 	uint64_t events;
 	struct thread *threads;
-	unsigned thread_count;
+	size_t thread_count, thread_capacity;
 	struct ids natives, pythons, frames, loops;
 	uint64_t module_bytes; /* of the memory map when it was last defined */
 	uint8_t *defs;
@@ -285,16 +286,12 @@ static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
 	char name[64], file[64];
 	struct thread *thread;
 
-	for (unsigned i = 0; i < output->thread_count; i++)
+	for (size_t i = 0; i < output->thread_count; i++)
 		if (output->threads[i].tid == tid)
 			return &output->threads[i];
-	output->threads = realloc(output->threads, (output->thread_count + 1) * sizeof(*output->threads));
-	if (!output->threads)
-		abort();
+	output->threads = sl_room(output->threads, output->thread_count, &output->thread_capacity, sizeof(*output->threads));
 	thread = &output->threads[output->thread_count++];
-	*thread = (struct thread){.tid = tid, .next = 1, .events = malloc(SL_BLOCK_EVENTS * sizeof(struct sl_event))};
-	if (!thread->events)
-		abort();
+	*thread = (struct thread){.tid = tid, .next = 1};
 	snprintf(file, sizeof(file), "task/%ld/comm", tid);
 	name[sl_header_read_of(output->pid, file, name, sizeof(name))] = 0;
 	name[strcspn(name, "\n")] = 0;
@@ -417,7 +414,7 @@ uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames
 
 static void write_block(struct sl_recording *output, struct thread *thread)
 {
-	struct sl_frame_index index = {.kind = SL_FRAME_BLOCK, .count = thread->count, .begin_ns = UINT64_MAX};
+	struct sl_frame_index index = {.kind = SL_FRAME_BLOCK, .count = (uint32_t)thread->count, .begin_ns = UINT64_MAX};
 	size_t bytes;
 
 	if (!thread->count)
@@ -426,13 +423,13 @@ static void write_block(struct sl_recording *output, struct thread *thread)
 	index.thread = (uint32_t)(thread - output->threads) + 1;
 	index.first = thread->next - thread->count;
 	index.next = thread->next;
-	for (unsigned i = 0; i < thread->count; i++) {
+	for (size_t i = 0; i < thread->count; i++) {
 		uint64_t ns = thread->events[i].time_ns;
 
 		index.begin_ns = ns < index.begin_ns ? ns : index.begin_ns;
 		index.end_ns = ns > index.end_ns ? ns : index.end_ns;
 	}
-	bytes = sl_block_encode(output->block, index.thread, index.first, index.next, thread->events, thread->count);
+	bytes = sl_block_encode(output->block, index.thread, index.first, index.next, thread->events, index.count);
 	append(output, index, output->block, bytes);
 	output->events += thread->count;
 	thread->count = 0;
@@ -442,6 +439,7 @@ void sl_recording_event(struct sl_recording *output, long tid, const struct sl_e
 {
 	struct thread *thread = thsl_header_read_of(output, tid);
 
+	thread->events = sl_room(thread->events, thread->count, &thread->capacity, sizeof(*thread->events));
 	thread->events[thread->count++] = *event;
 	thread->next++;
 	if (thread->count == SL_BLOCK_EVENTS)
@@ -450,8 +448,14 @@ void sl_recording_event(struct sl_recording *output, long tid, const struct sl_e
 
 bool sl_recording_flush(struct sl_recording *output)
 {
-	for (unsigned i = 0; i < output->thread_count; i++)
-		write_block(output, &output->threads[i]);
+	for (size_t i = 0; i < output->thread_count; i++) {
+		struct thread *thread = &output->threads[i];
+
+		write_block(output, thread);
+		free(thread->events); /* most of many threads have ended */
+		thread->events = NULL;
+		thread->capacity = 0;
+	}
 	write_defs(output);
 	return !output->failed;
 }
@@ -472,7 +476,7 @@ bool sl_recording_close(struct sl_recording *output, const char *how)
 	good = good && !output->failed;
 	if (output->fd >= 0 && close(output->fd))
 		good = false;
-	for (unsigned i = 0; i < output->thread_count; i++)
+	for (size_t i = 0; i < output->thread_count; i++)
 		free(output->threads[i].events);
 	free(output->threads);
 	free(output->natives.slots);
