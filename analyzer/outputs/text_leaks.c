@@ -113,8 +113,7 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 	unsigned places;
 
 	put_full_in(full, sizeof(full), process, kept->track->device, "; at this rate", &places);
-	snprintf(text, sizeof(text), "      since %s; %s%s",
-		 sl_format_duration(time, sl_kept_since(kept) - process->model->first_ns),
+	snprintf(text, sizeof(text), "      since %s; %s%s", sl_kept_begin(time, process, kept),
 		 kept->left_blocks ? "never freed" : "not freed before the program ended", sl_kept_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),

@@ -311,6 +311,15 @@ static void find_span(struct sl_report *report)
 		report->started_unix_ns = report->ended_unix_ns;
 }
 
+/* The run began before the processes that were asked for. */
+static void begin_with_all(struct sl_report *report)
+{
+	uint64_t began = report->images.runs[report->run].started_ns;
+
+	if (began && began < report->started_unix_ns)
+		report->started_unix_ns = began;
+}
+
 /* In the order of images, so that the report does not depend on threads. */
 static void reduce(struct job *job)
 {
@@ -331,6 +340,8 @@ static void reduce(struct job *job)
 	for (unsigned i = 0; i < kept; i++)
 		report->processes[i].report = report;
 	find_span(report);
+	if (job->options->only && kept)
+		begin_with_all(report);
 	sl_report_join_warnings(report, 0);
 	report->damage_lines = (unsigned)report->warnings.count;
 	for (unsigned i = 0; i < kept; i++)
@@ -371,15 +382,6 @@ static bool is_wanted(const struct sl_pipeline_options *options, const struct sl
 	const struct sl_only *only = options->only;
 
 	return !only || ((only->rank < 0 || only->rank == image->rank) && (only->pid < 0 || only->pid == image->pid));
-}
-
-/* The run began before the processes that were asked for. */
-static void begin_with_all(struct sl_report *report)
-{
-	uint64_t began = report->images.runs[report->run].started_ns;
-
-	if (began && began < report->started_unix_ns)
-		report->started_unix_ns = began;
 }
 
 enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
@@ -430,8 +432,6 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		sl_damage_free(&job.damage[i]);
 	free(job.images);
 	free(job.damage);
-	if (options->only && report->process_count)
-		begin_with_all(report);
 	if (options->only && (options->only->rank >= 0 || options->only->pid >= 0) && !report->process_count && any)
 		return SL_PIPELINE_NONE_SUCH;
 	/* with few processes some parts are empty, and so are their summaries */

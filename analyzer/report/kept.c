@@ -118,6 +118,13 @@ uint64_t sl_kept_since(const struct sl_kept *kept)
 	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
 }
 
+const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept)
+{
+	uint64_t begun = process->report->started_unix_ns, since = sl_process_unix(process, sl_kept_since(kept));
+
+	return sl_format_duration(out, since > begun ? since - begun : 0);
+}
+
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept)
 {
 	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
@@ -181,8 +188,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), kept);
 	if (kept->verdict == SL_KEPT_LATE)
-		return sl_memory_print("%s: %s, nearly all of them since %s", where, what,
-				       sl_format_duration(rate, sl_kept_since(kept) - process->model->first_ns));
+		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, sl_kept_begin(rate, process, kept));
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)

@@ -12,6 +12,7 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 /* The range in which its blocks were allocated, where the rate does not name it; NULL: none. */
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first that is kept; of older summaries the place's first */
+const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* the same, from the run's */
 /*
  * Seconds until the device has no room for more of what leaks there, all places of the process together, by NVML's last sample;
  * negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean over what they add.

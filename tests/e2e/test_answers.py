@@ -756,6 +756,16 @@ class Steps(Answers):
         self.assertNotIn("LEAKS", text)
         self.assertRegex(text, r"LEFT +64\.0 MiB never freed, 1 place")
 
+    def test_a_leak_is_told_since_a_moment_of_the_run_and_not_of_its_own_process(self):
+        def steps(rank):
+            return (["alloc=5"] if rank == 0 else ["sleep=1.5", *["tensor=3", "losses=1", "drop"] * 60]) + ["meet=done"]
+        with Ranks(2, steps, SIM_VRAM="8G") as ranks:
+            report, text = ranks.report(), summary(ranks, columns=110)
+        (finding,) = self.found("leak.kept", report)
+        since = (finding["evidence"]["since_ns"] - report["run"]["started_at_ns"]) / 1e9
+        self.assertGreater(since, 1)
+        self.assertRegex(text, r"LEAK +rank 1 (?s:.*) since %.1f s; " % since)
+
     PIECES = """
 import ctypes
 rt = ctypes.CDLL("libcudart.so.12")
