@@ -225,13 +225,17 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 
 		for (size_t k = 0; m->of == SL_MEASURE_LEAK && k < m->lines.list.count; k++) {
 			const struct sl_measure_line *line = &m->lines.list.item[k];
+			char part[64] = "";
 
 			if (!line->left)
 				continue;
+			if (line->growing && line->growing < line->bytes) /* as on one device of several */
+				snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
 			/* what does not grow is only a note: the system takes it back at exit */
-			point(add(outcomes, "leak", line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->critical,
-				  line->what, "%s %s at %s", SL_SIZE(line->bytes),
-				  line->critical ? "left behind, and growing," : "still held at the end,", line->what),
+			point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing,
+				  line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
+				  line->growing ? "left behind, and" : "still held at the end,", part,
+				  line->growing ? " growing," : "", line->what),
 			      line, m->key);
 		}
 	}
@@ -302,7 +306,7 @@ static double percent(uint64_t before, uint64_t now)
 static bool grows(const struct sl_measure_lines *lines)
 {
 	for (size_t i = 0; i < lines->list.count; i++)
-		if (lines->list.item[i].critical)
+		if (lines->list.item[i].growing)
 			return true;
 	return false;
 }
@@ -316,7 +320,7 @@ static void add_line(struct sl_outcomes *outcomes, const char *rule, const struc
 	if (!before)
 		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
 	else
-		point(add(outcomes, rule, line->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
+		point(add(outcomes, rule, line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
 			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, SL_SIZE(before), percent(before, line->bytes)),
 		      line, now->key);
 }

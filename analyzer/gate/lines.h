@@ -16,10 +16,9 @@ struct sl_measure_line {
 	char *beside; /* "pool, libcudart.so.13": kind and library, which tell two places of equal words apart; NULL: not known */
 	char *file;   /* to point at, NULL: none */
 	uint32_t line;
-	uint64_t order; /* in the source */
-	bool critical;	/* of leaks: it grows, and was left */
-	bool left;	/* of leaks: some of it was; of the rest a finding tells */
-	uint64_t bytes;
+	uint64_t order;		 /* in the source */
+	bool left;		 /* of leaks: some of it was; of the rest a finding tells */
+	uint64_t bytes, growing; /* growing: of leaks, what grows of them, and was left */
 };
 
 struct sl_measure_lines {

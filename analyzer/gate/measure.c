@@ -139,7 +139,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
 	if (leak) {
 		line->left |= strcmp(leak->verdict, "kept") != 0;
-		line->critical |= !strcmp(leak->verdict, "growing");
+		line->growing += !strcmp(leak->verdict, "growing") ? bytes : 0;
 	}
 	/* native lines too: ci_reports.c leaves out those whose source is not in the repository */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
@@ -252,15 +252,19 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 static void keep_lines(struct sl_measure *all, struct sl_measure *one)
 {
 	struct sl_measure_lines other = one->lines;
-	size_t i, k;
 
 	if (all->bytes == SL_UNKNOWN || one->bytes > all->bytes) {
 		other = all->lines;
 		all->lines = one->lines;
 	}
-	for (i = 0; i < other.list.count; i++)
-		for (k = 0; other.list.item[i].critical && k < all->lines.list.count; k++)
-			all->lines.list.item[k].critical |= !strcmp(all->lines.list.item[k].place, other.list.item[i].place);
+	for (size_t i = 0; i < other.list.count; i++)
+		for (size_t k = 0; other.list.item[i].growing && k < all->lines.list.count; k++) {
+			struct sl_measure_line *line = &all->lines.list.item[k];
+			uint64_t growing = other.list.item[i].growing;
+
+			if (!line->growing && !strcmp(line->place, other.list.item[i].place))
+				line->growing = growing < line->bytes ? growing : line->bytes;
+		}
 	one->lines = other;
 }
 
