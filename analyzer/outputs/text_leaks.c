@@ -18,8 +18,28 @@ static double at_least(const struct sl_growth *growth)
 	return 2 * growth->slope - growth->at_most;
 }
 
-/* True: a LEAK block above names the place. */
-static bool is_told(const struct sl_text_page *page, struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
+/* True: the process leaks at that line on other devices only, so that LEAK does not tell of what lies on this one. */
+static bool is_elsewhere(struct sl_process *process, const char *where, int device)
+{
+	char line[300];
+	bool elsewhere = false;
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
+
+		sl_leaking_line(process, track->python, track->native, track->caller, line, sizeof(line));
+		if (strcmp(line, where))
+			continue;
+		if (track->device < 0 || track->device == device)
+			return false;
+		elsewhere = true;
+	}
+	return elsewhere && device >= 0;
+}
+
+/* True: a LEAK block above names the place.  device: on which, -1 any. */
+static bool is_told(const struct sl_text_page *page, struct sl_process *process, int device, uint32_t python, uint32_t native,
+		    uint64_t caller)
 {
 	char line[300];
 
@@ -28,7 +48,7 @@ static bool is_told(const struct sl_text_page *page, struct sl_process *process,
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (place->kept && !strcmp(line, place->where))
-			return true;
+			return !is_elsewhere(process, line, device);
 		shown += place->kept != NULL;
 	}
 	return false;
@@ -53,8 +73,8 @@ void sl_text_growth(struct sl_text_page *page)
 			growth = g;
 			process = &page->report->processes[i];
 		}
-	if (!growth || (growth->holder_count == 1 &&
-			is_told(page, process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
+	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].python,
+							     growth->holders[0].native, growth->holders[0].caller)))
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
@@ -212,7 +232,7 @@ void sl_text_leaks(struct sl_text_page *page)
 
 			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* that is LEAK above */
 				continue;
-			if (is_told(page, &page->report->processes[i], leak->python, leak->native, leak->caller))
+			if (is_told(page, &page->report->processes[i], leak->device, leak->python, leak->native, leak->caller))
 				continue;
 			places++;
 			growing += leak->growing;

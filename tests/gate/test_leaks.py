@@ -49,6 +49,26 @@ for i in range(30):
 time.sleep(0.1)
 '''
 
+# One line keeps all on device 1, and the last blocks on the devices 0 and 2.
+DEVICES = '''
+import ctypes, time
+cudart, held = ctypes.CDLL("libcudart.so.13"), {}
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+for i in range(30):
+    device = i % 3
+    cudart.cudaSetDevice(device)
+    held[i] = take((device + 1) * 4)
+    passing = take(1)
+    cudart.cudaFree(passing)
+    if i > 12 and device != 1:
+        cudart.cudaFree(held.pop(i - 12 if i - 12 in held else i))
+    time.sleep(0.008)
+time.sleep(0.11)
+'''
+
 
 class Healthy(Folder):
     def test_what_the_first_screen_does_not_warn_of_fails_no_gate(self):
@@ -96,6 +116,16 @@ class Leaks(Folder):
         with Recording(sys.executable, self.path("half.py", script), code=-9, SIM_VRAM="8G") as run:
             check("--max-leak", "119M", run.traces, code=1)
             self.assertRegex(check("--max-leak", "121M", run.traces).stdout, r"unknown +max-leak +leak 120 MiB and more")
+
+    def test_what_one_line_leaves_on_other_devices_than_it_leaks_on_does_not_grow_and_is_told(self):
+        with Recording(sys.executable, self.path("devices.py", DEVICES), SIM_DEVICES="3", SIM_VRAM="8G") as run:
+            self.assertEqual({(leak["device"], leak["verdict"], leak["bytes"] >> 20) for leak in run.report()["leaks"]},
+                             {(1, "growing", 80), (2, "live_at_exit", 48), (0, "live_at_exit", 20)})
+            out = check("--fail-on", "critical", run.traces, code=1).stdout
+            self.assertRegex(out, r"FAIL +leak +148 MiB left behind, and 80.0 MiB of it growing, at devices.py:\d+ ")
+            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            self.assertRegex(screen, r"LEAK +device 1  .*10 of 10 blocks kept, 80.0 MiB")
+            self.assertRegex(screen, r"LEFT +68.0 MiB never freed, 2 places")
 
 
 if __name__ == "__main__":
