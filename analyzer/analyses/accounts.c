@@ -202,7 +202,7 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 {
 	char words[300];
 
-	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < oom->asked_bytes)
+	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_oom_takes(oom))
 		return false;
 	return account->others_bytes >= oom->live_bytes ||
 	       sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
@@ -225,7 +225,7 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
 	    account->largest_cached < oom->asked_bytes)
 		return SL_CAUSE_FRAGMENTED;
-	if (oom->asked_bytes && oom->free_bytes >= oom->asked_bytes)
+	if (oom->asked_bytes && oom->free_bytes >= sl_oom_takes(oom))
 		return SL_CAUSE_DRIVER;
 	if (is_neighbours(process, oom, account))
 		return SL_CAUSE_NEIGHBOUR;
@@ -299,6 +299,18 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 	return true;
 }
 
+static void say_full(const struct sl_oom *oom, struct sl_account *account)
+{
+	char units[SL_FORMAT_BYTES + 40] = "";
+
+	if (sl_oom_takes(oom) != oom->asked_bytes)
+		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_oom_takes(oom)));
+	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
+					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
+					      SL_SIZE(sl_oom_missing(oom)), units);
+	account->advice = sl_memory_print("%s less, held or asked for, would have been enough", SL_SIZE(sl_oom_missing(oom)));
+}
+
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
@@ -336,15 +348,10 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
-		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT) {
+		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
 			say_unasked(oom, account);
-			break;
-		}
-		account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing",
-						      oom->injected ? "the limit (--limit)" : "the device",
-						      SL_SIZE(oom->live_bytes), SL_SIZE(sl_oom_missing(oom)));
-		account->advice =
-			sl_memory_print("%s less, held or asked for, would have been enough", SL_SIZE(sl_oom_missing(oom)));
+		else
+			say_full(oom, account);
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;

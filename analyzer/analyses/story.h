@@ -3,6 +3,7 @@
 #ifndef ANALYZER_ANALYSES_STORY_H
 #define ANALYZER_ANALYSES_STORY_H
 
+#include "analyzer/model/units.h"
 #include "analyzer/report/report.h"
 
 /* Each writes the end of a sentence. */
@@ -13,10 +14,10 @@ struct sl_story {
 /* True: the device was full and this is the last of so many attempts; false: the trace shows no such thing. */
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account);
 
-/* What was requested beyond what was free. */
+/* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 {
-	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
+	return sl_oom_takes(oom) > oom->free_bytes ? sl_oom_takes(oom) - oom->free_bytes : 0;
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/stays.h"
 #include "analyzer/model/tracks.h"
+#include "analyzer/model/units.h"
 #include "common/base.h"
 
 /* One more than is asked for: by how much the first one changed, the one before it says. */
@@ -413,12 +414,9 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 		raise_in_use(model, site);
 }
 
-/* Drivers give memory out in units of 2 MiB; blocks below 1 MiB share them. */
 static uint64_t rounding_of(const struct sl_site *site, uint64_t bytes)
 {
-	const uint64_t unit = 2ull << 20;
-
-	return site->kind == SL_KIND_device && bytes >= unit / 2 ? -bytes & (unit - 1) : 0;
+	return site->kind == SL_KIND_device ? sl_units_rounding(bytes) : 0;
 }
 
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes)

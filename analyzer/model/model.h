@@ -186,6 +186,7 @@ struct sl_oom {
 	int recovered;			  /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
 	bool nested;			  /* the call was made inside another */
+	bool in_units;			  /* cudaMalloc and its like: it takes whole units of the device */
 	bool in_retry;			  /* another attempt for the same request followed: part of its bundle */
 	uint32_t group;			  /* same number for all errors of one bundle */
 	/* who held the device then, largest first */

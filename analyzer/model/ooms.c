@@ -257,6 +257,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.api = (uint16_t)event->api,
 		.scope = scope,
 		.nested = event->flags & SL_FLAG_nested,
+		.in_units = event->kind == SL_KIND_device && !(event->flags & SL_FLAG_injected),
 		.recovered = -1,
 		.injected = event->flags & SL_FLAG_injected,
 		.group = (uint32_t)model->ooms.count,

@@ -105,6 +105,20 @@ class OutOfMemory(Answers):
         self.assertRegex(finding["description"], r"[67]\.\d+ GiB were free: the driver found no room for one piece of 64\.0 MiB")
         self.absent("oom.full", report)
 
+    def test_what_is_missing_counts_the_devices_units(self):
+        kept = {}
+        for total in (1024, 1029, 1030):
+            with script("alloc=200", *["try=9"] * 60, SIM_VRAM="%dM" % total) as run:
+                report, (process,) = run.report(), run.truth()
+            kept[total] = sum(api.calls - api.failures for name, api in process.apis.items() if name == "cudaMalloc")
+            self.assertEqual({oom["requested_bytes"] for oom in report["ooms"]}, {9 * MIB})
+            if total < 1030:
+                self.assertEqual(self.causes(report), {"oom.full"})
+                (finding,) = self.found("oom.full", report)
+                self.assertIn("%d.00 MiB missing of the 10.0 MiB that it takes" % (1030 - total), finding["description"])
+                self.assertIn("%d.00 MiB less would have" % (1030 - total), finding["recommendation"])
+        self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # the missing MiB, and one less
+
     def test_addresses_are_not_memory(self):
         with script("alloc=10", "reserve=1024", SIM_FAIL="cuMemAddressReserve:1") as run:
             report = run.report()

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Drivers give memory out in units of 2 MiB; blocks of cudaMalloc below 1 MiB share them. */
+#ifndef ANALYZER_MODEL_UNITS_H
+#define ANALYZER_MODEL_UNITS_H
+
+#include "analyzer/model/model.h"
+
+#define SL_DEVICE_UNIT (2ull << 20)
+
+/* What a block of cudaMalloc takes beyond its size. */
+static inline uint64_t sl_units_rounding(uint64_t bytes)
+{
+	return bytes >= SL_DEVICE_UNIT / 2 ? -bytes & (SL_DEVICE_UNIT - 1) : 0;
+}
+
+/* What the request would have taken of the device. */
+static inline uint64_t sl_oom_takes(const struct sl_oom *oom)
+{
+	return oom->asked_bytes + (oom->in_units ? sl_units_rounding(oom->asked_bytes) : 0);
+}
+
+/* The largest request that would have fitted. */
+static inline uint64_t sl_oom_room(const struct sl_oom *oom)
+{
+	return oom->free_bytes - (oom->in_units && sl_units_rounding(oom->free_bytes) ? oom->free_bytes % SL_DEVICE_UNIT : 0);
+}
+
+#endif
