@@ -1,8 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/mappings.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "agent/process/procfile.h"
+
+static bool lives(long tid)
+{
+	char state = sl_procfile_state((uint64_t)tid);
+
+	return state && state != 'Z' && state != 'X';
+}
+
+long sl_mappings_thread(long pid)
+{
+	long found = lives(pid) ? pid : 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	threads = found ? NULL : opendir(path);
+	while (threads && !found && (entry = readdir(threads))) {
+		long tid = atol(entry->d_name);
+
+		found = tid > 0 && lives(tid) ? tid : 0;
+	}
+	if (threads)
+		closedir(threads);
+	return found;
+}
 
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data)
 {
@@ -10,6 +40,7 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
 	bool over = false;
 	FILE *file;
 
+	pid = sl_mappings_thread(pid);
 	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
 	file = fopen(path, "re");
 	while (file && !over && fgets(line, sizeof(line), file)) {

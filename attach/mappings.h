@@ -16,4 +16,10 @@ struct sl_mapping {
 /* Calls each(data, mapping), in the order of addresses, until it says true. */
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data);
 
+/*
+ * A thread of the process that has not ended; 0: none has.  Where only the main thread has ended, /proc/PID shows no memory,
+ * files and root, but /proc/TID does.
+ */
+long sl_mappings_thread(long pid);
+
 #endif

@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "attach/header.h"
+#include "attach/mappings.h"
 #include "attach/room.h"
 #include "common/base.h"
 #include "common/block.h"
@@ -145,7 +146,7 @@ static void find_build_id(long pid, const char *path, char *text)
 	int fd;
 
 	*text = 0;
-	if ((size_t)snprintf(seen, sizeof(seen), "/proc/%ld/root%s", pid, path) >= sizeof(seen))
+	if ((size_t)snprintf(seen, sizeof(seen), "/proc/%ld/root%s", sl_mappings_thread(pid), path) >= sizeof(seen))
 		return;
 	if (stat(seen, &st) || !S_ISREG(st.st_mode)) /* the map also lists mappings of devices */
 		return;
@@ -181,7 +182,7 @@ static void define_modules(struct sl_recording *output)
 	uint64_t base = 0, end = 0, bytes = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", output->pid);
+	snprintf(path, sizeof(path), "/proc/%ld/maps", sl_mappings_thread(output->pid));
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
 		bytes += strlen(line);

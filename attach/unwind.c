@@ -111,8 +111,8 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 		abort();
 	code = &unwind->code[unwind->count++];
 	*code = (struct code){.begin = mapping->begin, .end = mapping->end};
-	snprintf(path, sizeof(path), "/proc/%ld/map_files/%llx-%llx", unwind->pid, (unsigned long long)mapping->begin,
-		 (unsigned long long)mapping->end);
+	snprintf(path, sizeof(path), "/proc/%ld/map_files/%llx-%llx", sl_mappings_thread(unwind->pid),
+		 (unsigned long long)mapping->begin, (unsigned long long)mapping->end);
 	if (mapping->name && sl_exports_open(&code->file, path))
 		code->bias = mapping->begin - sl_exports_address(&code->file, mapping->offset);
 	return false;

@@ -13,6 +13,7 @@
 #include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/lines.h"
+#include "attach/mappings.h"
 #include "attach/probes.h"
 #include "attach/targets.h"
 #include "attach/unwind.h"
@@ -253,7 +254,12 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 		abort();
 	one = &watch->item[watch->count];
 	*one = (struct watched){.pid = pid};
-	why = add_libraries(watch, one, &runtime, &calls, &used);
+	if (!sl_mappings_thread(pid))
+		why = "it has ended";
+	else if (sl_mappings_thread(pid) != pid)
+		why = "its main thread has ended, and with that the kernel no longer places probes in it";
+	else
+		why = add_libraries(watch, one, &runtime, &calls, &used);
 	if (!why && !calls)
 		why = "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
 	if (!why)
@@ -327,27 +333,12 @@ static bool look(struct sl_attach_watch *watch)
 	return records > BUSY;
 }
 
-/* A zombie has ended, whether or not its parent has waited for it. */
-static bool is_gone(long pid)
-{
-	char path[64], line[512], *at = NULL;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof(line), file))
-		at = strrchr(line, ')');
-	if (file)
-		fclose(file);
-	return !at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X';
-}
-
 static bool all_gone(struct sl_attach_watch *watch)
 {
 	bool all = true;
 
 	for (size_t i = 0; i < watch->count; i++) {
-		watch->item[i].gone = watch->item[i].gone || is_gone(watch->item[i].pid);
+		watch->item[i].gone = watch->item[i].gone || !sl_mappings_thread(watch->item[i].pid);
 		all = all && watch->item[i].gone;
 	}
 	return all;

@@ -102,6 +102,35 @@ class Attached(unittest.TestCase):
                 self.assertNotIn("xyzzy", " ".join(headers[0]["argv"]))
                 self.assertEqual(headers[0]["rank"], {"n1": 3}.get(environment.get("PMIX_NAMESPACE"), 1 if environment else None))
 
+    def test_a_process_whose_main_thread_has_ended_is_watched_to_its_end(self):
+        code = """if True:
+            import ctypes, os, threading, time
+            cuda = ctypes.CDLL("libcudart.so.12")
+            def work():
+                while not os.path.exists("go"): time.sleep(0.01)
+                time.sleep(2.5)  # longer than between two looks for its end
+                for i in range(50):
+                    assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 4096 + i)
+                os._exit(0)
+            cuda.cudaFree(None)
+            threading.Thread(target=work).start()
+            open("made", "w").close()
+            while not os.path.exists("go"): time.sleep(0.01)
+            ctypes.CDLL(None).pthread_exit(None)"""
+
+        def during(run):
+            self.addCleanup(run.process.kill)
+            wait_until(lambda: exists(run, "made"))
+            attached = attachments.Attached(run)
+            touch(run, "go")
+            self.assertEqual(attached.end(), 0)
+            self.assertIn("it has ended after", attached.said[-1])
+        with e2e.Recording("python3", "-c", code, preload=False, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            verbs, events = trace.verbs(), trace.events()
+            sizes = [size for api, size in zip(*(events[name].tolist() for name in ("api", "bytes"))) if verbs[api] == "ALLOC" and 4096 <= size < 5000]
+            self.assertEqual(sizes, [4096 + i for i in range(50)])
+
     def test_attributes_of_pools_have_their_values(self):
         code = """if True:
             import ctypes, os, time
