@@ -49,7 +49,7 @@ struct sl_recording {
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ids natives, pythons, frames, loops;
-	uint64_t module_bytes; /* of the memory map when it was last defined */
+	uint64_t modules; /* hash of the memory map's files when they were last defined */
 	uint8_t *defs;
 	size_t defs_used;
 	unsigned defs_count;
@@ -175,19 +175,23 @@ static void define_module(struct sl_recording *output, uint64_t base, uint64_t e
 	sl_recording_define(output, &map);
 }
 
-/* Defines the modules of the process, each from its first mapping to its last.  Repeated when the map has changed its length. */
+/*
+ * Defines the modules of the process, each from its first mapping to its last.  Repeated when they have changed: libraries come
+ * and go, an exec replaces all.
+ */
 static void define_modules(struct sl_recording *output)
 {
 	char path[64], line[8192], object[4096] = "";
-	uint64_t base = 0, end = 0, bytes = 0;
+	uint64_t base = 0, end = 0, hash = SL_FNV_START;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%ld/maps", sl_mappings_thread(output->pid));
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
-		bytes += strlen(line);
-	if (file && bytes != output->module_bytes) {
-		output->module_bytes = bytes;
+		if (strchr(line, '/'))
+			hash = sl_fnv_bytes(hash, line, strlen(line));
+	if (file && hash != output->modules) {
+		output->modules = hash;
 		rewind(file);
 		while (fgets(line, sizeof(line), file)) {
 			unsigned long long from, to;

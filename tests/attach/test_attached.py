@@ -131,6 +131,20 @@ class Attached(unittest.TestCase):
             sizes = [size for api, size in zip(*(events[name].tolist() for name in ("api", "bytes"))) if verbs[api] == "ALLOC" and 4096 <= size < 5000]
             self.assertEqual(sizes, [4096 + i for i in range(50)])
 
+    def test_a_program_that_executes_itself_keeps_its_names(self):
+        """Each life has the same libraries elsewhere: its memory map is as long as that of the one before."""
+        def during(run):
+            self.addCleanup(run.process.kill)
+            run.process.stdout.readline()
+            self.assertEqual(attachments.Attached(run, "--duration", "2.5").end(), 0)
+            run.process.kill()
+        with e2e.Recording(os.path.join(e2e.APPS, "again"), preload=False, SIM_LATENCY=1000000, code=-9, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            self.assertGreater(len({module["base"] for module in trace.defs["module"] if module["path"].endswith("/again")}), 2)
+            collapsed = subprocess.run([e2e.ANALYZE, "export", "collapsed", "--weigh", "total", run.traces], capture_output=True, text=True).stdout
+            self.assertIn("again.c:14 main", collapsed)
+            self.assertNotIn(";0x", collapsed)
+
     def test_attributes_of_pools_have_their_values(self):
         code = """if True:
             import ctypes, os, time
