@@ -111,10 +111,19 @@ static bool take(void *context, int option, const char *value)
 
 static bool all_fit(const struct sl_fit_result *result)
 {
+	const struct sl_fit_question *question = result->question;
+	char why[120];
+
 	for (unsigned s = 0; s < result->subject_count; s++)
 		for (unsigned c = 0; result->subjects[s].answers && c < result->subjects[s].choice_count; c++)
 			for (unsigned i = 0; i < result->subjects[s].capacity_count; i++)
 				if (result->subjects[s].answers[c].at[i].verdict == SL_FIT_FAILS)
+					return false;
+	for (unsigned p = 0; p < result->process_count; p++)
+		for (unsigned d = 0; !question->of_allocator && d < result->processes[p].driver_count; d++)
+			for (unsigned i = 0; i < question->capacity_count; i++)
+				if (sl_fit_judge_driver(&result->processes[p].drivers[d], question->capacities[i], why,
+							sizeof(why)) == SL_FIT_FAILS)
 					return false;
 	return true;
 }
@@ -170,7 +179,7 @@ static void close_all(struct sl_fit_result *result)
 
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
-	struct sl_fit_result result = {.of_allocator = asked->question.of_allocator, .vary = asked->vary};
+	struct sl_fit_result result = {.question = &asked->question, .vary = asked->vary};
 	int status = SL_EXIT_FINE, run = sl_native_choose(images, asked->vary && !asked->run ? "all" : asked->run);
 
 	if (run < -1)

@@ -20,7 +20,7 @@ struct sl_fit_result {
 	struct sl_fit_subject *subjects;
 	struct sl_fit_instead *insteads; /* of each subject */
 	unsigned subject_count;
-	bool of_allocator;
+	const struct sl_fit_question *question;
 	const char *vary; /* NULL: not asked for */
 	struct sl_fit_varied varied[SL_FIT_CHOICES];
 	unsigned varied_count, without_value; /* without_value: recordings that give no number */

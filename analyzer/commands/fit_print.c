@@ -143,14 +143,21 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	put_instead(s, instead);
 }
 
-static void put_drivers(const struct sl_fit_process *p, const char *session)
+static void put_drivers(const struct sl_fit_process *p, const char *session, const struct sl_fit_question *question)
 {
-	char size[SL_FORMAT_BYTES];
+	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
+	char size[SL_FORMAT_BYTES], why[120];
 
-	for (unsigned i = 0; i < p->driver_count; i++)
+	for (unsigned i = 0; i < p->driver_count; i++) {
 		sl_door_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
 			      p->drivers[i].device, sl_format_size(size, p->drivers[i].peak_bytes),
 			      p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
+		for (unsigned k = 0; !question->of_allocator && k < question->capacity_count; k++) {
+			const char *word = words[sl_fit_judge_driver(&p->drivers[i], question->capacities[k], why, sizeof(why))];
+
+			sl_door_print(stdout, "  %10s  %s: %s\n", sl_format_size(size, question->capacities[k]), word, why);
+		}
+	}
 }
 
 void sl_fit_print(const struct sl_fit_result *result)
@@ -158,10 +165,10 @@ void sl_fit_print(const struct sl_fit_result *result)
 	for (unsigned i = 0; i < result->subject_count; i++) {
 		if (i)
 			putchar('\n');
-		put_subject(&result->subjects[i], &result->insteads[i], result->of_allocator);
+		put_subject(&result->subjects[i], &result->insteads[i], result->question->of_allocator);
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
-		put_drivers(&result->processes[p], result->sessions[p]);
+		put_drivers(&result->processes[p], result->sessions[p], result->question);
 	if (result->vary) {
 		putchar('\n');
 		sl_fit_vary_print(result);
@@ -215,6 +222,30 @@ static void put_run(struct sl_json *j, const struct sl_fit_subject *s, unsigned 
 		put_failed(j, s, o);
 	else
 		sl_json_null(j, "failed_at");
+	sl_json_end(j);
+}
+
+/* A device without PyTorch's allocator. */
+static void put_driver_run(struct sl_json *j, const char *session, const struct sl_fit_driver *driver, uint64_t capacity)
+{
+	char why[120];
+	enum sl_fit_verdict verdict = sl_fit_judge_driver(driver, capacity, why, sizeof(why));
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "process", session);
+	sl_json_int(j, "device", driver->device);
+	sl_json_uint(j, "capacity_bytes", capacity);
+	sl_json_string(j, "capacity_of", "device");
+	sl_json_string(j, "settings", "");
+	if (verdict == SL_FIT_UNKNOWN)
+		sl_json_null(j, "fits");
+	else
+		sl_json_bool(j, "fits", verdict == SL_FIT_FITS);
+	sl_json_null(j, "peak_reserved_bytes");
+	sl_json_null(j, "peak_allocated_bytes");
+	sl_json_null(j, "fragmented_bytes");
+	sl_json_null(j, "retries");
+	sl_json_null(j, "failed_at");
 	sl_json_end(j);
 }
 
@@ -291,12 +322,17 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 	for (unsigned i = 0; i < result->subject_count; i++)
 		for (unsigned c = 0; c < result->subjects[i].choice_count; c++)
 			for (unsigned k = 0; k < result->subjects[i].capacity_count; k++)
-				put_run(j, &result->subjects[i], c, k, result->of_allocator);
+				put_run(j, &result->subjects[i], c, k, result->question->of_allocator);
+	for (unsigned p = 0; p < result->process_count; p++)
+		for (unsigned i = 0; !result->question->of_allocator && i < result->processes[p].driver_count; i++)
+			for (unsigned k = 0; k < result->question->capacity_count; k++)
+				put_driver_run(j, result->sessions[p], &result->processes[p].drivers[i],
+					       result->question->capacities[k]);
 	sl_json_end(j);
 	sl_json_array(j, "smallest");
 	for (unsigned i = 0; i < result->subject_count; i++)
 		for (unsigned c = 0; c < result->subjects[i].choice_count; c++)
-			put_smallest(j, &result->subjects[i], c, result->of_allocator);
+			put_smallest(j, &result->subjects[i], c, result->question->of_allocator);
 	sl_json_end(j);
 	sl_json_array(j, "drivers");
 	for (unsigned p = 0; p < result->process_count; p++)
@@ -317,7 +353,7 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 	sl_fit_vary_json(j, result);
 	sl_json_array(j, "notes");
 	for (unsigned i = 0; i < result->subject_count; i++)
-		sl_fit_notes(&result->subjects[i], result->of_allocator, put_string, j);
+		sl_fit_notes(&result->subjects[i], result->question->of_allocator, put_string, j);
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);

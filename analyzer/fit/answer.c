@@ -203,6 +203,32 @@ const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
 	return *text ? text : "(none)";
 }
 
+enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t capacity, char *why, size_t size)
+{
+	const uint64_t unit = 2ull << 20; /* of drivers; small blocks share one */
+	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : ((d->given_bytes + unit - 1) & -unit) + d->beside_bytes;
+	const char *open = d->refused		? "it ran out of memory in the recording, and past that nothing is known"
+			   : d->pool		? "the driver's pool keeps more than is live"
+			   : d->partial		? "events are missing in the trace (--keep, --asleep, or lost)"
+			   : most == SL_UNKNOWN ? "no sample after the peak tells what contexts and other processes take"
+						: NULL;
+	char bytes[SL_FORMAT_BYTES];
+
+	if (d->peak_bytes > capacity || (d->failed_total && capacity <= d->failed_total)) {
+		if (d->peak_bytes > capacity)
+			snprintf(why, size, "%s were live at once", sl_format_size(bytes, d->peak_bytes));
+		else
+			snprintf(why, size, "it ran out of memory on a device of %s", sl_format_size(bytes, d->failed_total));
+		return SL_FIT_FAILS;
+	}
+	if (open)
+		snprintf(why, size, "%s", open);
+	else
+		snprintf(why, size, "live bytes, rounding and what samples found beside them are %s at most",
+			 sl_format_size(bytes, most));
+	return open || most > capacity ? SL_FIT_UNKNOWN : SL_FIT_FITS;
+}
+
 unsigned sl_fit_best(const struct sl_fit_subject *subject)
 {
 	unsigned best = 0;

@@ -66,6 +66,8 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
 /* The settings as a user writes them. */
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
+/* A device without PyTorch's allocator, and why it is so, in words. */
+enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *driver, uint64_t capacity, char *why, size_t size);
 /* The choice with the smallest sufficient capacity; the first where none is better or it is unknown. */
 unsigned sl_fit_best(const struct sl_fit_subject *subject);
 

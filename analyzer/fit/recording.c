@@ -82,6 +82,7 @@ struct builder {
 	struct sl_model *model;
 	struct lane *lanes[SL_DEVICES_MAX];
 	struct sl_fit_placed *placed[SL_DEVICES_MAX]; /* all that was asked of the driver */
+	uint64_t given[SL_DEVICES_MAX];		      /* the most that lived at once, the driver's units included */
 	struct thread *threads;
 	size_t thread_count;
 	struct sl_table events; /* by handle; owner is the id, thread the device */
@@ -641,6 +642,14 @@ static void private_pool(struct builder *b, const struct sl_item *item)
 		graph(b, item->event, what);
 }
 
+static void note_given(struct builder *b, int device)
+{
+	const struct sl_device_state *state = device >= 0 && device < SL_DEVICES_MAX ? b->model->devices[device + 1] : NULL;
+
+	if (state && state->known + state->rounded > b->given[device])
+		b->given[device] = state->known + state->rounded;
+}
+
 static void take(struct builder *b, const struct sl_item *item)
 {
 	enum sl_verb verb = item->kind == SL_ITEM_EVENT && item->hook ? item->hook->verb : SL_VERB_CALL;
@@ -677,6 +686,7 @@ static void take(struct builder *b, const struct sl_item *item)
 			call(b, item);
 		else
 			sl_replay_apply(b->model, item);
+		note_given(b, item->event->device);
 	}
 }
 
@@ -689,13 +699,18 @@ static bool asks_free(const struct builder *b)
 	return when && strtoull(when, NULL, 10) < first_oom;
 }
 
+static bool is_partial(const struct sl_trace *trace)
+{
+	return trace->folded.through || trace->folded.slept.maps || trace->gap_events;
+}
+
 static const char *doubt_of(const struct builder *b, const struct sl_fit_recording *out)
 {
 	const struct sl_trace *trace = b->process->trace;
 
 	if (b->doubt)
 		return b->doubt;
-	if (trace->folded.through || trace->folded.slept.maps || trace->gap_events)
+	if (is_partial(trace))
 		return "events are missing in the trace (--keep, --asleep, or lost)";
 	if (!out->release)
 		return "the release of PyTorch is not in the trace";
@@ -752,20 +767,41 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	b->process->recordings[b->process->count++] = *out;
 }
 
-static void keep_driver(struct builder *b, const struct sl_device_state *state)
+/* The device had no memory for it; what the host lacks, or addresses, is no matter of a capacity. */
+static bool is_refusal(const struct sl_oom *oom, int device)
+{
+	return oom->device == device && oom->scope != SL_SCOPE_HOST && oom->scope != SL_SCOPE_ADDRESS_SPACE;
+}
+
+static void keep_driver(struct builder *b, struct sl_device_state *state)
 {
 	struct sl_fit_process *p = b->process;
-	const struct sl_device *device = sl_defs_device(&p->trace->defs, state->device);
+	struct sl_fit_driver driver = {.device = state->device,
+				       .peak_bytes = state->known_peak,
+				       .given_bytes = b->given[state->device] > state->known_peak ? b->given[state->device]
+												  : state->known_peak,
+				       .beside_bytes = SL_UNKNOWN,
+				       .partial = is_partial(p->trace),
+				       .pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used};
 
+	sl_pending_settle(b->model, state);
+	if (state->last_sample_ns >= state->known_peak_ns)
+		driver.beside_bytes = state->hidden_peak_bytes;
+	for (size_t i = 0; i < b->model->ooms.count; i++) {
+		const struct sl_oom *oom = &b->model->ooms.item[i];
+		uint64_t total = oom->total_bytes != SL_UNKNOWN || oom->injected ? oom->total_bytes : state->total_bytes;
+
+		if (!is_refusal(oom, state->device))
+			continue;
+		driver.refused = true;
+		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && !oom->in_retry && total != SL_UNKNOWN &&
+		    total > driver.failed_total)
+			driver.failed_total = total;
+	}
+	if (!driver.peak_bytes && !driver.refused)
+		return;
 	p->drivers = sl_memory_must(realloc(p->drivers, (p->driver_count + 1) * sizeof(*p->drivers)));
-	p->drivers[p->driver_count].device = state->device;
-	p->drivers[p->driver_count].peak_bytes = state->known_peak;
-	p->drivers[p->driver_count].pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used;
-	p->drivers[p->driver_count].largest_bytes = 0;
-	p->drivers[p->driver_count].total_bytes = state->total_bytes != SL_UNKNOWN ? state->total_bytes
-						  : device			   ? device->total_bytes
-										   : 0;
-	p->driver_count++;
+	p->drivers[p->driver_count++] = driver;
 }
 
 static void end(struct builder *b)
@@ -774,7 +810,7 @@ static void end(struct builder *b)
 		struct lane *lane = b->lanes[d];
 
 		if (!lane) {
-			if (b->model->devices[d + 1] && b->model->devices[d + 1]->known_peak)
+			if (b->model->devices[d + 1])
 				keep_driver(b, b->model->devices[d + 1]);
 			continue;
 		}

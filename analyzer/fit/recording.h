@@ -65,19 +65,27 @@ struct sl_fit_recording {
 	const char *doubt; /* why there can be no verdict; NULL: there can */
 };
 
+/* A device on which PyTorch's allocator reported nothing. */
+struct sl_fit_driver {
+	int device;
+	uint64_t peak_bytes;   /* the most that was live at once */
+	uint64_t given_bytes;  /* with what the driver's units take beyond it, about */
+	uint64_t beside_bytes; /* the most that samples found beside it: context, code, others; SL_UNKNOWN: none since the peak */
+	uint64_t failed_total; /* of the device where a request was refused for good; 0: none was, or it is not known */
+	bool refused;	       /* a request, by the device or on purpose: what the program would have done is unknown */
+	bool partial;	       /* events are missing in the trace */
+	bool pool;	       /* from cudaMallocAsync's pool: a lower bound */
+};
+
 /*
- * Recordings of all devices of a process that PyTorch's native allocator reported; for the others the maximum of live bytes.
+ * Recordings of all devices of a process that PyTorch's native allocator reported, and what is known of the others.
  * The trace is read to its end; the caller owns it and keeps it as long as the recordings.
  */
 struct sl_fit_process {
 	struct sl_trace *trace;
 	struct sl_fit_recording *recordings;
 	unsigned count;
-	struct {
-		int device;
-		uint64_t peak_bytes, largest_bytes, total_bytes; /* from the driver; total 0: not known */
-		bool pool;					 /* from cudaMallocAsync's pool: a lower bound */
-	} * drivers;
+	struct sl_fit_driver *drivers;
 	unsigned driver_count;
 };
 

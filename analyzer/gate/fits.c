@@ -69,16 +69,20 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 	sl_fit_subject_free(&subject);
 }
 
-/* Without a known allocator: the device must hold what was live; its pools need more than that. */
-static void judge_driver(struct sl_fits *one, uint64_t peak, bool pool, uint64_t capacity)
+static void judge_driver(struct sl_fits *one, const struct sl_fit_driver *driver, uint64_t capacity)
 {
-	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES];
+	static const struct {
+		enum sl_fits_verdict verdict;
+		const char *words;
+	} said[] = {[SL_FIT_FITS] = {SL_FITS_YES, "fits in"},
+		    [SL_FIT_FAILS] = {SL_FITS_NO, "does not fit in"},
+		    [SL_FIT_UNKNOWN] = {SL_FITS_UNKNOWN, "may or may not fit in"}};
+	char may[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], why[120];
+	enum sl_fit_verdict verdict = sl_fit_judge_driver(driver, capacity, why, sizeof(why));
 
-	sl_format_size(may, capacity);
-	sl_format_size(bytes, peak);
-	one->verdict = peak > capacity ? SL_FITS_NO : pool ? SL_FITS_UNKNOWN : SL_FITS_YES;
-	snprintf(one->message, sizeof(one->message), "%s: %s live at most%s, %s asked for", one->subject, bytes,
-		 pool ? " and what the driver's pool keeps" : " and its context", may);
+	one->verdict = said[verdict].verdict;
+	snprintf(one->message, sizeof(one->message), "%s, %s live at most, %s %s: %s", one->subject,
+		 sl_format_size(live, driver->peak_bytes), said[verdict].words, sl_format_size(may, capacity), why);
 }
 
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count)
@@ -98,8 +102,7 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 		for (unsigned i = 0; i < fit.count; i++)
 			judge(add(&list, count, session, fit.recordings[i].device), process, &fit.recordings[i], capacity);
 		for (unsigned i = 0; i < fit.driver_count; i++)
-			judge_driver(add(&list, count, session, fit.drivers[i].device), fit.drivers[i].peak_bytes,
-				     fit.drivers[i].pool, capacity);
+			judge_driver(add(&list, count, session, fit.drivers[i].device), &fit.drivers[i], capacity);
 		sl_fit_forget(&fit);
 		free(session);
 	}

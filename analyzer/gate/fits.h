@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --fits: would the run have fit on a device of this capacity?  The replay of the allocator (analyzer/fit) answers. */
+/* --fits: would the run have fit on a device of this capacity?  analyzer/fit answers. */
 #ifndef ANALYZER_GATE_FITS_H
 #define ANALYZER_GATE_FITS_H
 
