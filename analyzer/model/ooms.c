@@ -52,6 +52,55 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
+static bool is_one_function(const struct sl_defs *defs, uint32_t id, uint32_t other)
+{
+	const struct sl_python_frame *a = sl_defs_frame(defs, id), *b = sl_defs_frame(defs, other);
+
+	return a && b && a->file == b->file && a->function && b->function && !strcmp(a->function, b->function);
+}
+
+/* The same functions called each other, one of them at another line: a request and what is asked for instead. */
+static bool is_beside(const struct sl_defs *defs, const struct sl_oom *oom, const struct sl_event *event)
+{
+	const struct sl_python_stack *a = sl_defs_python(defs, oom->python), *b = sl_defs_python(defs, event->python);
+	const struct sl_native_stack *c = sl_defs_native(defs, oom->native), *d = sl_defs_native(defs, event->native);
+	unsigned others = 0;
+
+	if (!a != !b || (a ? a->count != b->count : !c || !d || c->count != d->count))
+		return false;
+	for (uint32_t i = 0; a && i < a->count; i++)
+		if (a->frames[i] != b->frames[i] && (others++ || !is_one_function(defs, a->frames[i], b->frames[i])))
+			return false;
+	for (uint32_t i = 0; !a && i < c->count; i++)
+		others += c->pcs[i] != d->pcs[i];
+	return others <= 1;
+}
+
+/* What its place asked for before that of the error first failed is a request of its own. */
+static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
+{
+	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
+	const struct sl_oom *first = model->ooms.item;
+	const struct sl_track *track;
+
+	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+		return false;
+	while (first->python != oom->python || first->native != oom->native)
+		first++;
+	track = &model->tracks.item[sl_tracks_of(model, item->event, kind,
+						 sl_event_kinds[kind].on_host ? -1 : (int)item->event->device)];
+	return track->births && track->first_ns < first->time_ns;
+}
+
+static bool is_instead(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+
+	if (oom->python ? oom->python == event->python : oom->native == event->native && oom->caller == event->caller)
+		return true;
+	return is_beside(model->defs, oom, event) && !is_usual(model, oom, item);
+}
+
 /* The thread failed, once or several times at one place, then asked for less there (of the same order) and got it. */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
@@ -64,7 +113,8 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 			continue;
 		if (oom->less_bytes || oom->recovered >= 0 || item->event->bytes >= oom->requested_bytes ||
 		    item->event->bytes < oom->requested_bytes / LESS_MIN ||
-		    (last && (oom->python != last->python || oom->native != last->native || oom->caller != last->caller)))
+		    (last && (oom->python != last->python || oom->native != last->native || oom->caller != last->caller)) ||
+		    (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
 		sl_ledger_thread(model, item->thread)->pending--;

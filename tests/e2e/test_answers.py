@@ -283,6 +283,36 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
         self.assertEqual([oom["recovered"] for oom in report["ooms"]], [True] * 3)
         self.assertRegex(screen, r"RETRIED +3 failed allocations")
 
+    LINES = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    block = ctypes.c_void_p()
+    return None if rt.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(mib << 20)) else block
+def both(mib):
+    batch = take(mib)
+    mask = take(9)
+    rt.cudaFree(mask)
+    if not batch: sys.exit(1)
+    rt.cudaFree(batch)
+def instead(mib):
+    batch = take(mib)
+    if not batch: batch = take(mib // 2)
+    rt.cudaFree(batch)
+def other(mib):
+    if not take(mib): log()
+def log():
+    rt.cudaFree(take(30))
+"""
+
+    def test_what_another_line_asks_for_anyway_is_no_smaller_request(self):
+        for program, code, over in (("for mib in 30, 40, 60: both(mib)", 1, False), ("other(60); sys.exit(1)", 1, False),
+                                    ("for mib in 40, 60, 40, 60: instead(mib)", 0, True)):
+            with self.subTest(program), Recording("python3", "-c", self.LINES + program, code=code, SIM_VRAM="355M") as run:
+                report, screen = run.report(), summary(run)
+                self.assertEqual({oom["recovered"] is True for oom in report["ooms"]}, {over})
+                (self.assertNotIn if over else self.assertIn)("OUT OF MEMORY", screen)
+
     def test_of_two_attempts_the_last_is_told_with_what_was_held_then(self):
         with script("alloc=840", "try=1900", "free", "try=1900", SIM_VRAM="2G") as run:
             report, screen = run.report(), summary(run)
