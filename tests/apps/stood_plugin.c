@@ -4,7 +4,7 @@ void passes_on(int (*stand)(void));
 
 static volatile char sink;
 
-__attribute__((noinline, noclone)) static int inner(int (*stand)(void))
+__attribute__((noinline)) static int inner(int (*stand)(void))
 {
 	volatile char room[ROOM];
 
