@@ -42,6 +42,7 @@ static struct {
 	__typeof__(ring_buffer__free) *ring_free;
 	__typeof__(bpf_map_update_elem) *update;
 	__typeof__(bpf_map_lookup_elem) *lookup;
+	__typeof__(bpf_map_delete_elem) *remove;
 	__typeof__(libbpf_set_print) *set_print;
 } bpf;
 
@@ -63,6 +64,7 @@ static const struct {
 	{"ring_buffer__free", (void **)&bpf.ring_free},
 	{"bpf_map_update_elem", (void **)&bpf.update},
 	{"bpf_map_lookup_elem", (void **)&bpf.lookup},
+	{"bpf_map_delete_elem", (void **)&bpf.remove},
 	{"libbpf_set_print", (void **)&bpf.set_print},
 };
 
@@ -75,7 +77,7 @@ struct sl_probes {
 	bool at_once;		 /* the kernel can link many probes at once: 6.6 and later */
 	struct link {
 		struct bpf_link *link; /* NULL: fd */
-		int fd;
+		int fd, pid;
 	} * links;
 	size_t link_count, link_capacity;
 	sl_probes_each *each;
@@ -113,6 +115,7 @@ static const char *refusal(int err)
 					       "before Linux 6.19 CAP_SYS_ADMIN"
 	       : err == ENOMEM		     ? "the kernel has no memory for it: look at ulimit -l"
 	       : err == ESRCH		     ? "it has ended"
+	       : err == EMFILE		     ? "too many files are open (ulimit -n)"
 	       : err == ENOSYS		     ? "this kernel has no BPF"
 					     : "the kernel refuses it (STORMLOG_ATTACH_DEBUG=1 shows what libbpf says)";
 }
@@ -197,16 +200,18 @@ struct sl_probes *sl_probes_open(const char **why)
 	return NULL;
 }
 
+static void drop(struct link link)
+{
+	if (link.link)
+		bpf.destroy(link.link);
+	else
+		close(link.fd);
+}
+
 static void detach_down_to(struct sl_probes *probes, size_t count)
 {
-	while (probes->link_count > count) {
-		struct link link = probes->links[--probes->link_count];
-
-		if (link.link)
-			bpf.destroy(link.link);
-		else
-			close(link.fd);
-	}
+	while (probes->link_count > count)
+		drop(probes->links[--probes->link_count]);
 }
 
 /* Room for `more` links. */
@@ -269,7 +274,7 @@ static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program
 	if (fd < 0)
 		return false;
 	expect_links(probes, 1);
-	probes->links[probes->link_count++] = (struct link){.fd = fd};
+	probes->links[probes->link_count++] = (struct link){.fd = fd, .pid = places->pid};
 	return true;
 }
 
@@ -283,7 +288,7 @@ static bool attach_each(struct sl_probes *probes, struct bpf_program *program, b
 
 		if (!link)
 			return false;
-		probes->links[probes->link_count++] = (struct link){.link = link};
+		probes->links[probes->link_count++] = (struct link){.link = link, .pid = places->pid};
 	}
 	return true;
 }
@@ -501,6 +506,21 @@ unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *da
 		if (bpf.lookup(probes->lost, &why, &lost[why]))
 			lost[why] = 0;
 	return records > 0 ? (unsigned)records : 0;
+}
+
+void sl_probes_forget(struct sl_probes *probes, int pid)
+{
+	uint32_t key = (uint32_t)pid;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < probes->link_count; i++)
+		if (probes->links[i].pid == pid && probes->at_once) /* one by one it takes long: theirs go at the end */
+			drop(probes->links[i]);
+		else
+			probes->links[kept++] = probes->links[i];
+	probes->link_count = kept;
+	bpf.remove(probes->processes, &key);
+	bpf.remove(probes->loads, &key);
 }
 
 void sl_probes_detach(struct sl_probes *probes)

@@ -54,6 +54,9 @@ unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *da
 /* No call that begins afterwards is seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);
 
+/* The process has ended: what is kept for it goes. */
+void sl_probes_forget(struct sl_probes *probes, int pid);
+
 /* Detaches: no call is watched afterwards.  Calls already seen can still be read. */
 void sl_probes_detach(struct sl_probes *probes);
 void sl_probes_close(struct sl_probes *probes);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/process/procfile.h"
 #include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/lines.h"
@@ -25,6 +26,7 @@
 #define FLUSH_NS SL_NS_PER_S
 
 #define LIBRARIES 32
+#define FILES	  8 /* that are open at once while a process is looked at */
 
 struct library {
 	char path[4096 + 64];
@@ -34,6 +36,7 @@ struct library {
 
 struct watched {
 	long pid;
+	uint64_t start; /* of the process: a later one may have its number */
 	struct sl_recording *output;
 	struct sl_calls *calls;
 	struct sl_lines *lines; /* NULL: no Python so far, or its stacks cannot be taken */
@@ -56,6 +59,8 @@ struct sl_attach_watch {
 	size_t count;
 	uint64_t lost, unwalked; /* calls; native stacks */
 	uint64_t lost_since_ns;
+	bool short_of_files;
+	bool failed; /* a trace could not be written, or a process not be looked at */
 };
 
 struct sl_attach_watch *sl_watch_new(const char *folder)
@@ -76,7 +81,7 @@ size_t sl_watch_count(const struct sl_attach_watch *watch)
 bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 {
 	for (size_t i = 0; i < watch->count; i++)
-		if (watch->item[i].pid == pid && !watch->item[i].gone)
+		if (watch->item[i].pid == pid)
 			return true;
 	return false;
 }
@@ -253,7 +258,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	if (!watch->item)
 		abort();
 	one = &watch->item[watch->count];
-	*one = (struct watched){.pid = pid};
+	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid)};
 	if (!sl_mappings_thread(pid))
 		why = "it has ended";
 	else if (sl_mappings_thread(pid) != pid)
@@ -265,6 +270,8 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	if (!why)
 		one->output = sl_recording_open(watch->folder, pid, &why);
 	if (!one->output) {
+		if (watch->probes)
+			sl_probes_forget(watch->probes, (int)pid);
 		sl_lines_free(one->lines);
 		sl_unwind_free(one->unwind);
 		return why;
@@ -333,39 +340,59 @@ static bool look(struct sl_attach_watch *watch)
 	return records > BUSY;
 }
 
-static bool all_gone(struct sl_attach_watch *watch)
+static void find_gone(struct sl_attach_watch *watch)
 {
-	bool all = true;
-
-	for (size_t i = 0; i < watch->count; i++) {
-		watch->item[i].gone = watch->item[i].gone || !sl_mappings_thread(watch->item[i].pid);
-		all = all && watch->item[i].gone;
-	}
-	return all;
-}
-
-static bool close_all(struct sl_attach_watch *watch)
-{
-	bool good = true;
-
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched *one = &watch->item[i];
-		char path[4096], text[128];
 
-		snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
-		sl_calls_end(one->calls);
-		snprintf(text, sizeof(text), "%llu native stacks were left out, because this program did not keep pace",
-			 (unsigned long long)watch->unwalked);
-		if (watch->unwalked)
-			sl_recording_note(one->output, text);
-		/* what this program took for all processes that it watches */
-		say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
-		sl_lines_free(one->lines);
-		sl_unwind_free(one->unwind);
-		good = sl_recording_close(one->output, one->gone ? "gone" : "detached") && good;
-		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
-			one->gone ? "it has ended" : "detached", one->seen, path);
+		one->gone = !sl_mappings_thread(one->pid) || sl_procfile_start((uint64_t)one->pid) != one->start;
 	}
+}
+
+static void close_one(struct sl_attach_watch *watch, struct watched *one)
+{
+	char path[4096], text[128];
+
+	snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
+	sl_calls_end(one->calls);
+	snprintf(text, sizeof(text), "%llu native stacks were left out, because this program did not keep pace",
+		 (unsigned long long)watch->unwalked);
+	if (watch->unwalked)
+		sl_recording_note(one->output, text);
+	/* what this program took for all processes that it watches */
+	say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	sl_lines_free(one->lines);
+	sl_unwind_free(one->unwind);
+	watch->failed = !sl_recording_close(one->output, one->gone ? "gone" : "detached") || watch->failed;
+	fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid, one->gone ? "it has ended" : "detached",
+		one->seen, path);
+}
+
+/* Closes those that have ended, whose calls have all been read then. */
+static void close_gone(struct sl_attach_watch *watch)
+{
+	size_t kept = 0;
+
+	find_gone(watch);
+	if (watch->probes)
+		look(watch);
+	for (size_t i = 0; i < watch->count; i++) {
+		struct watched *one = &watch->item[i];
+
+		if (one->gone) {
+			sl_probes_forget(watch->probes, (int)one->pid);
+			close_one(watch, one);
+		} else {
+			watch->item[kept++] = *one;
+		}
+	}
+	watch->count = kept;
+}
+
+static void close_all(struct sl_attach_watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		close_one(watch, &watch->item[i]);
 	if (watch->lost)
 		fprintf(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n",
 			(unsigned long long)watch->lost);
@@ -373,7 +400,6 @@ static bool close_all(struct sl_attach_watch *watch)
 		fprintf(stderr, "stormlog-attach: %llu native stacks were left out, because this program did not keep pace\n",
 			(unsigned long long)watch->unwalked);
 	watch->count = 0;
-	return good;
 }
 
 /* Once a second: write what was seen, and watch libraries that were loaded since. */
@@ -382,13 +408,29 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 	unsigned runtime = 0, used = 0;
 	int calls = 0;
 
-	if (!one->gone && add_libraries(watch, one, &runtime, &calls, &used))
+	if (add_libraries(watch, one, &runtime, &calls, &used))
 		sl_recording_note(one->output, "a library that was loaded later could not be watched");
 	else if (calls)
 		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
 	say_groups(one);
 	say_missing(one);
 	return sl_recording_flush(one->output);
+}
+
+/* Without descriptors no other process is found. */
+static void check_files(struct sl_attach_watch *watch)
+{
+	int fd[FILES];
+	unsigned count = 0;
+
+	while (count < FILES && (fd[count] = dup(STDERR_FILENO)) >= 0)
+		count++;
+	if (count < FILES && !watch->short_of_files) {
+		fputs("stormlog-attach: too many files are open: other processes may be passed over (ulimit -n)\n", stderr);
+		watch->short_of_files = watch->failed = true;
+	}
+	while (count)
+		close(fd[--count]);
 }
 
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data)
@@ -407,12 +449,15 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 		if (watch->probes)
 			step.tv_nsec = look(watch) ? 1000000 : LOOK_MS * 1000000;
 		if (sl_now_ns(CLOCK_MONOTONIC) - flushed_ns > FLUSH_NS) {
+			close_gone(watch);
 			for (size_t i = 0; i < watch->count; i++)
 				good = refresh(watch, &watch->item[i]) && good;
 			flushed_ns = sl_now_ns(CLOCK_MONOTONIC);
-			if (search)
+			if (search) {
+				check_files(watch);
 				search(data);
-			if (!good || (all_gone(watch) && !search))
+			}
+			if (!good || (!watch->count && !search))
 				break;
 		}
 	}
@@ -422,8 +467,9 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 		sl_probes_detach(watch->probes);
 		look(watch);
 	}
-	all_gone(watch);
-	return close_all(watch) && good;
+	find_gone(watch);
+	close_all(watch);
+	return good && !watch->failed;
 }
 
 void sl_watch_free(struct sl_attach_watch *watch)

@@ -433,6 +433,25 @@ class Attached(unittest.TestCase):
             self.assertTrue(all(len(trace.events()["api"]) > 10 for trace in traces))
             self.assertTrue(all(trace.header["pid"] < 100 for trace in traces))
 
+    def test_all_lets_go_of_those_that_have_ended(self):
+        """Three times eight processes, with the same numbers again, where files may be open for some ten at once; then for none."""
+        prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode:
+            self.skipTest("no namespace of processes can be made here")
+        for files, status, count in ((90, 0, 3), (26, 4, 0)):
+            with self.subTest(files), e2e.Recording("true", preload=False) as run:
+                shell = ("(ulimit -n %d; exec %s --all -o %s --duration %d) & a=$!; sleep 1; for w in 1 2 3; do echo 300 >/proc/sys/kernel/ns_last_pid;"
+                         "for i in 1 2 3 4 5 6 7 8; do %s 1 _exit 2000000 >/dev/null & done; sleep 3.2; [ %d = 3 ] || break; done; wait $a" % (
+                             files, e2e.ATTACH, run.traces, 4 * count or 4, KILL_ME, count))
+                done = subprocess.run([*prefix, "sh", "-c", shell], capture_output=True, text=True, timeout=120,
+                                      env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder))
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertEqual("too many files are open" in done.stderr, status != 0, done.stderr)
+                if count:
+                    lives = [(trace.header["pid"], trace.header["process_start"]) for trace in stormlog_trace.open_folder(run.traces)]
+                    self.assertEqual(sorted(pid for pid, _ in lives), sorted([*range(301, 309)] * count), done.stderr)
+                    self.assertEqual(len(set(lives)), 8 * count)
+
     def test_containers_of_podman_with_the_drivers_folder_mounted(self):
         """Three containers, named by the ids that podman prints; each process has its own root, namespace and cgroup."""
         names = ["stormlog-test-%d-%d" % (os.getpid(), i) for i in range(3)]
