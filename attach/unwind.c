@@ -121,11 +121,9 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 /* True: the mappings are those of the moment that is numbered by `loads`. */
 static bool is_of(struct sl_unwind *unwind, uint64_t loads)
 {
-	uint64_t before = sl_probes_loads(unwind->probes, (int)unwind->pid);
-
 	if (unwind->mapped && unwind->loads == loads)
 		return true;
-	if (before != loads)
+	if (sl_probes_loads(unwind->probes, (int)unwind->pid) != loads)
 		return false;
 	forget(unwind);
 	sl_mappings_each(unwind->pid, add_code, unwind);
