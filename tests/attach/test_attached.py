@@ -173,20 +173,22 @@ class Attached(unittest.TestCase):
                       if trace.hooks[api - 1][0] == "cuMemPoolSetAttribute"]
             self.assertEqual(values, [(4, 0x123456789abc), (1, 1), (1, 0), (4, 7)])
 
+    def watch(self, run):
+        """From the moment at which it has made what it needs until its calls are done."""
+        self.addCleanup(run.process.kill)
+        wait_until(lambda: exists(run, "made"))
+        attached = attachments.Attached(run)
+        touch(run, "go")
+        wait_until(lambda: exists(run, "done"), 600)
+        touch(run, "end")
+        self.assertEqual(attached.end(), 0)
+
     def test_python_stacks_are_what_every_cpython_at_hand_says(self):
         """Each at one moment of its own, so each stack is compared whole.  Code that was gone before it was read has no name, and no other."""
         calls, threads = int(os.environ.get("STORMLOG_ATTACHED_STACKS", "700")), 3
 
-        def during(run):
-            self.addCleanup(run.process.kill)
-            wait_until(lambda: exists(run, "made"))
-            attached = attachments.Attached(run)
-            touch(run, "go")
-            wait_until(lambda: exists(run, "done"), 600)
-            touch(run, "end")
-            self.assertEqual(attached.end(), 0)
         for python in attachments.pythons():
-            with self.subTest(python), e2e.Recording(python, attachments.STANDS, calls, threads, preload=False, SIM_LATENCY=500000, during=during) as run:
+            with self.subTest(python), e2e.Recording(python, attachments.STANDS, calls, threads, preload=False, SIM_LATENCY=500000, during=self.watch) as run:
                 trace, = stormlog_trace.open_folder(run.traces)
                 compared, unnamed, wrong = attachments.stands(trace, run.folder)
                 self.assertEqual((wrong, trace.defs.get("gap", [])), ([], []))
@@ -195,15 +197,7 @@ class Attached(unittest.TestCase):
 
     def stood(self, own, *argv):
         """What a program that writes down where it stood makes of a trace, whose stacks are never wrong."""
-        def during(run):
-            self.addCleanup(run.process.kill)
-            wait_until(lambda: exists(run, "made"))
-            attached = attachments.Attached(run)
-            touch(run, "go")
-            wait_until(lambda: exists(run, "done"), 600)
-            touch(run, "end")
-            self.assertEqual(attached.end(), 0)
-        with e2e.Recording(*argv, preload=False, SIM_LATENCY=500000, during=during) as run:
+        with e2e.Recording(*argv, preload=False, SIM_LATENCY=500000, during=self.watch) as run:
             trace, = stormlog_trace.open_folder(run.traces)
             counts, wrong = attachments.stood(trace, run.folder, own)
             self.assertEqual((wrong, trace.defs.get("gap", [])), ([], []))
