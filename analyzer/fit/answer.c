@@ -7,6 +7,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/model/units.h"
 
 static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
 					  "expandable_segments:True,roundup_power2_divisions:4"};
@@ -205,8 +206,8 @@ const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
 
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t capacity, char *why, size_t size)
 {
-	const uint64_t unit = 2ull << 20; /* of drivers; small blocks share one */
-	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : ((d->given_bytes + unit - 1) & -unit) + d->beside_bytes;
+	uint64_t small = -d->given_bytes & (SL_DEVICE_UNIT - 1); /* small blocks share a unit */
+	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes;
 	const char *open = d->refused		? "it ran out of memory in the recording, and past that nothing is known"
 			   : d->pool		? "the driver's pool keeps more than is live"
 			   : d->partial		? "events are missing in the trace (--keep, --asleep, or lost)"

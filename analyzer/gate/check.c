@@ -10,11 +10,12 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/gate/fits.h"
+#include "analyzer/model/units.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
 /* a smaller change of one place is rounding: drivers give out memory in units of 2 MiB at most */
-#define STACK_SLACK_BYTES (2ull << 20)
+#define STACK_SLACK_BYTES SL_DEVICE_UNIT
 
 const char *const sl_level_names[] = {"pass", "unknown", "note", "warning", "critical"};
 
