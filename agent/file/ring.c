@@ -414,9 +414,10 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 	struct sl_segment *segment = &ring->file->segment[index];
 	uint64_t slots = atomic_load(&segment->end) - segment->first;
 	bool short_lived = atomic_load(&segment->use) == SL_SEGMENT_EVENTS && slots < SL_SEGMENT_SLOTS;
+	bool was_zeros = !atomic_load(&ring->left_by[index]); /* and not what the thread itself left there before */
 
 	/* Clears old state words, which must not look like the next owner's.  Most threads that come and go touch little. */
-	memset(sl_ring_segment_bytes(ring, index), 0, short_lived ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
+	memset(sl_ring_segment_bytes(ring, index), 0, short_lived && was_zeros ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
 	set_free(ring, index, 0);
 }
 

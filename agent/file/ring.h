@@ -60,7 +60,7 @@ struct sl_ring {
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
 	uint64_t free_ns[SL_SEGMENT_MAX];	  /* time since which the segment is free */
-	_Atomic uint32_t left_by[SL_SEGMENT_MAX]; /* thread whose old slots a free segment still has; 0: it is all zeros */
+	_Atomic uint32_t left_by[SL_SEGMENT_MAX]; /* thread whose old slots a free segment has, or one claimed had; 0: all zeros */
 	uint8_t clean[SL_SEGMENT_MAX];		  /* the segment is free, and its pages were given back.  Writer alone */
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };

@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), heirs (so too: each thread has segments that the one before it left), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * reserved, gone (THREADS threads one after the other, left between taking a slot and saying what is in it, or in a call by the system call exit; then CALLS),
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  * Longer than other files: a mode for each way to end.
@@ -112,6 +112,14 @@ static void run_threads(unsigned count, void *(*work)(void *))
 		pthread_create(&threads[t], NULL, work, (void *)(uintptr_t)(t + 1));
 	for (unsigned t = 0; t < count; t++)
 		pthread_join(threads[t], NULL);
+}
+
+static void run_one(void *(*work)(void *), uintptr_t number)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, work, (void *)number);
+	pthread_join(thread, NULL);
 }
 
 static __attribute__((noinline)) void call(unsigned api, const struct sl_fields *fields, void (*inside)(void))
@@ -637,6 +645,12 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "starved")) {
 		starve_writer();
 		mode = "train";
+	}
+	if (!strcmp(mode, "heirs")) {
+		starve_writer();
+		for (uintptr_t t = 1; t <= threads; t++)
+			run_one(work, t);
+		return 0;
 	}
 	if (!strcmp(mode, "naps")) {
 		call_beside_naps();

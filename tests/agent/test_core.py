@@ -88,6 +88,11 @@ class Core(unittest.TestCase):
             self.assertEqual(len(trace.events()["api"]), threads * calls, trace.defs.get("gap"))
             self.assert_gapless(trace, threads, calls)
 
+    def test_a_thread_takes_no_old_event_of_a_segment_for_its_own(self):
+        """Each thread comes back to a segment that it filled, writes a part of it anew and ends; the next thread has it then."""
+        (trace,), _ = run("heirs", 40, 20000)
+        self.assert_gapless(trace, 40, 20000)
+
     def test_a_killed_process_loses_nothing_that_had_returned(self):
         for round in range(12):
             threads = random.choice((1, 2, 8))
