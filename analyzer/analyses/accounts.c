@@ -192,8 +192,10 @@ static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, 
 	for (unsigned i = 0; i < account->other_count; i++)
 		account->others_bytes += account->others[i].bytes;
 	account->others_bytes = account->others_bytes < rest ? account->others_bytes : rest;
-	account->unexplained = rest - account->others_bytes;
-	account->hidden = account->unexplained + (account->context != SL_UNKNOWN ? account->context : 0) +
+	rest -= account->others_bytes;
+	account->rounding = oom->rounded < rest ? oom->rounded : rest;
+	account->unexplained = rest - account->rounding;
+	account->hidden = account->unexplained + account->rounding + (account->context != SL_UNKNOWN ? account->context : 0) +
 			  (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
@@ -534,8 +536,8 @@ static void run(struct sl_report *report)
 
 		process->accounts = sl_memory_must(calloc(process->model->ooms.count + 1, sizeof(*process->accounts)));
 		for (size_t k = 0; k < process->model->ooms.count; k++)
-			process->accounts[k] =
-				(struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
+								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k);

@@ -196,7 +196,8 @@ struct sl_oom {
 	/* other processes on the device by the last sample before; largest first */
 	struct sl_neighbour_then neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
-	uint64_t context_bytes, module_bytes;	 /* when it happened; 0: not known */
+	/* When it happened; 0: not known.  Rounded: as in struct sl_device_state */
+	uint64_t context_bytes, module_bytes, rounded;
 	uint64_t largest_cached;		 /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t place_births, place_most;	 /* blocks born at the same site before, and the largest of them */
 	struct sl_surge device_rise, place_rise; /* what was held then, and the rises before */

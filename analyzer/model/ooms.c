@@ -331,6 +331,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
 		take_hidden(oom, sl_ledger_device(model, oom->device));
+		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
 		take_surge(model, oom);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));
 	}

@@ -62,6 +62,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		right[0] = 0;
 		at = add_part(right, sizeof(right), at, account->context_at_most ? "context at most" : "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
+		at = add_part(right, sizeof(right), at, "rounding to 2 MiB about", account->rounding);
 		if (at)
 			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",
 				 account->unexplained);

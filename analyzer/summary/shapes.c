@@ -172,7 +172,7 @@ SHAPE(neighbour_then, M(pid), M(bytes));
 SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free_bytes), M(total_bytes), IN(context, oom_context), M(code),
       M(thread), M(python), M(native), M(label), M(caller), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
-      FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(largest_cached), M(place_births),
+      FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
       M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
 #undef STRUCT
 #define STRUCT struct sl_called

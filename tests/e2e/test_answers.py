@@ -108,8 +108,8 @@ class OutOfMemory(Answers):
     def test_what_is_missing_counts_the_devices_units(self):
         kept = {}
         for total in (1024, 1029, 1030):
-            with script("alloc=200", *["try=9"] * 60, SIM_VRAM="%dM" % total) as run:
-                report, (process,) = run.report(), run.truth()
+            with script("alloc=200", "sampled", *["try=9"] * 60, SIM_VRAM="%dM" % total) as run:
+                report, text, (process,) = run.report(), summary(run, columns=120), run.truth()
             kept[total] = sum(api.calls - api.failures for name, api in process.apis.items() if name == "cudaMalloc")
             self.assertEqual({oom["requested_bytes"] for oom in report["ooms"]}, {9 * MIB})
             if total < 1030:
@@ -117,6 +117,7 @@ class OutOfMemory(Answers):
                 (finding,) = self.found("oom.full", report)
                 self.assertIn("%d.00 MiB missing of the 10.0 MiB that it takes" % (1030 - total), finding["description"])
                 self.assertIn("%d.00 MiB less would have" % (1030 - total), finding["recommendation"])
+            self.assertRegex(text, r"hidden +context at most 30\d MiB, rounding to 2 MiB about %d\.0 MiB\n" % (kept[total] - 1))
         self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # the missing MiB, and one less
 
     def test_addresses_are_not_memory(self):

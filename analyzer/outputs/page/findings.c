@@ -63,6 +63,7 @@ static void put_account(struct sl_page *page, const struct sl_account *account)
 	sl_page_put_known(page, "context", account->context);
 	sl_page_put_bool(page, "context_at_most", account->context_at_most);
 	sl_page_put_known(page, "modules", account->modules);
+	sl_page_put_known(page, "rounding", account->rounding);
 	sl_page_put_known(page, "unexplained", account->unexplained);
 }
 
@@ -73,7 +74,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_page_row(page, 23, process);
+	sl_page_row(page, 24, process);
 	sl_page_put_device(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
