@@ -7,6 +7,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/model/units.h"
 #include "analyzer/report/owners.h"
 
 struct noun {
@@ -132,13 +133,25 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
+/* Bytes of the device that a byte kept takes, by the mean block; no more than all blocks took when most was hidden. */
+static double taken_of(const struct sl_device_state *state, const struct sl_kept *kept)
+{
+	uint64_t rounding;
+
+	if (!state || kept->track->kind != SL_KIND_device || !kept->blocks || !kept->bytes)
+		return 1;
+	rounding = kept->blocks * sl_units_rounding(kept->bytes / kept->blocks);
+	rounding = rounding < state->hidden_peak_rounded ? rounding : state->hidden_peak_rounded;
+	return 1 + (double)rounding / (double)kept->bytes;
+}
+
 /* Bytes of the device per second; managed memory moves out of it, and imported memory is its exporter's. */
-static double rate_of(const struct sl_kept *kept)
+static double rate_of(const struct sl_device_state *state, const struct sl_kept *kept)
 {
 	if (kept->track->kind == SL_KIND_managed || kept->track->kind == SL_KIND_imported)
 		return 0;
 	if (!kept->count_only)
-		return kept->per_second;
+		return kept->per_second * taken_of(state, kept);
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
@@ -154,8 +167,8 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 		if (kept->track->device != device)
 			continue;
 		++*places;
-		rate += rate_of(kept);
-		grown += rate_of(kept) * (double)(process->model->now_ns - sl_kept_since(kept)) / 1e9;
+		rate += rate_of(state, kept);
+		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_kept_since(kept)) / 1e9;
 	}
 	*seen = rate > 0 ? grown / rate : 0;
 	if (!state || state->total_bytes == SL_UNKNOWN || state->used_peak_bytes == SL_UNKNOWN || rate <= 0)

@@ -3,6 +3,7 @@
 """stormlog-analyze check: a leak has one size in all outputs, and what the first screen does not warn of fails no gate."""
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -69,6 +70,15 @@ for i in range(30):
 time.sleep(0.11)
 '''
 
+# Keeps 3 MiB, which take 4, every 20 ms.
+GROWS = '''
+import ctypes, time
+cudart = ctypes.CDLL("libcudart.so.13")
+for i in range(60):
+    assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(3 << 20)) == 0
+    time.sleep(0.02)
+'''
+
 
 class Healthy(Folder):
     def test_what_the_first_screen_does_not_warn_of_fails_no_gate(self):
@@ -126,6 +136,14 @@ class Leaks(Folder):
             screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
             self.assertRegex(screen, r"LEAK +device 1  .*10 of 10 blocks kept, 80.0 MiB")
             self.assertRegex(screen, r"LEFT +68.0 MiB never freed, 2 places")
+
+    def test_when_a_device_is_full_counts_what_the_kept_blocks_take_of_it(self):
+        with Recording(sys.executable, self.path("grows.py", GROWS), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
+            [device], [leak] = run.report()["run"]["devices"], run.report()["leaks"]
+            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", screen).groups()
+            room = device["total_bytes"] - device["used_peak_bytes"]
+            self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] / room, 3 / 4, delta=0.04)
 
 
 if __name__ == "__main__":
