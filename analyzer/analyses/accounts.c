@@ -294,7 +294,7 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 			held += oom->owners[i].bytes;
 	if (held + oom->asked_bytes <= oom->pool_most_bytes)
 		return false;
-	sl_owners_line(process, made->python, made->native, made->caller, 2, where, sizeof(where));
+	sl_owners_line(process, made->stack, 2, where, sizeof(where));
 	account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
 					      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held));
 	account->advice = sl_memory_print("raise the pool's maxSize, or ask less of it at once");
@@ -383,7 +383,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 
 	if (account->cause == SL_CAUSE_HOST && kept && kept->verdict == SL_KEPT_GROWING &&
 	    kept->track->kind == SL_KIND_host_pinned) {
-		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
+		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		sl_kept_amount(what, sizeof(what), kept);
 		account->cause_text = sl_memory_print("%s; it grew: leak at %s, %s", cause, where, what);
 		free(cause);
@@ -399,7 +399,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(cause);
 	} else if (account->cause == SL_CAUSE_FULL && kept && kept->verdict == SL_KEPT_GROWING &&
 		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_missing(oom)) {
-		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
+		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		free(account->advice);
 		account->advice = sl_memory_print("%s less would have let this request pass: the leak at %s has %s",
 						  SL_SIZE(sl_oom_missing(oom)), where, what);
@@ -435,9 +435,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 					    .bytes = oom->asked_bytes,
 					    .text = sl_memory_print("out of memory%s: %s", limited(oom), account->cause_text),
 					    .advice = account->advice ? strdup(account->advice) : NULL,
-					    .python = oom->python,
-					    .native = oom->native,
-					    .caller = oom->caller});
+					    .stack = oom->stack});
 }
 
 /* Only the newest errors of the run keep their bundles. */
@@ -463,8 +461,7 @@ static void retain(struct sl_report *report)
 static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *next)
 {
 	return one->thread == next->thread && one->device == next->device && one->scope == next->scope && one->recovered != 1 &&
-	       one->python == next->python && one->native == next->native && one->caller == next->caller &&
-	       one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
+	       sl_stack_same(one->stack, next->stack) && one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
 }
 
 /* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */

@@ -39,8 +39,9 @@ static bool is_native_pass(const struct sl_defs *defs, const struct sl_native_st
 /* True: the stacks differ in one line of one caller. */
 static bool is_pass(const struct sl_defs *defs, const struct sl_track *a, const struct sl_track *b)
 {
-	const struct sl_python_stack *lines = sl_defs_python(defs, a->python), *others = sl_defs_python(defs, b->python);
-	const struct sl_native_stack *stack = sl_defs_native(defs, a->native), *other = sl_defs_native(defs, b->native);
+	const struct sl_python_stack *lines = sl_defs_python(defs, a->stack.python),
+				     *others = sl_defs_python(defs, b->stack.python);
+	const struct sl_native_stack *stack = sl_defs_native(defs, a->stack.native), *other = sl_defs_native(defs, b->stack.native);
 
 	if (a->kind != b->kind || a->device != b->device)
 		return false;

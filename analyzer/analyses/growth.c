@@ -149,11 +149,11 @@ static int by_stack(const void *a, const void *b)
 {
 	const struct sl_holder_of_growth *x = a, *y = b;
 
-	if (x->python != y->python)
-		return x->python < y->python ? -1 : 1;
-	if (x->native != y->native)
-		return x->native < y->native ? -1 : 1;
-	return x->caller < y->caller ? -1 : x->caller > y->caller;
+	if (x->stack.python != y->stack.python)
+		return x->stack.python < y->stack.python ? -1 : 1;
+	if (x->stack.native != y->stack.native)
+		return x->stack.native < y->stack.native ? -1 : 1;
+	return x->stack.caller < y->stack.caller ? -1 : x->stack.caller > y->stack.caller;
 }
 
 static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_growth *holder)
@@ -185,8 +185,7 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model,
 		double grown = (double)late->bytes[i] - (i < early->count ? (double)early->bytes[i] : 0);
 
 		if (grown != 0 && sl_model_in_use(model, site))
-			all[count++] = (struct sl_holder_of_growth){site->python, site->native, site->caller,
-								    sl_model_library(model, site),
+			all[count++] = (struct sl_holder_of_growth){site->stack, sl_model_library(model, site),
 								    grown / (double)(late->entry - early->entry)};
 	}
 	qsort(all, count, sizeof(*all), by_stack);
@@ -274,7 +273,7 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
-		unsigned frame_count = sl_process_stack(process, frames, holder->python, holder->native, holder->caller);
+		unsigned frame_count = sl_process_stack(process, frames, holder->stack);
 		const struct sl_stack_frame *frame = sl_place_of(process, frames, frame_count);
 
 		if (frame)
@@ -337,9 +336,7 @@ static void run(struct sl_report *report)
 							       SL_SIZE((uint64_t)growth->slope), text ? text : "range",
 							       growth->r_squared, (unsigned long long)label->points, by),
 						       .advice = strdup(growth->advice),
-						       .python = growth->holders[0].python,
-						       .native = growth->holders[0].native,
-						       .caller = growth->holders[0].caller});
+						       .stack = growth->holders[0].stack});
 			free(by);
 		}
 }

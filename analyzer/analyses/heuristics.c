@@ -168,9 +168,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 			.advice = strdup(
 				*larger ? "bound what is asked for there: a batch, a length"
 					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
-			.python = place->python,
-			.native = place->native,
-			.caller = place->caller});
+			.stack = place->stack});
 }
 
 static void run(struct sl_report *report)

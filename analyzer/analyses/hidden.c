@@ -203,16 +203,14 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 {
 	char where[300];
 
-	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_owners_line(&report->processes[index], track->stack, 3, where, sizeof(where));
 	sl_report_find(report, &(struct sl_finding){.id = "hidden.place",
 						    .severity = "info",
 						    .process = (int)index,
 						    .device = device->device,
 						    .bytes = bytes ? bytes : SL_UNKNOWN,
 						    .text = sl_memory_print("hidden memory: %s at %s", what, where),
-						    .python = track->python,
-						    .native = track->native,
-						    .caller = track->caller});
+						    .stack = track->stack});
 	free(what);
 }
 

@@ -460,8 +460,9 @@ static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 		const struct sl_track *track = &model->tracks.item[i];
 		uint64_t bytes, blocks;
 
-		if (track == kept->track || track->python != kept->track->python || track->native != kept->track->native ||
-		    track->kind != kept->track->kind || track->device != kept->track->device || track->births >= SL_KEEPING_BIRTHS)
+		if (track == kept->track || track->stack.python != kept->track->stack.python ||
+		    track->stack.native != kept->track->stack.native || track->kind != kept->track->kind ||
+		    track->device != kept->track->device || track->births >= SL_KEEPING_BIRTHS)
 			continue;
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 		kept->births += track->births;
@@ -491,23 +492,22 @@ static void process(struct sl_process *process)
 			*SL_PUSH(&process->kept) = kept;
 	}
 	for (size_t i = 0; i < process->kept.count; i++)
-		if (process->kept.item[i].track->native)
+		if (process->kept.item[i].track->stack.native)
 			add_first_calls(process->model, &process->kept.item[i]);
 	free(segments);
 	if (process->kept.count)
 		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
 }
 
-static const struct sl_stack_frame *place_of(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller,
-					     struct sl_stack_frame *frames)
+static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)
 {
-	return sl_place_of(process, frames, sl_process_stack(process, frames, python, native, caller));
+	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
 }
 
 static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *b = place_of(process, track->python, track->native, track->caller, frames);
+	const struct sl_stack_frame *b = place_of(process, track->stack, frames);
 
 	return a && b && (a->line ? a->line == b->line : a->offset == b->offset) &&
 	       !strcmp(a->file ? a->file : "", b->file ? b->file : "");
@@ -521,8 +521,7 @@ static void join(struct sl_process *process)
 
 	for (size_t i = 0; i < process->kept.count; i++) {
 		struct sl_kept one = process->kept.item[i], *to;
-		const struct sl_stack_frame *place =
-			place_of(process, one.track->python, one.track->native, one.track->caller, frames);
+		const struct sl_stack_frame *place = place_of(process, one.track->stack, frames);
 
 		for (k = 0; k < kept; k++) {
 			const struct sl_track *other = process->kept.item[k].track;
@@ -599,9 +598,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .bytes = kept->bytes,
 						    .text = sl_kept_sentence(&report->processes[index], kept),
 						    .advice = sl_memory_copy(told[how].advice),
-						    .python = track->python,
-						    .native = track->native,
-						    .caller = track->caller});
+						    .stack = track->stack});
 }
 
 /* True: other calls on the line allocate such blocks too: a compiler unrolled a loop.  leaks.c judges them together. */
@@ -609,7 +606,7 @@ static bool is_unrolled(struct sl_process *process, const struct sl_track *track
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *place = place_of(process, track->python, track->native, track->caller, frames);
+	const struct sl_stack_frame *place = place_of(process, track->stack, frames);
 
 	for (size_t i = 0; i < tracks->count; i++) {
 		const struct sl_track *other = &tracks->item[i];
@@ -636,8 +633,7 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 		struct sl_kept *kept = &process->kept.item[i];
 		const struct sl_track *track = kept->track;
 
-		if (is_known_to_grow(process, kept) ||
-		    (list && list->count && sl_suppressed_by(list, process, NULL, track->python, track->native, track->caller)))
+		if (is_known_to_grow(process, kept) || (list && list->count && sl_suppressed_by(list, process, NULL, track->stack)))
 			kept->verdict = SL_KEPT_MEANT;
 	}
 	if (process->kept.count)

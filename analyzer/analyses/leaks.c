@@ -44,7 +44,7 @@ static bool counts(unsigned kind)
 static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, model->defs, NULL, site->python, site->native, site->caller);
+	unsigned count = sl_stacks_resolve(frames, model->defs, NULL, site->stack);
 	uint64_t hash = 1;
 
 	count = sl_stacks_fold(frames, count);
@@ -230,9 +230,7 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 	const struct clock clock = clock_of(model, births, count);
 	const struct sl_site *site = &model->sites.item[births[0].site];
 	struct sl_leak leak = {
-		.python = site->python,
-		.native = site->native,
-		.caller = site->caller,
+		.stack = site->stack,
 		.kind = site->kind,
 		.device = site->device,
 		.blocks = count,
@@ -296,9 +294,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .bytes = leak->bytes,
 						    .text = sl_leaking_sentence(&report->processes[index], leak),
 						    .advice = strdup(leak->suggestion),
-						    .python = leak->python,
-						    .native = leak->native,
-						    .caller = leak->caller});
+						    .stack = leak->stack});
 }
 
 /* One block that takes most of the device is an allocator's arena, whose content is not judged where its blocks are not told. */
@@ -340,9 +336,7 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 							       "%s took %s in one block: what is inside cannot be seen",
 							       arenas[i].name, SL_SIZE(site->total_bytes / site->total_blocks)),
 						       .advice = strdup(arenas[i].advice),
-						       .python = site->python,
-						       .native = site->native,
-						       .caller = site->caller});
+						       .stack = site->stack});
 			return;
 		}
 	}
@@ -359,12 +353,12 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			const struct sl_leak *leak = &process->leaks.item[k];
 
-			sl_suppressed_mark(list, process, leak->library, leak->python, leak->native, leak->caller, used);
+			sl_suppressed_mark(list, process, leak->library, leak->stack, used);
 		}
 		for (size_t k = 0; k < process->kept.count; k++) {
 			const struct sl_track *track = process->kept.item[k].track;
 
-			sl_suppressed_mark(list, process, NULL, track->python, track->native, track->caller, used);
+			sl_suppressed_mark(list, process, NULL, track->stack, used);
 		}
 	}
 	for (size_t p = 0; list && p < list->count; p++)
@@ -376,7 +370,7 @@ static void warn_unused(struct sl_report *report, const struct sl_suppressions *
 static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	unsigned count = sl_process_stack(process, frames, leak->stack);
 	uint64_t hash = sl_hash64(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
 
 	for (unsigned i = 0; i < count; i++) {
@@ -393,8 +387,7 @@ static uint64_t births_at(const struct sl_model *model, const struct sl_leak *le
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		if (site->python == leak->python && site->native == leak->native && site->caller == leak->caller &&
-		    site->kind == leak->kind && site->device == leak->device)
+		if (sl_stack_same(site->stack, leak->stack) && site->kind == leak->kind && site->device == leak->device)
 			return model->tracks.item[site->track].births;
 	}
 	return leak->blocks;
@@ -463,7 +456,7 @@ static void join_lines(struct sl_process *process)
 	uint64_t *hashes = sl_memory_must(calloc(count + 1, sizeof(*hashes)));
 
 	for (size_t i = 0; i < count; i++) /* what an allocator or a library keeps stays as it is */
-		hashes[i] = leaks[i].native && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
+		hashes[i] = leaks[i].stack.native && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
 	for (size_t i = 0; i < count; i++) {
 		bool more = false;
 
@@ -500,9 +493,7 @@ static void add_kept(struct sl_process *process)
 		if (track->kind >= SL_KIND_COUNT || kept->blocks <= (left ? kept->left_blocks : 0))
 			continue;
 		*SL_PUSH(&process->leaks) = (struct sl_leak){
-			.python = track->python,
-			.native = track->native,
-			.caller = track->caller,
+			.stack = track->stack,
 			.kind = track->kind,
 			.device = track->device,
 			.bytes = kept->bytes - (left ? kept->left_bytes : 0),
@@ -532,9 +523,8 @@ static void run(struct sl_report *report)
 		join_lines(process);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
-			const char *pattern = list && list->count ? sl_suppressed_by(list, process, leak->library, leak->python,
-										     leak->native, leak->caller)
-								  : NULL;
+			const char *pattern =
+				list && list->count ? sl_suppressed_by(list, process, leak->library, leak->stack) : NULL;
 
 			if (pattern) {
 				leak->verdict = "workspace";

@@ -47,7 +47,7 @@ static void add(struct places *places, struct sl_process *process, int device, b
 
 		if (!bytes)
 			continue;
-		sl_owners_line(process, site->python, site->native, site->caller, 2, name, sizeof(name));
+		sl_owners_line(process, site->stack, 2, name, sizeof(name));
 		place = place_of(places, name);
 		place->more += typical ? -(double)bytes : (double)bytes;
 		if (!typical && bytes > place->site_bytes) {
@@ -96,9 +96,7 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		if (fabs(place->more) < PART_SHOWN * fabs(all))
 			break;
 		if (!i && place->site) {
-			difference->python = place->site->python;
-			difference->native = place->site->native;
-			difference->caller = place->site->caller;
+			difference->stack = place->site->stack;
 		}
 		told += place->more;
 		at += (size_t)snprintf(difference->text + at, sizeof(difference->text) - at, "%s%s %s at %s%s", at ? "; " : "",

@@ -6,10 +6,9 @@
 #include "analyzer/report/report.h"
 
 struct sl_rank_difference {
-	char text[600];		 /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
-	double part;		 /* share of the difference between their peaks that the text explains */
-	uint32_t python, native; /* stack of the largest difference, in the unusual rank */
-	uint64_t caller;
+	char text[600];	       /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
+	double part;	       /* share of the difference between their peaks that the text explains */
+	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 
 /* Each on one device; false: no place differs. */

@@ -107,9 +107,7 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 				       .advice = strdup(close ? "look at each of them: their clocks do not tell which was first"
 							: followed ? "start with this rank: the other errors came after it"
 								   : "look at what this rank holds and the others do not"),
-				       .python = first_oom->python,
-				       .native = first_oom->native,
-				       .caller = first_oom->caller});
+				       .stack = first_oom->stack});
 }
 
 static void find_first(struct sl_report *report)
@@ -166,7 +164,7 @@ static void take_places(struct sl_process *process, struct places *places)
 
 	for (size_t i = 0; i < process->model->sites.count && places->count < PLACES_MAX; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t hash = hash_stack(frames, sl_process_stack(process, frames, site->python, site->native, site->caller));
+		uint64_t hash = hash_stack(frames, sl_process_stack(process, frames, site->stack));
 		bool known = false;
 
 		for (unsigned k = 0; k < places->count && !known; k++)
@@ -261,10 +259,9 @@ static const struct sl_item *next_allocation(struct sl_order *order, uint32_t th
 
 static void describe_item(struct sl_process *process, const struct sl_item *item, char *out, size_t size)
 {
-	struct sl_site site = {
-		.python = (uint32_t)item->event->python, .native = (uint32_t)item->event->native, .caller = item->event->caller};
+	struct sl_site site = {.stack = sl_stack_of(item->event)};
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, site.python, site.native, site.caller);
+	unsigned count = sl_process_stack(process, frames, site.stack);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 
 	out[0] = 0;
@@ -373,9 +370,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 							 "never ask for it"
 						       : "look at what this rank was given: its batch, its lengths, its part of "
 							 "the model"),
-				.python = difference.python,
-				.native = difference.native,
-				.caller = difference.caller});
+				.stack = difference.stack});
 		free(first);
 	}
 	free(peaks);

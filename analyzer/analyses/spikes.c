@@ -64,7 +64,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
 		return;
-	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_owners_line(process, track->stack, 3, where, sizeof(where));
 	sl_report_find(report,
 		       &(struct sl_finding){
 			       .id = "memory.spike",
@@ -79,9 +79,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 				       (double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
 				       SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
 			       .advice = sl_memory_print("do that part of the step in pieces: the peak would be %s", b),
-			       .python = track->python,
-			       .native = track->native,
-			       .caller = track->caller});
+			       .stack = track->stack});
 }
 
 static void run(struct sl_report *report)

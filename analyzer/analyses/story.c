@@ -52,11 +52,11 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 
 	if (!kept)
 		return 0;
-	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, place, sizeof(place));
+	sl_owners_line(process, kept->track->stack, 1, place, sizeof(place));
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
-		sl_owners_line(process, site->python, site->native, site->caller, 1, other, sizeof(other));
+		sl_owners_line(process, site->stack, 1, other, sizeof(other));
 		if (!strcmp(place, other))
 			then += oom->owners[i].bytes;
 	}
@@ -77,7 +77,7 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 
 	if (!then || (double)then < GREW_PART * (double)oom->live_bytes)
 		return false;
-	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
+	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
 		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: a leak, or what it loads", where,
 			 what);
@@ -100,7 +100,7 @@ void sl_larger_say(char *out, size_t size, struct sl_process *process, const str
 	out[0] = 0;
 	if (!track)
 		return;
-	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	snprintf(out, size, "what is asked for at %s grew: from %s to %s each, up to %llu at once", where,
 		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
 		 (unsigned long long)track->most_blocks);
@@ -136,12 +136,12 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	char where[300];
 
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
-		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+		sl_owners_line(process, track->stack, 2, where, sizeof(where));
 		snprintf(story->text, sizeof(story->text),
 			 "what is held or asked for at %s rose to %s: %.1f times the highest of the %llu rises before", where,
 			 SL_SIZE(here->bytes), (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
-		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+		sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 		snprintf(
 			story->text, sizeof(story->text),
 			"memory would have risen to %s, the last part of it at %s: %.1f times the highest of the %llu rises before",
@@ -159,8 +159,8 @@ static bool is_same_line(struct sl_process *process, const struct sl_site *site,
 	struct sl_stack_frame frames[2][SL_STACK_MAX];
 	const struct sl_stack_frame *a, *b;
 
-	a = sl_place_of(process, frames[0], sl_process_stack(process, frames[0], site->python, site->native, site->caller));
-	b = sl_place_of(process, frames[1], sl_process_stack(process, frames[1], oom->python, oom->native, oom->caller));
+	a = sl_place_of(process, frames[0], sl_process_stack(process, frames[0], site->stack));
+	b = sl_place_of(process, frames[1], sl_process_stack(process, frames[1], oom->stack));
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
@@ -184,7 +184,7 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	if (!site || most->blocks < STAIRS_MIN || most->blocks != site->total_blocks ||
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
 		return false;
-	sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+	sl_owners_line(process, site->stack, 2, where, sizeof(where));
 	if (oom->device >= 0 && is_first_rise(process->model, oom->device)) {
 		snprintf(story->text, sizeof(story->text),
 			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
@@ -238,7 +238,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 	if (!account->attempts_before || oom->place_births <= first->place_births ||
 	    (double)(oom->live_bytes - first->live_bytes) < ATTEMPTS_PART * (double)oom->live_bytes)
 		return false;
-	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),
 		 "it grew from %s to %s over %u failed attempts at %s: what each had got before it failed was never given back",
 		 SL_SIZE(first->live_bytes), SL_SIZE(oom->live_bytes), account->attempts_before + 1, where);

@@ -20,8 +20,7 @@ struct stray {
 	unsigned process;
 	const struct sl_device_state *state;
 	int owner; /* a process */
-	uint32_t python, native;
-	uint64_t caller;
+	struct sl_stack stack;
 	char where[300];
 };
 
@@ -111,10 +110,8 @@ static void take_place(struct sl_process *process, struct stray *stray)
 {
 	const struct sl_track *first = first_there(process, stray->state);
 
-	stray->python = first ? first->python : stray->state->context_python;
-	stray->native = first ? first->native : stray->state->context_native;
-	stray->caller = first ? first->caller : stray->state->context_caller;
-	sl_owners_line(process, stray->python, stray->native, stray->caller, 2, stray->where, sizeof(stray->where));
+	stray->stack = first ? first->stack : stray->state->context_stack;
+	sl_owners_line(process, stray->stack, 2, stray->where, sizeof(stray->where));
 }
 
 static uint64_t first_use(const struct sl_process *process, const struct sl_device_state *state)
@@ -216,9 +213,7 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 				       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
 							       bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
 							       first->where[0] ? ", first at " : "", first->where),
-				       .python = first->python,
-				       .native = first->native,
-				       .caller = first->caller,
+				       .stack = first->stack,
 				       .advice = sl_memory_copy(advice_for(&report->processes[first->process], first->state))});
 }
 

@@ -65,7 +65,7 @@ static void run(struct sl_report *report)
 
 		if (!track)
 			continue;
-		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+		sl_owners_line(process, track->stack, 2, where, sizeof(where));
 		sl_report_find(
 			report,
 			&(struct sl_finding){.id = "stray.threads",
@@ -76,9 +76,7 @@ static void run(struct sl_report *report)
 					     .text = sl_memory_print("%u threads, as many as there are devices, stray to device %d "
 								     "and use no other: %s",
 								     devices, device, where),
-					     .python = track->python,
-					     .native = track->native,
-					     .caller = track->caller,
+					     .stack = track->stack,
 					     .advice = sl_memory_copy("a thread begins on device 0: set the device in each")});
 	}
 }

@@ -165,11 +165,10 @@ static void add_once(struct sl_card *card, struct sl_map *met, enum sl_name_kind
 		sl_card_add_name(card, kind, text);
 }
 
-static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_process *process, uint32_t python, uint32_t native,
-		      uint64_t caller)
+static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, python, native, caller);
+	unsigned count = sl_process_stack(process, frames, stack);
 
 	for (unsigned i = 0; i < count; i++) {
 		add_once(card, met, SL_NAME_FUNCTION, frames[i].function);
@@ -215,11 +214,10 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 			const struct sl_site *site = &model->sites.item[k];
 
 			if (sl_model_site_at_peak(model, site) && sl_owners_shows(process, site))
-				add_stack(card, &met, process, site->python, site->native, site->caller);
+				add_stack(card, &met, process, site->stack);
 		}
 		for (size_t k = 0; k < process->leaks.count; k++)
-			add_stack(card, &met, process, process->leaks.item[k].python, process->leaks.item[k].native,
-				  process->leaks.item[k].caller);
+			add_stack(card, &met, process, process->leaks.item[k].stack);
 	}
 	sl_map_free(&met);
 }

@@ -84,7 +84,7 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+		count = sl_process_stack(process, frames, site->stack);
 		to += snprintf(text, 300, "%.280s", sl_model_library(process->model, site));
 		for (unsigned f = count; f--;) {
 			if (to + 2 < text + sizeof(text))

@@ -64,8 +64,7 @@ static void put(struct sl_json *j, const struct source *source)
 		sl_json_int(j, "result", event->result);
 	if (event->python || event->native) {
 		struct sl_stack_frame frames[SL_STACK_MAX];
-		unsigned count = sl_stacks_resolve(frames, &source->trace->defs, NULL, (uint32_t)event->python,
-						   (uint32_t)event->native, event->caller);
+		unsigned count = sl_stacks_resolve(frames, &source->trace->defs, NULL, sl_stack_of(event));
 
 		sl_stacks_write(j, frames, count);
 	} else {

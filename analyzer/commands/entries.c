@@ -34,7 +34,7 @@ static struct sl_owners lines_of(const struct printer *printer, const struct sl_
 	for (size_t i = 0; i < entry->made_count; i++) {
 		const struct sl_site *site = &model->sites.item[entry->made[i].site];
 
-		sl_owners_line(printer->process, site->python, site->native, site->caller, 1, line, sizeof(line));
+		sl_owners_line(printer->process, site->stack, 1, line, sizeof(line));
 		sl_owners_add(&owners, &(const char *){*line ? line : sl_model_library(model, site)}, 1, entry->made[i].bytes,
 			      entry->made[i].blocks);
 	}

@@ -16,7 +16,7 @@
 static const char *line_of(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, r->ops.item[at].python, 0, 0);
+	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
 
 	*text = 0;
 	if (count)

@@ -13,7 +13,7 @@
 static void put_line(const struct sl_fit_recording *r, size_t at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, r->ops.item[at].python, 0, 0);
+	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
 	char text[300];
 
 	if (!count)
@@ -180,7 +180,8 @@ void sl_fit_print(const struct sl_fit_result *result)
 static void put_stack(struct sl_json *j, const struct sl_fit_subject *s, size_t at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL, s->recording->ops.item[at].python, 0, 0);
+	unsigned count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL,
+					   (struct sl_stack){.python = s->recording->ops.item[at].python});
 
 	sl_stacks_write(j, frames, count);
 }

@@ -56,7 +56,7 @@ static void print(const struct sl_report *report)
 	if (!oom)
 		return;
 	account = &process->accounts[oom - process->model->ooms.item];
-	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_process_who(who, process), SL_SIZE(oom->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
@@ -72,7 +72,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
 	char where[300];
 
-	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
 	sl_json_object(j, "oom");
 	sl_json_string(j, "session_id", process->session_id);
 	sl_json_known(j, "rank", process->trace->header.rank);

@@ -66,7 +66,7 @@ static unsigned path_of(struct sl_process *process, const struct sl_site *site, 
 			unsigned max)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller), used = 0;
+	unsigned count = sl_process_stack(process, stack, site->stack), used = 0;
 
 	used += group_of(process, site, stack, count, how->by, names[used]);
 	if (!how->all_frames)

@@ -98,7 +98,7 @@ static void put_label(struct profile *profile, const char *key, const char *text
 static void put_site(struct profile *profile, struct sl_stream_process *p, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+	unsigned count = sl_process_stack(&p->process, frames, site->stack);
 	const char *library = sl_model_library(p->process.model, site);
 	uint64_t ids[SL_STACK_MAX + 1];
 	char name[600];

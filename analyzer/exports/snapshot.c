@@ -65,7 +65,7 @@ static uint32_t where_of_site(struct snapshot *s, struct sl_stream_process *p, u
 {
 	const struct sl_site *at = &p->process.model->sites.item[site];
 
-	return sl_stream_where(s->job->stream, p, at->python, at->native, at->caller);
+	return sl_stream_where(s->job->stream, p, at->stack);
 }
 
 static bool is_segment_kind(unsigned kind)
@@ -107,7 +107,7 @@ static void take_event(struct snapshot *s, struct sl_stream_process *p)
 	const struct sl_hook *hook = p->item->hook;
 	struct sl_model *model = p->process.model;
 	enum sl_verb verb = hook ? hook->verb : SL_VERB_CALL;
-	uint32_t where = sl_stream_where(s->job->stream, p, (uint32_t)event->python, (uint32_t)event->native, event->caller);
+	uint32_t where = sl_stream_where(s->job->stream, p, sl_stack_of(event));
 	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
 	bool fine = event->result == 0 && !(event->flags & SL_FLAG_in_flight);
@@ -167,7 +167,7 @@ static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t
 	if (memo != UINT32_MAX) {
 		sl_pickle_recall(&s->pickle, memo);
 	} else {
-		count = sl_process_stack(&p->process, frames, where->python, where->native, where->caller);
+		count = sl_process_stack(&p->process, frames, where->stack);
 		count = sl_stacks_fold(frames, count);
 		sl_pickle_list(&s->pickle);
 		for (unsigned i = 0; i < count; i++) {

@@ -192,9 +192,8 @@ static void put_sites(struct base *base, struct sl_stream_process *p, sqlite3_st
 
 		if (sl_owners_shows(&p->process, site))
 			insert(base, sites, "iitntiiiii", (int64_t)p->index,
-			       (int64_t)sl_stream_where(base->job->stream, p, site->python, site->native, site->caller),
-			       sl_event_kinds[site->kind].name, (int64_t)site->device,
-			       site->label ? sl_defs_text(model->defs, site->label) : NULL,
+			       (int64_t)sl_stream_where(base->job->stream, p, site->stack), sl_event_kinds[site->kind].name,
+			       (int64_t)site->device, site->label ? sl_defs_text(model->defs, site->label) : NULL,
 			       (int64_t)sl_model_site_at_peak(model, site), (int64_t)site->live_bytes, (int64_t)site->live_blocks,
 			       (int64_t)site->total_bytes, (int64_t)site->total_blocks);
 	}
@@ -206,7 +205,7 @@ static void put_places(struct base *base, struct sl_stream_process *p, sqlite3_s
 
 	for (size_t i = 0; i < p->wheres.count; i++) {
 		const struct sl_where *where = &p->wheres.item[i];
-		unsigned count = sl_process_stack(&p->process, stack, where->python, where->native, where->caller);
+		unsigned count = sl_process_stack(&p->process, stack, where->stack);
 
 		insert(base, places, "iitt", (int64_t)p->index, (int64_t)i, where->library, where->line[0] ? where->line : NULL);
 		for (unsigned f = 0; f < count; f++)

@@ -22,7 +22,7 @@ static bool run_collapsed(struct sl_export_job *job)
 
 			if (!bytes)
 				continue;
-			count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+			count = sl_process_stack(&p->process, frames, site->stack);
 			count = sl_stacks_fold(frames, count); /* of the interpreter's own, as flame does */
 			sl_process_who(name, &p->process);
 			sl_door_put(job->out, SL_DOOR_FRAME, name);
@@ -79,7 +79,7 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_pr
 		     uint64_t bytes)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+	unsigned count = sl_process_stack(&p->process, frames, site->stack);
 	char name[600];
 
 	count = sl_stacks_fold(frames, count);

@@ -217,9 +217,9 @@ void sl_stream_close(struct sl_stream *stream)
 
 /* ---- places and events */
 
-uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, uint32_t python, uint32_t native, uint64_t caller)
+uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, struct sl_stack stack)
 {
-	uint64_t key = sl_map_mix(sl_map_mix((uint64_t)python << 32 | native) ^ caller);
+	uint64_t key = sl_stack_mix(stack);
 	uint32_t at = sl_idmap_get(&p->where_ids, key, UINT32_MAX);
 	const struct sl_trace *trace = p->process.trace;
 	struct sl_where *where;
@@ -230,13 +230,11 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, 
 	at = (uint32_t)p->wheres.count;
 	sl_idmap_set(&p->where_ids, key, at);
 	where = SL_PUSH(&p->wheres);
-	sl_owners_line(&p->process, python, native, caller, 1, line, sizeof(line));
-	*where = (struct sl_where){
-		.python = python,
-		.native = native,
-		.caller = caller,
-		.library = sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, python, native, caller)),
-		.line = sl_arena_strdup(&stream->arena, line)};
+	sl_owners_line(&p->process, stack, 1, line, sizeof(line));
+	*where = (struct sl_where){.stack = stack,
+				   .library =
+					   sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, stack)),
+				   .line = sl_arena_strdup(&stream->arena, line)};
 	return at;
 }
 
@@ -261,6 +259,6 @@ void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct
 	};
 	view->begin_ns = at_begin || in_flight ? p->unix_ns : p->unix_ns - event->duration_ns;
 	view->end_ns = in_flight ? 0 : view->begin_ns + event->duration_ns;
-	view->where_index = sl_stream_where(stream, p, (uint32_t)event->python, (uint32_t)event->native, event->caller);
+	view->where_index = sl_stream_where(stream, p, sl_stack_of(event));
 	view->where = &p->wheres.item[view->where_index];
 }

@@ -22,8 +22,7 @@ struct sl_stream_process {
 
 /* A site, described once. */
 struct sl_where {
-	uint32_t python, native;
-	uint64_t caller;
+	struct sl_stack stack;
 	const char *library, *line; /* "train.py:88 forward" or "" */
 };
 
@@ -63,8 +62,7 @@ struct sl_stream_process *sl_stream_next(struct sl_stream *stream);
 void sl_stream_apply(struct sl_stream_process *process);
 
 /* Library and line of code of a site, as an index into process->wheres, which never changes. */
-uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *process, uint32_t python, uint32_t native,
-			 uint64_t caller);
+uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *process, struct sl_stack stack);
 
 /* An event, ready to print. */
 struct sl_event_view {

@@ -392,8 +392,8 @@ static bool empties(const struct builder *b, const struct lane *lane, const stru
 
 	if (!lane->out.limits && !(lane->out.settings.fraction > 0))
 		return true;
-	return sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (uint32_t)event->python, 0, 0) && frames[0].function &&
-	       !strcmp(frames[0].function, "empty_cache");
+	return sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (struct sl_stack){.python = (uint32_t)event->python}) &&
+	       frames[0].function && !strcmp(frames[0].function, "empty_cache");
 }
 
 static void note_placed(struct builder *b, const struct sl_item *item)
@@ -567,7 +567,8 @@ static void pool_is_named(struct builder *b, const struct sl_item *item)
 	const struct sl_event *event = item->event;
 	const struct owner *pool = owner_at(b, event->address);
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (uint32_t)event->python, 0, 0);
+	unsigned count =
+		sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (struct sl_stack){.python = (uint32_t)event->python});
 
 	if (thread_of(b, item->thread)->drops)
 		return; /* its destructor asks too */

@@ -146,7 +146,7 @@ void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growin
 
 	full_in(outlook, &followed->process, f, &leak);
 	if (leak)
-		sl_owners_line(&followed->process, leak->python, leak->native, leak->caller, 2, out, size);
+		sl_owners_line(&followed->process, leak->stack, 2, out, size);
 	else
 		sl_growing_place(growing, followed, true, out, size);
 }
@@ -229,10 +229,8 @@ bool sl_trend_slope(const struct sl_trend *trend, double *per_second)
 
 static uint64_t key_of(const struct sl_site *site)
 {
-	uint64_t key = sl_map_mix(site->caller);
+	uint64_t key = sl_map_mix(sl_stack_mix(site->stack) ^ ((uint64_t)site->label << 32 | site->thread));
 
-	key = sl_map_mix(key ^ ((uint64_t)site->python << 32 | site->native));
-	key = sl_map_mix(key ^ ((uint64_t)site->label << 32 | site->thread));
 	return sl_map_mix(key ^ ((uint64_t)site->api << 32 | (uint64_t)site->kind << 16 | (uint16_t)site->device));
 }
 
@@ -285,7 +283,7 @@ static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_f
 	char line[512];
 	uintptr_t *at;
 
-	sl_owners_line(&followed->process, site->python, site->native, site->caller, 2, line, sizeof(line));
+	sl_owners_line(&followed->process, site->stack, 2, line, sizeof(line));
 	at = sl_map_at(lines, line);
 	if (!*at) {
 		*SL_PUSH(&places->place) = (struct sl_live_place){
@@ -388,7 +386,7 @@ void sl_growing_place(const struct sl_growing *growing, struct sl_followed *foll
 	}
 	out[0] = 0;
 	if (best)
-		sl_owners_line(&followed->process, best->python, best->native, best->caller, 2, out, size);
+		sl_owners_line(&followed->process, best->stack, 2, out, size);
 }
 
 void sl_growing_free(struct sl_growing *growing)

@@ -62,11 +62,10 @@ static void point(struct sl_outcome *outcome, const struct sl_measure_line *line
 	outcome->fingerprint = key ? sl_memory_copy(key) : NULL;
 }
 
-static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, uint32_t python, uint32_t native,
-			   uint64_t caller)
+static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, python, native, caller);
+	unsigned count = sl_process_stack(process, frames, stack);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 
 	if (!frame || !frame->own)
@@ -183,11 +182,11 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 
 			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
 				continue;
-			sl_owners_line(process, oom->python, oom->native, oom->caller, 2, line, sizeof(line));
+			sl_owners_line(process, oom->stack, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
 				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
 				      SL_SIZE(oom->requested_bytes), SL_SIZE(oom->live_bytes), line[0] ? line : "an unknown place");
-			point_at_stack(outcome, process, oom->python, oom->native, oom->caller);
+			point_at_stack(outcome, process, oom->stack);
 			any = true;
 		}
 	}
@@ -269,8 +268,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 					 : SL_LEVEL_WARNING,
 			      fails, finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
 		if (finding->process >= 0)
-			point_at_stack(outcome, &report->processes[finding->process], finding->python, finding->native,
-				       finding->caller);
+			point_at_stack(outcome, &report->processes[finding->process], finding->stack);
 	}
 	sl_map_free(&told);
 }

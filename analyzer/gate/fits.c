@@ -23,7 +23,8 @@ static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *s
 static void point(struct sl_fits *one, struct sl_process *process, uint32_t python)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *frame = sl_place_of(process, frames, sl_process_stack(process, frames, python, 0, 0));
+	const struct sl_stack_frame *frame =
+		sl_place_of(process, frames, sl_process_stack(process, frames, (struct sl_stack){.python = python}));
 
 	if (!frame || !frame->own)
 		return;

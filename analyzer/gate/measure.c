@@ -121,14 +121,14 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 		      const char *library, uint64_t bytes, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+	unsigned count = sl_process_stack(process, frames, site->stack);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	char key[SL_FINGERPRINT_BYTES], place[400], what[400];
 	struct sl_measure_line *line;
 
 	sl_fingerprint(key, site->kind, library, frames, count);
-	sl_owners_line(process, site->python, site->native, site->caller, 1, place, sizeof(place));
-	sl_owners_line(process, site->python, site->native, site->caller, 2, what, sizeof(what));
+	sl_owners_line(process, site->stack, 1, place, sizeof(place));
+	sl_owners_line(process, site->stack, 2, what, sizeof(what));
 	line = sl_lines_add(&add(taking, of, key, what[0] ? what : library, bytes)->lines, place[0] ? place : library,
 			    what[0] ? what : library,
 			    !frame	  ? 0
@@ -165,11 +165,7 @@ static void take_sites(struct taking *taking, struct sl_process *process)
 
 static void add_leak(struct taking *taking, struct sl_process *process, const struct sl_leak *leak)
 {
-	struct sl_site site = {.python = leak->python,
-			       .native = leak->native,
-			       .caller = leak->caller,
-			       .kind = (uint8_t)leak->kind,
-			       .device = (int16_t)leak->device};
+	struct sl_site site = {.stack = leak->stack, .kind = (uint8_t)leak->kind, .device = (int16_t)leak->device};
 
 	add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak);
 	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
@@ -191,9 +187,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 
 		if (track->kind < SL_KIND_COUNT)
 			add_leak(taking, process,
-				 &(struct sl_leak){.python = track->python,
-						   .native = track->native,
-						   .caller = track->caller,
+				 &(struct sl_leak){.stack = track->stack,
 						   .kind = track->kind,
 						   .device = track->device,
 						   .bytes = process->kept.item[i].bytes,

@@ -5,14 +5,14 @@
 
 static bool is_bare(const struct sl_track *track)
 {
-	return !track->python && !track->native && track->caller && track->births;
+	return !track->stack.python && !track->stack.native && track->stack.caller && track->births;
 }
 
 static bool is_alike(const struct sl_defs *defs, const struct sl_track *bare, const struct sl_track *track)
 {
-	const struct sl_native_stack *stack = track->native ? sl_defs_native(defs, track->native) : NULL;
+	const struct sl_native_stack *stack = track->stack.native ? sl_defs_native(defs, track->stack.native) : NULL;
 
-	return stack && stack->count && stack->pcs[0] == bare->caller && track->kind == bare->kind &&
+	return stack && stack->count && stack->pcs[0] == bare->stack.caller && track->kind == bare->kind &&
 	       track->device == bare->device && track->most_bytes == bare->most_bytes;
 }
 
@@ -42,11 +42,11 @@ static void name(struct sl_model *model, uint32_t index)
 		return;
 	for (size_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].track == index) {
-			model->sites.item[i].python = like->python;
-			model->sites.item[i].native = like->native;
+			model->sites.item[i].stack.python = like->stack.python;
+			model->sites.item[i].stack.native = like->stack.native;
 		}
-	track->python = like->python;
-	track->native = like->native;
+	track->stack.python = like->stack.python;
+	track->stack.native = like->stack.native;
 }
 
 void sl_bare_name(struct sl_model *model)

@@ -136,9 +136,7 @@ static size_t part_at(const struct sl_device_state *device, enum sl_hidden_what 
 static size_t part_of(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
 	const struct sl_event *event = item->event;
-	const char *library = what == SL_HIDDEN_CONTEXT ? NULL
-							: sl_stacks_library(model->defs, model->header, (uint32_t)event->python,
-									    (uint32_t)event->native, event->caller);
+	const char *library = what == SL_HIDDEN_CONTEXT ? NULL : sl_stacks_library(model->defs, model->header, sl_stack_of(event));
 	size_t at = part_at(device, what, library);
 
 	if (at >= PARTS_MAX && library)
@@ -203,9 +201,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
 	    !device->context_made.time_ns) {
 		device->context_made = sl_labels_instant(model, item->thread);
-		device->context_python = (uint32_t)event->python;
-		device->context_native = (uint32_t)event->native;
-		device->context_caller = event->caller;
+		device->context_stack = sl_stack_of(event);
 	}
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:

@@ -151,16 +151,14 @@ void sl_ledger_count_anew(struct sl_model *model)
 
 static uint64_t site_hash(const struct sl_site *key)
 {
-	uint64_t place = sl_map_mix_two(key->caller, (uint64_t)key->python << 32 | key->native);
-
-	return sl_map_mix_two(place ^ ((uint64_t)key->label << 32 | key->thread),
+	return sl_map_mix_two(sl_stack_mix(key->stack) ^ ((uint64_t)key->label << 32 | key->thread),
 			      (uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind);
 }
 
 static bool same_site(const struct sl_site *a, const struct sl_site *b)
 {
-	return a->caller == b->caller && a->python == b->python && a->native == b->native && a->label == b->label &&
-	       a->thread == b->thread && a->api == b->api && a->device == b->device && a->kind == b->kind && a->pooled == b->pooled;
+	return sl_stack_same(a->stack, b->stack) && a->label == b->label && a->thread == b->thread && a->api == b->api &&
+	       a->device == b->device && a->kind == b->kind && a->pooled == b->pooled;
 }
 
 /* Where the index has the site, or will have it. */
@@ -246,9 +244,8 @@ static void make_room(struct sl_model *model)
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
 {
 	struct sl_site *site;
-	const char *library = key->kind == SL_KIND_block
-				      ? blocks_of(sl_header_hook(model->header, key->api))
-				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
+	const char *library = key->kind == SL_KIND_block ? blocks_of(sl_header_hook(model->header, key->api))
+							 : sl_stacks_library(model->defs, model->header, key->stack);
 
 	make_room(model);
 	site = &model->sites.item[model->sites.count];
@@ -263,7 +260,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 /* One site for all that have no room: only call, kind and device tell them apart. */
 static bool is_crowd(const struct sl_site *key)
 {
-	return !key->caller && !key->python && !key->native && !key->label && !key->thread;
+	return !sl_stack_known(key->stack) && !key->label && !key->thread;
 }
 
 static uint32_t crowd(struct sl_model *model, const struct sl_event *event, unsigned kind, int device)
@@ -278,9 +275,7 @@ static uint32_t crowd(struct sl_model *model, const struct sl_event *event, unsi
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device)
 {
 	struct sl_site key = {
-		.caller = event->caller,
-		.python = (uint32_t)event->python,
-		.native = (uint32_t)event->native,
+		.stack = sl_stack_of(event),
 		.label = (uint32_t)event->label,
 		.thread = thread,
 		.api = (uint16_t)event->api,

@@ -115,11 +115,10 @@ struct sl_device_state {
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
-	uint64_t primary;			 /* context handle, 0 unknown */
-	uint64_t context_bytes, module_bytes;	 /* memory of this process's contexts and code; 0: not known */
-	struct sl_instant context_made;		 /* the first call that made a context; time_ns 0: none seen */
-	uint32_t context_python, context_native; /* stack of that call */
-	uint64_t context_caller;
+	uint64_t primary;		      /* context handle, 0 unknown */
+	uint64_t context_bytes, module_bytes; /* memory of this process's contexts and code; 0: not known */
+	struct sl_instant context_made;	      /* the first call that made a context; time_ns 0: none seen */
+	struct sl_stack context_stack;	      /* of that call */
 	/* 1 + index in parts, where the context is known only from samples; 0: known from its call */
 	size_t context_sampled;
 	uint64_t code_ns;			   /* when a context or code last came or went */
@@ -178,8 +177,9 @@ struct sl_oom {
 	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
 	struct sl_oom_context context;	  /* time_ns 0: none */
 	int64_t code;
-	uint32_t thread, python, native, label;
-	uint64_t caller, stream;
+	struct sl_stack stack;
+	uint32_t thread, label;
+	uint64_t stream;
 	uint16_t api;
 	int device;
 	enum sl_scope scope;

@@ -62,8 +62,8 @@ static bool is_one_function(const struct sl_defs *defs, uint32_t id, uint32_t ot
 /* The same functions called each other, one of them at another line: a request and what is asked for instead. */
 static bool is_beside(const struct sl_defs *defs, const struct sl_oom *oom, const struct sl_event *event)
 {
-	const struct sl_python_stack *a = sl_defs_python(defs, oom->python), *b = sl_defs_python(defs, event->python);
-	const struct sl_native_stack *c = sl_defs_native(defs, oom->native), *d = sl_defs_native(defs, event->native);
+	const struct sl_python_stack *a = sl_defs_python(defs, oom->stack.python), *b = sl_defs_python(defs, event->python);
+	const struct sl_native_stack *c = sl_defs_native(defs, oom->stack.native), *d = sl_defs_native(defs, event->native);
 	unsigned others = 0;
 
 	if (!a != !b || (a ? a->count != b->count : !c || !d || c->count != d->count))
@@ -85,7 +85,7 @@ static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const str
 
 	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
 		return false;
-	while (first->python != oom->python || first->native != oom->native)
+	while (first->stack.python != oom->stack.python || first->stack.native != oom->stack.native)
 		first++;
 	track = &model->tracks.item[sl_tracks_of(model, item->event, kind,
 						 sl_event_kinds[kind].on_host ? -1 : (int)item->event->device)];
@@ -96,7 +96,8 @@ static bool is_instead(struct sl_model *model, const struct sl_oom *oom, const s
 {
 	const struct sl_event *event = item->event;
 
-	if (oom->python ? oom->python == event->python : oom->native == event->native && oom->caller == event->caller)
+	if (oom->stack.python ? oom->stack.python == event->python
+			      : oom->stack.native == event->native && oom->stack.caller == event->caller)
 		return true;
 	return is_beside(model->defs, oom, event) && !is_usual(model, oom, item);
 }
@@ -112,8 +113,7 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 		if (oom->thread != item->thread || oom->api != item->event->api)
 			continue;
 		if (oom->less_bytes || oom->recovered >= 0 || item->event->bytes >= oom->requested_bytes ||
-		    item->event->bytes < oom->requested_bytes / LESS_MIN ||
-		    (last && (oom->python != last->python || oom->native != last->native || oom->caller != last->caller)) ||
+		    item->event->bytes < oom->requested_bytes / LESS_MIN || (last && (!sl_stack_same(oom->stack, last->stack))) ||
 		    (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
@@ -150,7 +150,7 @@ static void take_surge(struct sl_model *model, struct sl_oom *oom)
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		const struct sl_swing *swing = &model->tracks.course[i].swing;
-		bool asks = track->python == oom->python && track->native == oom->native && track->caller == oom->caller;
+		bool asks = sl_stack_same(track->stack, oom->stack);
 		uint64_t held = track->live_bytes + (asks ? oom->asked_bytes : 0);
 
 		if (track->device != oom->device || !swing->count || held < swing->most + most)
@@ -299,10 +299,8 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.total_bytes = SL_UNKNOWN,
 		.code = event->result,
 		.thread = item->thread,
-		.python = (uint32_t)event->python,
-		.native = (uint32_t)event->native,
+		.stack = sl_stack_of(event),
 		.label = (uint32_t)event->label,
-		.caller = event->caller,
 		.stream = event->stream,
 		.api = (uint16_t)event->api,
 		.scope = scope,

@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyzer/trace/stack.h"
+
 /* A site: everything that tells its blocks from other blocks (call, stack, label, device, kind).  Blocks name it by index. */
 struct sl_site {
-	uint64_t caller;
-	uint32_t python, native, label, thread;
+	struct sl_stack stack;
+	uint32_t label, thread;
 	uint16_t api;
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;

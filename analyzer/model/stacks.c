@@ -70,16 +70,15 @@ const char *sl_stacks_program(const struct sl_header *header)
 	return header->argc ? sl_stacks_basename(header->argv[0]) : "the program";
 }
 
-const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
-			      uint64_t caller)
+const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, struct sl_stack stack)
 {
-	const struct sl_native_stack *stack = sl_defs_native(defs, native);
-	const struct sl_module *module = module_at(defs, caller);
+	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
+	const struct sl_module *module = module_at(defs, stack.caller);
 
 	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_stacks_basename(module->path);
-	for (uint32_t i = 0; stack && i < stack->count; i++) {
-		module = module_at(defs, stack->pcs[i] - 1);
+	for (uint32_t i = 0; native && i < native->count; i++) {
+		module = module_at(defs, native->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))
 			continue;
 		/* frames beyond the interpreter started the script */
@@ -203,25 +202,25 @@ static bool fit_together(const struct sl_defs *defs, const struct sl_python_stac
 	return loops == runs || (loops < runs ? stack->truncated : lines->truncated);
 }
 
-unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols, uint32_t python,
-			   uint32_t native, uint64_t caller)
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
+			   struct sl_stack stack)
 {
-	const struct sl_python_stack *lines = sl_defs_python(defs, python);
-	const struct sl_native_stack *stack = sl_defs_native(defs, native);
-	bool merge = lines && stack && fit_together(defs, lines, stack);
+	const struct sl_python_stack *lines = sl_defs_python(defs, stack.python);
+	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
+	bool merge = lines && native && fit_together(defs, lines, native);
 	struct out out = {frames, 0};
 	uint32_t at = 0;
 
-	for (uint32_t i = 0; stack && i < stack->count; i++) {
-		uint64_t pc = stack->pcs[i] - 1; /* the address inside the call, not behind it */
+	for (uint32_t i = 0; native && i < native->count; i++) {
+		uint64_t pc = native->pcs[i] - 1; /* the address inside the call, not behind it */
 
 		if (merge && is_eval(defs, pc))
 			add_python(&out, defs, lines, &at, false);
 		else
 			add_native(&out, defs, symbols, pc);
 	}
-	if (!stack && !lines && caller)
-		add_native(&out, defs, symbols, caller - 1);
+	if (!native && !lines && stack.caller)
+		add_native(&out, defs, symbols, stack.caller - 1);
 	add_python(&out, defs, lines, &at, true);
 	return out.count;
 }

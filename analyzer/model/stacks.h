@@ -10,6 +10,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/header.h"
+#include "analyzer/trace/stack.h"
 
 struct sl_stack_frame {
 	bool python;
@@ -26,8 +27,7 @@ struct sl_stack_frame {
 #define SL_STACK_MAX 256
 
 /* "libcublas.so.13"; the program's own name where no caller is known or where it is a script. */
-const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
-			      uint64_t caller);
+const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, struct sl_stack stack);
 
 /* True: an object that only passes requests on: interpreters, bridges, the C library. */
 bool sl_stacks_passes_on(const char *module);
@@ -41,8 +41,8 @@ bool sl_stacks_is_installed(const char *file);
 struct sl_symbols;
 
 /* Fill frames (SL_STACK_MAX) and return how many.  symbols NULL: functions of native frames stay unknown. */
-unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols, uint32_t python,
-			   uint32_t native, uint64_t caller);
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
+			   struct sl_stack stack);
 
 /* Drops frames that pass on, unless there are no others; returns how many are left. */
 unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "analyzer/model/swing.h"
+#include "analyzer/trace/stack.h"
 
 #define SL_TRACK_WINDOWS 32
 
@@ -39,8 +40,7 @@ struct sl_track_window {
 };
 
 struct sl_track {
-	uint64_t caller;
-	uint32_t python, native;	   /* stack of the first birth */
+	struct sl_stack stack;		   /* of the first birth */
 	uint32_t last_label;		   /* text of the definitions: label of the last birth; 0: none */
 	uint32_t live_blocks, most_blocks; /* most_blocks: most that lived at once */
 	int16_t device;

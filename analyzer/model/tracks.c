@@ -89,9 +89,7 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 	tracks->course[tracks->count] = (struct sl_track_course){.hash = hash, .births_per_window = 1};
 	tracks->slots[i] = (uint32_t)tracks->count;
 	tracks->item[tracks->count] = (struct sl_track){
-		.caller = event->caller,
-		.python = (uint32_t)event->python,
-		.native = (uint32_t)event->native,
+		.stack = sl_stack_of(event),
 		.kind = (uint8_t)kind,
 		.device = (int16_t)(device >= 0 && device < SL_DEVICES_MAX ? device : -1),
 	};

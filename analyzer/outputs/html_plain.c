@@ -92,7 +92,7 @@ static void put_leaks(struct sl_report *report, FILE *out)
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count && k < 100; k++) {
 			const struct sl_leak *leak = &report->processes[i].leaks.item[k];
-			unsigned count = sl_process_stack(&report->processes[i], frames, leak->python, leak->native, leak->caller);
+			unsigned count = sl_process_stack(&report->processes[i], frames, leak->stack);
 			const struct sl_stack_frame *frame = sl_place_of(&report->processes[i], frames, count);
 
 			fputs("<tr>", out);

@@ -32,12 +32,11 @@ static void put_frames(struct sl_json *j, const char *key, const struct sl_stack
 	sl_json_end(j);
 }
 
-void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
-		     uint64_t caller)
+void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 
-	put_frames(j, key, frames, sl_process_stack(process, frames, python, native, caller));
+	put_frames(j, key, frames, sl_process_stack(process, frames, stack));
 }
 
 /* The hidden peak by name. */
@@ -167,7 +166,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 		sl_json_bool(j, "recovered", sl_oom_got_over(oom));
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
-	sl_output_stack(j, "stack", process, oom->python, oom->native, oom->caller);
+	sl_output_stack(j, "stack", process, oom->stack);
 	sl_json_string(j, "bundle", sl_oom_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
 }
@@ -189,7 +188,7 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_double(j, "confidence", leak->growing ? leak->r_squared : NAN);
 	sl_json_string(j, "suggestion", leak->suggestion);
 	sl_json_string(j, "library", leak->library);
-	sl_output_stack(j, "stack", process, leak->python, leak->native, leak->caller);
+	sl_output_stack(j, "stack", process, leak->stack);
 	sl_json_end(j);
 }
 

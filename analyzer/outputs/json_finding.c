@@ -14,7 +14,7 @@
 static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process ? sl_process_stack(process, frames, finding->python, finding->native, finding->caller) : 0;
+	unsigned count = process ? sl_process_stack(process, frames, finding->stack) : 0;
 	const struct sl_stack_frame *place = count ? sl_place_of(process, frames, count) : NULL;
 
 	if (!place) {
@@ -45,7 +45,7 @@ static const char *class_of(char out[32], const struct sl_finding *finding)
 static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process ? sl_process_stack(process, frames, finding->python, finding->native, finding->caller) : 0;
+	unsigned count = process ? sl_process_stack(process, frames, finding->stack) : 0;
 	char id[SL_FINGERPRINT_BYTES], what[96], class[32];
 
 	if (count)
@@ -62,8 +62,7 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 	for (size_t i = 0; i < process->kept.count; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->track->python != finding->python || kept->track->native != finding->native ||
-		    kept->track->caller != finding->caller)
+		if (!sl_stack_same(kept->track->stack, finding->stack))
 			continue;
 		sl_json_uint(j, "births", kept->births);
 		sl_json_uint(j, "kept", kept->blocks);
@@ -100,8 +99,7 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 	for (size_t i = 0; i < process->growth.count; i++) {
 		const struct sl_growth *growth = &process->growth.item[i];
 
-		if (!growth->credited || !growth->holder_count || growth->holders[0].python != finding->python ||
-		    growth->holders[0].native != finding->native || growth->holders[0].caller != finding->caller)
+		if (!growth->credited || !growth->holder_count || !sl_stack_same(growth->holders[0].stack, finding->stack))
 			continue;
 		sl_json_string(j, "label", sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text));
 		sl_json_double(j, "bytes_per_entry", growth->slope);
@@ -146,7 +144,7 @@ void sl_json_finding(struct sl_json *j, const struct sl_report *report, const st
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
 	if (process) {
-		sl_output_stack(j, "stack", process, finding->python, finding->native, finding->caller);
+		sl_output_stack(j, "stack", process, finding->stack);
 	} else {
 		sl_json_array(j, "stack");
 		sl_json_end(j);

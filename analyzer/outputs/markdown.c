@@ -104,7 +104,7 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		const struct sl_leak *leak = all.item[i].leak;
 		char where[400], who[SL_FORMAT_BYTES];
 
-		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
+		sl_owners_line(all.item[i].process, leak->stack, 3, where, sizeof(where));
 		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_process_who(who, all.item[i].process), SL_SIZE(leak->bytes),
 			      (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
 		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);

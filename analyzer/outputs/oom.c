@@ -63,7 +63,7 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
 	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
-	sl_output_stack(j, "stack", w->process, w->oom->python, w->oom->native, w->oom->caller);
+	sl_output_stack(j, "stack", w->process, w->oom->stack);
 	put_account(j, w);
 }
 
@@ -116,7 +116,7 @@ static void put_owners(struct sl_json *j, void *context)
 		const struct sl_site *site = &w->process->model->sites.item[w->oom->owners[i].site];
 		char where[512];
 
-		sl_owners_line(w->process, site->python, site->native, site->caller, 8, where, sizeof(where));
+		sl_owners_line(w->process, site->stack, 8, where, sizeof(where));
 		sl_json_object(j, NULL);
 		sl_json_string(j, "kind", sl_event_kinds[site->kind].name);
 		sl_json_string(j, "library", sl_model_library(w->process->model, site));

@@ -27,7 +27,7 @@ static bool is_elsewhere(struct sl_process *process, const char *where, int devi
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		sl_leaking_line(process, track->python, track->native, track->caller, line, sizeof(line));
+		sl_leaking_line(process, track->stack, line, sizeof(line));
 		if (strcmp(line, where))
 			continue;
 		if (track->device < 0 || track->device == device)
@@ -38,12 +38,11 @@ static bool is_elsewhere(struct sl_process *process, const char *where, int devi
 }
 
 /* True: a LEAK block above names the place.  device: on which, -1 any. */
-static bool is_told(const struct sl_text_page *page, struct sl_process *process, int device, uint32_t python, uint32_t native,
-		    uint64_t caller)
+static bool is_told(const struct sl_text_page *page, struct sl_process *process, int device, struct sl_stack stack)
 {
 	char line[300];
 
-	sl_leaking_line(process, python, native, caller, line, sizeof(line));
+	sl_leaking_line(process, stack, line, sizeof(line));
 	for (size_t i = 0, shown = 0; i < page->leaking.place.count && shown < page->leaks_shown; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
@@ -73,8 +72,7 @@ void sl_text_growth(struct sl_text_page *page)
 			growth = g;
 			process = &page->report->processes[i];
 		}
-	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].python,
-							     growth->holders[0].native, growth->holders[0].caller)))
+	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].stack)))
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
@@ -88,7 +86,7 @@ void sl_text_growth(struct sl_text_page *page)
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
 		const char *names[2] = {holder->library, where};
 
-		sl_owners_line(process, holder->python, holder->native, holder->caller, 2, where, sizeof(where));
+		sl_owners_line(process, holder->stack, 2, where, sizeof(where));
 		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
 	}
 	sl_owners_sort(&owners);
@@ -156,7 +154,7 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	size_t length = strlen(place->where), rest;
 	bool beside;
 
-	sl_owners_line(process, place->python, place->native, place->caller, 3, where, sizeof(where));
+	sl_owners_line(process, place->stack, 3, where, sizeof(where));
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	sl_kept_amount(what, sizeof(what), kept);
 	put_who(who, sizeof(who), page, place);
@@ -232,7 +230,7 @@ void sl_text_leaks(struct sl_text_page *page)
 
 			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* that is LEAK above */
 				continue;
-			if (is_told(page, &page->report->processes[i], leak->device, leak->python, leak->native, leak->caller))
+			if (is_told(page, &page->report->processes[i], leak->device, leak->stack))
 				continue;
 			places++;
 			growing += leak->growing;
@@ -244,7 +242,7 @@ void sl_text_leaks(struct sl_text_page *page)
 		}
 	if (!places)
 		return;
-	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
+	sl_owners_line(process, worst->stack, 1, where, sizeof(where));
 	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");

@@ -140,7 +140,7 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 		snprintf(text + at, sizeof(text) - at, " with %s free of %s", SL_SIZE(oom->free_bytes), SL_SIZE(oom->total_bytes));
 	else
 		snprintf(text + at, sizeof(text) - at, " while it held %s", SL_SIZE(oom->live_bytes));
-	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
+	sl_owners_line(process, oom->stack, 3, where, sizeof(where));
 	put_asked(page, text, where);
 	put_owners(page, process, oom);
 	put_rest(page, account, sl_model_rest_name(&oom->torch),

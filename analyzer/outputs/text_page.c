@@ -167,7 +167,7 @@ void sl_text_place(struct sl_process *process, const struct sl_site *site, char 
 {
 	char *via;
 
-	sl_owners_line(process, site->python, site->native, site->caller, 2, out, size);
+	sl_owners_line(process, site->stack, 2, out, size);
 	via = strstr(out, " via ");
 	if (via)
 		*via = 0;

@@ -67,8 +67,8 @@ static void forget_the_crowd(struct sl_process *process)
 	uint64_t python = 0, native = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++) {
-		python = model->sites.item[i].python > python ? model->sites.item[i].python : python;
-		native = model->sites.item[i].native > native ? model->sites.item[i].native : native;
+		python = model->sites.item[i].stack.python > python ? model->sites.item[i].stack.python : python;
+		native = model->sites.item[i].stack.native > native ? model->sites.item[i].stack.native : native;
 	}
 	sl_defs_cut(&process->trace->defs, python, native);
 }

@@ -183,8 +183,8 @@ double sl_kept_weight(const struct sl_kept *kept)
 
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept)
 {
-	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->python);
-	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, kept->track->native);
+	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
+	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, kept->track->stack.native);
 
 	return (lines ? lines->truncated : stack && stack->truncated)
 		       ? "; its stacks are cut, and --stack-depth 256 may show who called"
@@ -198,7 +198,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 		   *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
 	char where[300], what[200], rate[200];
 
-	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), kept);
 	if (kept->verdict == SL_KEPT_LATE)
 		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, sl_kept_begin(rate, process, kept));

@@ -12,11 +12,11 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
-void sl_leaking_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, char *out, size_t size)
+void sl_leaking_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size)
 {
 	char *via;
 
-	sl_owners_line(process, python, native, caller, 1, out, size);
+	sl_owners_line(process, stack, 1, out, size);
 	if ((via = strstr(out, " via ")))
 		*via = 0;
 }
@@ -28,7 +28,7 @@ static void take(struct sl_leaking *list, struct sl_process *process, struct sl_
 	uintptr_t *at;
 	int length = snprintf(key, sizeof(key), "%u ", kind);
 
-	sl_leaking_line(process, one.python, one.native, one.caller, key + length, sizeof(key) - (size_t)length);
+	sl_leaking_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
 	at = sl_map_at(&list->names, key);
 	if (!*at) {
 		one.where = sl_map_intern(&list->names, key) + length;
@@ -64,9 +64,7 @@ static void take_process(struct sl_leaking *list, struct sl_process *process, un
 
 		if (device != ALL_DEVICES && kept->track->device != device)
 			continue;
-		one.python = kept->track->python;
-		one.native = kept->track->native;
-		one.caller = kept->track->caller;
+		one.stack = kept->track->stack;
 		take(list, process, one, kept->track->kind, kept->bytes == SL_UNKNOWN ? 0 : kept->bytes);
 	}
 	for (size_t i = 0; i < process->leaks.count; i++) {
@@ -75,9 +73,7 @@ static void take_process(struct sl_leaking *list, struct sl_process *process, un
 
 		if (strcmp(leak->verdict, "growing") || (device != ALL_DEVICES && leak->device != device))
 			continue;
-		one.python = leak->python;
-		one.native = leak->native;
-		one.caller = leak->caller;
+		one.stack = leak->stack;
 		take(list, process, one, leak->kind, leak->bytes);
 	}
 }
@@ -125,10 +121,9 @@ unsigned sl_leaking_of(struct sl_process *process, int device)
 	return count;
 }
 
-static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python,
-					     uint32_t native, uint64_t caller)
+static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
 {
-	return sl_place_of(process, frames, sl_process_stack(process, frames, python, native, caller));
+	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
 }
 
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
@@ -139,15 +134,15 @@ bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, co
 
 	if (leak->kind != track->kind)
 		return false;
-	a = place_of(process, here, leak->python, leak->native, leak->caller);
-	b = place_of(process, there, track->python, track->native, track->caller);
+	a = place_of(process, here, leak->stack);
+	b = place_of(process, there, track->stack);
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	unsigned count = sl_process_stack(process, frames, leak->stack);
 	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
 	char where[256];

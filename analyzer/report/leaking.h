@@ -16,9 +16,8 @@ struct sl_leaking_place {
 	double weight;		    /* of it, in that process */
 	unsigned processes, last;   /* that leak there, and the last of them */
 	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
-	uint32_t python, native;    /* a stack of that process */
-	uint64_t caller;
-	const char *where; /* its line, sl_leaking_line; of the list */
+	struct sl_stack stack;	    /* of that process */
+	const char *where;	    /* its line, sl_leaking_line; of the list */
 };
 
 struct sl_leaking {
@@ -38,6 +37,6 @@ char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak
 unsigned sl_leaking_of(struct sl_process *process, int device);
 
 /* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
-void sl_leaking_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, char *out, size_t size);
+void sl_leaking_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);
 
 #endif

@@ -113,24 +113,23 @@ static bool append(char *out, size_t size, size_t *at, const char *between, cons
 	return true;
 }
 
-void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames, char *out,
-		    size_t size)
+void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size)
 {
-	struct sl_stack_frame stack[SL_STACK_MAX];
+	struct sl_stack_frame all[SL_STACK_MAX];
 	const struct sl_stack_frame *chain[SL_STACK_MAX], *via, *next;
-	unsigned count = sl_process_stack(process, stack, python, native, caller), given;
+	unsigned count = sl_process_stack(process, all, stack), given;
 	size_t at = 0;
 
 	out[0] = 0;
-	given = sl_place_chain(process, stack, count, chain, frames, &via, &next);
+	given = sl_place_chain(process, all, count, chain, frames, &via, &next);
 	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
 		;
 	if (via && via != next)
 		append(out, size, &at, " via ", next);
 	if (via)
 		append(out, size, &at, via != next ? ", " : " via ", via);
-	for (const struct sl_stack_frame *frame = given == 1 && !chain[0]->own ? chain[0] + 1 : stack + count;
-	     frame < stack + count && given < frames; frame++)
+	for (const struct sl_stack_frame *frame = given == 1 && !chain[0]->own ? chain[0] + 1 : all + count;
+	     frame < all + count && given < frames; frame++)
 		given += tells_more(frame, chain[0]) && append(out, size, &at, " < ", frame);
 }
 

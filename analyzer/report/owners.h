@@ -28,8 +28,7 @@ uint32_t sl_owners_add(struct sl_owners *owners, const char *const *names, unsig
 void sl_owners_sort(struct sl_owners *owners);
 
 /* The line of code that names a site: "train.py:88 forward", up to `frames` of them joined by " < ". */
-void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames, char *out,
-		    size_t size);
+void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size);
 
 /* Whether a site stands for memory of a device: segments of PyTorch are shown by the blocks in them; what is left
  * of them is kept unused. */

@@ -232,7 +232,7 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	const struct sl_stack_frame *own[SL_STACK_MAX];
-	unsigned count = own_frames(frames, sl_process_stack(process, frames, track->python, track->native, track->caller), own);
+	unsigned count = own_frames(frames, sl_process_stack(process, frames, track->stack), own);
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t function = function_of(own[i]);

@@ -50,10 +50,9 @@ bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)
 	return unix_ns >= process->started_unix_ns && unix_ns <= process->ended_unix_ns + silent;
 }
 
-unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
-			  uint64_t caller)
+unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
 {
-	return sl_stacks_resolve(frames, &process->trace->defs, process->symbols, python, native, caller);
+	return sl_stacks_resolve(frames, &process->trace->defs, process->symbols, stack);
 }
 
 char *sl_report_session(const struct sl_trace *trace)

@@ -16,8 +16,7 @@
 #include "analyzer/trace/images.h"
 
 struct sl_leak {
-	uint32_t python, native;
-	uint64_t caller;
+	struct sl_stack stack;
 	unsigned kind;
 	int device;
 	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
@@ -38,8 +37,7 @@ static inline bool sl_leak_counts(const struct sl_leak *leak)
 /* A stack whose live bytes grew from entry to entry of a label. */
 #define SL_HOLDERS_MAX 3
 struct sl_holder_of_growth {
-	uint32_t python, native;
-	uint64_t caller;
+	struct sl_stack stack;
 	const char *library; /* of the model */
 	double bytes_per_entry;
 };
@@ -140,8 +138,7 @@ struct sl_finding {
 	int process, device;	   /* -1: about the whole run, about no device */
 	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
 	char *text, *advice;	   /* one sentence each; advice may be NULL */
-	uint32_t python, native;   /* with caller: the stack it refers to, in its process; 0: none */
-	uint64_t caller;
+	struct sl_stack stack;	   /* that it refers to, in its process; all 0: none */
 };
 
 struct sl_places;
@@ -286,8 +283,7 @@ void sl_report_warn_of_symbols(struct sl_report *report);
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 
 /* Main thread only. */
-unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
-			  uint64_t caller);
+unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack);
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
  * one second after its last sample. */
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);

@@ -174,9 +174,7 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	roles = process->roles = sl_memory_must(calloc(1, sizeof(*roles)));
 	roles->of = sl_memory_must(calloc(process->model->sites.count + 1, 1));
 	for (size_t i = 0; i < tracks->count; i++)
-		note_modules(
-			roles, &seen, frames,
-			sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
+		note_modules(roles, &seen, frames, sl_process_stack(process, frames, tracks->item[i].stack));
 	sl_idmap_free(&seen);
 	if (roles->modules.count)
 		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), sl_stats_by_number);
@@ -215,7 +213,7 @@ static enum sl_role find(struct sl_process *process, const struct sl_roles *role
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
-	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+	unsigned count = sl_process_stack(process, frames, site->stack);
 	enum phase phase = phase_among(libraries, SL_COUNT(libraries), sl_model_library(process->model, site));
 
 	for (unsigned i = 0; i < count && phase == NONE; i++)

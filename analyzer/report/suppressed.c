@@ -3,11 +3,10 @@
 
 #define TEXTS_MAX (1 + 3 * SL_STACK_MAX)
 
-static unsigned texts_of(struct sl_process *process, const char *library, uint32_t python, uint32_t native, uint64_t caller,
-			 const char *texts[TEXTS_MAX])
+static unsigned texts_of(struct sl_process *process, const char *library, struct sl_stack stack, const char *texts[TEXTS_MAX])
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, python, native, caller), n = 0;
+	unsigned count = sl_process_stack(process, frames, stack), n = 0;
 
 	texts[n++] = library;
 	for (unsigned i = 0; i < count; i++) {
@@ -18,22 +17,22 @@ static unsigned texts_of(struct sl_process *process, const char *library, uint32
 	return n;
 }
 
-const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
-			     uint32_t native, uint64_t caller)
+const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+			     struct sl_stack stack)
 {
 	const char *texts[TEXTS_MAX], *found = NULL;
-	unsigned count = texts_of(process, library, python, native, caller, texts);
+	unsigned count = texts_of(process, library, stack, texts);
 
 	for (unsigned i = 0; i < count && !found; i++)
 		found = sl_suppressions_match(list, texts[i]);
 	return found;
 }
 
-void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
-			uint32_t native, uint64_t caller, bool *used)
+void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, struct sl_stack stack,
+			bool *used)
 {
 	const char *texts[TEXTS_MAX];
 
-	for (unsigned n = texts_of(process, library, python, native, caller, texts); n > 0; n--)
+	for (unsigned n = texts_of(process, library, stack, texts); n > 0; n--)
 		sl_suppressions_mark(list, texts[n - 1], used);
 }

@@ -7,10 +7,10 @@
 #include "analyzer/report/suppress.h"
 
 /* The first pattern that matches, or NULL; library may be NULL. */
-const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
-			     uint32_t native, uint64_t caller);
+const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const char *library,
+			     struct sl_stack stack);
 /* used[i] becomes true for each pattern that matches. */
-void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
-			uint32_t native, uint64_t caller, bool *used);
+void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, struct sl_stack stack,
+			bool *used);
 
 #endif

@@ -12,6 +12,8 @@
 #define KIND(m) _Generic(VALUE(m), double: SL_SHAPE_DOUBLE, const char *: SL_SHAPE_TEXT, char *: SL_SHAPE_OWN, int: SL_SHAPE_SIGNED, \
 			 int16_t: SL_SHAPE_SIGNED, int64_t: SL_SHAPE_SIGNED, default: SL_SHAPE_UNSIGNED)
 #define M(m) {.name = #m, .at = offsetof(STRUCT, m), .kind = KIND(m), .size = sizeof(VALUE(m)), .most = _Generic(VALUE(m), bool: 1, default: 0)}
+#define OF_STACK(m, p, part) {.name = #p #part, .at = offsetof(STRUCT, m.part), .kind = SL_SHAPE_UNSIGNED, .size = sizeof(VALUE(m.part))}
+#define STACK(m, p) OF_STACK(m, p, python), OF_STACK(m, p, native), OF_STACK(m, p, caller)
 #define IN(m, s) {.name = #m, .at = offsetof(STRUCT, m), .kind = SL_SHAPE_STRUCT, .shape = &(s)}
 #define VECTOR(m, s) {.name = #m, .at = offsetof(STRUCT, m.item), .count = offsetof(STRUCT, m.count), .count_size = 8, .kind = SL_SHAPE_VECTOR, .shape = &(s)}
 #define ARRAY(k, m, n, s) {.name = #m, .at = offsetof(STRUCT, m), .count = offsetof(STRUCT, n), .count_size = sizeof(VALUE(n)), .kind = (k), .shape = &(s)}
@@ -103,7 +105,7 @@ PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, s
 
 /* ---- the model */
 #define STRUCT struct sl_site
-SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(track), M(live_bytes),
+SHAPE(site, STACK(stack, ), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(track), M(live_bytes),
       M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks));
 #undef STRUCT
 #define STRUCT struct sl_swing
@@ -113,7 +115,7 @@ SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_n
 SHAPE(surge, M(bytes), M(most), M(count));
 #undef STRUCT
 #define STRUCT struct sl_track
-SHAPE(track, M(caller), M(python), M(native), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
+SHAPE(track, STACK(stack, ), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
       M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns));
 #undef STRUCT
 #define STRUCT struct sl_tracks
@@ -149,8 +151,7 @@ SHAPE(neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns)
 #undef STRUCT
 #define STRUCT struct sl_device_state
 SHAPE(state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
-      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), M(context_python), M(context_native),
-      M(context_caller), M(context_sampled), M(context_steady), VECTOR(parts, part),
+      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
       M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
       M(sample_gap_ns), M(last_sample_ns));
@@ -170,7 +171,7 @@ SHAPE(neighbour_then, M(pid), M(bytes));
 #undef STRUCT
 #define STRUCT struct sl_oom
 SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free_bytes), M(total_bytes), IN(context, oom_context), M(code),
-      M(thread), M(python), M(native), M(label), M(caller), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
+      M(thread), STACK(stack, ), M(label), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
       M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
@@ -263,11 +264,11 @@ PUBLIC(sl_shape_slots, VECTOR(slots, slot), LIST(apis, api_count, api), VECTOR(f
 
 /* ---- the process */
 #define STRUCT struct sl_leak
-SHAPE(leak, M(python), M(native), M(caller), M(kind), M(device), M(bytes), M(blocks), M(first_ns), M(last_ns), M(verdict), M(severity),
+SHAPE(leak, STACK(stack, ), M(kind), M(device), M(bytes), M(blocks), M(first_ns), M(last_ns), M(verdict), M(severity),
       M(suggestion), M(library), M(growing), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
 #undef STRUCT
 #define STRUCT struct sl_holder_of_growth
-SHAPE(growth_holder, M(python), M(native), M(caller), M(library), M(bytes_per_entry));
+SHAPE(growth_holder, STACK(stack, ), M(library), M(bytes_per_entry));
 #undef STRUCT
 #define STRUCT struct sl_growth
 SHAPE(growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict), FIXED(holders, holder_count, growth_holder), M(advice),

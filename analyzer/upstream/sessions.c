@@ -241,7 +241,7 @@ static void say_call(struct sl_maker *m, struct sl_process *process, const struc
 	struct sl_value *metadata = sl_maker_metadata(m, 3, device, change->end_ns);
 	char where[512];
 
-	sl_owners_line(process, site->python, site->native, site->caller, 3, where, sizeof(where));
+	sl_owners_line(process, site->stack, 3, where, sizeof(where));
 	event->context = hook ? hook->plain : NULL;
 	sl_value_set(metadata, "api", sl_value_of_text(event->context));
 	sl_value_set(metadata, "bytes", sl_value_of_int(event->change_bytes < 0 ? -event->change_bytes : event->change_bytes));

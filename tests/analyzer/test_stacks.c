@@ -162,7 +162,7 @@ static void end(struct world *w)
 static void expect(struct world *w, const char *wanted)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &w->defs, NULL, 1, 1, 0);
+	unsigned count = sl_stacks_resolve(frames, &w->defs, NULL, (struct sl_stack){.python = 1, .native = 1});
 	char text[512] = "";
 	size_t at = 0;
 
@@ -237,12 +237,12 @@ static void frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothi
 	begin(&w, pcs, 4, NULL, 0);
 	w.defs.modules.item = modules;
 	w.defs.modules.count = 3;
-	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, 1, 1, 0), 7);
+	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, (struct sl_stack){.python = 1, .native = 1}), 7);
 	assert_int_equal(sl_stacks_fold(frames, 7), 5);
 	assert_string_equal(frames[0].module, "libtensor.so");
 	assert_string_equal(frames[1].function, "inner");
 	w.native = (struct sl_native_stack){2, only, false};
-	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, 0, 1, 0), 2);
+	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, (struct sl_stack){.native = 1}), 2);
 	assert_int_equal(sl_stacks_fold(frames, 2), 2);
 	end(&w);
 }

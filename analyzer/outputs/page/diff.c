@@ -43,7 +43,7 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+		count = sl_process_stack(process, frames, site->stack);
 		for (unsigned f = 0; f < count; f++) { /* line numbers and offsets differ between builds */
 			frames[f].line = 0;
 			frames[f].offset = 0;

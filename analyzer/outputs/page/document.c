@@ -72,17 +72,17 @@ uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_sta
 	return root;
 }
 
-uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller)
+uint32_t sl_page_stack(struct sl_page *page, unsigned process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	uint64_t key = (uint64_t)python << 32 | native;
+	uint64_t key = (uint64_t)stack.python << 32 | stack.native;
 	uint32_t node;
 	unsigned count;
 
 	node = key ? sl_idmap_get(&page->stack_nodes[process], key, UINT32_MAX) : UINT32_MAX;
 	if (node != UINT32_MAX)
 		return node;
-	count = sl_process_stack(&page->report->processes[process], frames, python, native, caller);
+	count = sl_process_stack(&page->report->processes[process], frames, stack);
 	node = sl_page_frames(page, 0, frames, count);
 	if (key)
 		sl_idmap_set(&page->stack_nodes[process], key, node);
@@ -100,7 +100,7 @@ uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t index)
 	site = &model->sites.item[index];
 	node = &page->site_nodes[process][index];
 	if (!*node)
-		*node = 1 + sl_page_stack(page, process, site->python, site->native, site->caller);
+		*node = 1 + sl_page_stack(page, process, site->stack);
 	return *node - 1;
 }
 

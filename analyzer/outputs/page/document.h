@@ -89,7 +89,7 @@ void sl_page_close(struct sl_page *page);		/* writes given_up and the tables str
 #define SL_PAGE_KEYS 29					/* of a page with a time line */
 
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
-uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller);
+uint32_t sl_page_stack(struct sl_page *page, unsigned process, struct sl_stack stack);
 uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */
 /* Adds frames, innermost first, below `root` (0: none). */
 uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count);

@@ -15,11 +15,11 @@ static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, con
 }
 
 /* The place that the terminal names, with what it is for: up to `frames` frames. */
-static void put_place(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames)
+static void put_place(struct sl_page *page, unsigned process, struct sl_stack stack, unsigned frames)
 {
 	char where[512];
 
-	sl_owners_line(&page->report->processes[process], python, native, caller, frames, where, sizeof(where));
+	sl_owners_line(&page->report->processes[process], stack, frames, where, sizeof(where));
 	sl_page_put_text(page, "place", where[0] ? where : NULL);
 }
 
@@ -45,7 +45,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 		if (!is_owner(model, oom, &oom->owners[i]))
 			continue;
 		sl_packed_map(&page->pack, 5);
-		put_place(page, process, site->python, site->native, site->caller, 2);
+		put_place(page, process, site->stack, 2);
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
 		sl_page_put_known(page, "blocks", oom->owners[i].blocks);
@@ -89,8 +89,8 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	else
 		sl_packed_bool(&page->pack, sl_oom_got_over(oom));
 	sl_page_put_bool(page, "injected", oom->injected);
-	sl_page_put_uint(page, "stack", sl_page_stack(page, process, oom->python, oom->native, oom->caller));
-	put_place(page, process, oom->python, oom->native, oom->caller, 3);
+	sl_page_put_uint(page, "stack", sl_page_stack(page, process, oom->stack));
+	put_place(page, process, oom->stack, 3);
 	sl_page_put_array(page, "said", oom->pair_count);
 	for (unsigned i = 0; i < oom->pair_count; i++)
 		sl_packed_string(&page->pack, sl_defs_text(page->report->processes[process].model->defs, oom->pairs[i]));
@@ -118,7 +118,7 @@ static void put_leak(struct sl_page *page, unsigned process, const struct sl_lea
 	sl_page_put_time(page, "last", process, leak->last_ns);
 	sl_page_put_text(page, "suggestion", leak->suggestion);
 	sl_page_put_text(page, "library", leak->library);
-	sl_page_put_uint(page, "stack", sl_page_stack(page, process, leak->python, leak->native, leak->caller));
+	sl_page_put_uint(page, "stack", sl_page_stack(page, process, leak->stack));
 }
 
 /* Evenly from all processes: each gives its first ones until the budget is spent. */
@@ -157,7 +157,7 @@ static void take_finding(struct sl_page *page, const struct sl_finding *finding)
 		to->evidence_count = 1;
 	}
 	if (finding->process >= 0)
-		to->node = sl_page_stack(page, (unsigned)finding->process, finding->python, finding->native, finding->caller);
+		to->node = sl_page_stack(page, (unsigned)finding->process, finding->stack);
 }
 
 /* How much leaks, as the terminal counts it, and the largest in words. */

@@ -171,7 +171,8 @@ static void put_run(struct sl_page *page, const struct asked *asked, const struc
 	sl_page_put_known(page, "request", failed && o->request ? o->request : SL_UNKNOWN);
 	sl_page_put_known(page, "bytes", failed ? o->bytes : SL_UNKNOWN);
 	sl_page_put_time(page, "at", asked->process, failed ? r->times.item[o->at] : SL_UNKNOWN);
-	sl_page_put_uint(page, "stack", failed ? sl_page_stack(page, asked->process, r->ops.item[o->at].python, 0, 0) : 0);
+	sl_page_put_uint(page, "stack",
+			 failed ? sl_page_stack(page, asked->process, (struct sl_stack){.python = r->ops.item[o->at].python}) : 0);
 }
 
 static void put_choice(struct sl_page *page, const struct asked *asked, unsigned c)

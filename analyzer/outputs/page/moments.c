@@ -213,8 +213,7 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 
 			if (!sl_leak_counts(leak))
 				continue;
-			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller), (double)leak->bytes,
-			    (double)leak->blocks);
+			add(&samples, sl_page_stack(page, process, leak->stack), (double)leak->bytes, (double)leak->blocks);
 		}
 		if (put)
 			put_moment(page, process, -1, "leaks", 0, &samples);

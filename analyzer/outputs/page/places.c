@@ -126,12 +126,12 @@ static void tell_apart(struct sl_page *page, struct sl_process *process, const s
 		sl_idmap_set(&seen, name[i], sl_idmap_get(&seen, name[i], 0) + 1);
 	for (size_t i = 0; i < rows; i++) {
 		const struct sl_site *site = &process->model->sites.item[row[i].site];
-		unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller);
+		unsigned count = sl_process_stack(process, stack, site->stack);
 
 		count = sl_stacks_fold(stack, count);
 		if (sl_idmap_get(&seen, name[i], 0) < 2 || !count)
 			continue;
-		sl_owners_line(process, site->python, site->native, site->caller, 2, text, sizeof(text));
+		sl_owners_line(process, site->stack, 2, text, sizeof(text));
 		sl_stacks_describe(inner, sizeof(inner), &stack[0]);
 		if (!strncmp(text, inner, strlen(inner)))
 			continue; /* the line itself asked */
@@ -172,7 +172,7 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 		if (i == places->kept)
 			snprintf(text, sizeof(text), "%zu smaller places", left);
 		else
-			sl_owners_line(p, site->python, site->native, site->caller, 2, text, sizeof(text));
+			sl_owners_line(p, site->stack, 2, text, sizeof(text));
 		stack[i] = i == places->kept ? sl_page_note(page, text) : row[i].node;
 		name[i] = sl_page_string(page, text);
 		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;

@@ -229,10 +229,7 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_bool(page, "credited", growth->credited);
 		sl_page_put_text(page, "advice", growth->advice);
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
-		sl_page_put_uint(page, "stack",
-				 growth->holder_count ? sl_page_stack(page, process, growth->holders[0].python,
-								      growth->holders[0].native, growth->holders[0].caller)
-						      : 0);
+		sl_page_put_uint(page, "stack", growth->holder_count ? sl_page_stack(page, process, growth->holders[0].stack) : 0);
 	}
 	return (uint32_t)p->growth.count;
 }
