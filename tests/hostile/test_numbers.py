@@ -93,6 +93,18 @@ class Numbers(unittest.TestCase):
             self.assertIn(done.returncode, (0, 2, 3), (verb, done.stderr[-2000:]))
             self.assertNotIn("runtime error", done.stderr, verb)
 
+    def test_a_segment_of_a_size_that_no_device_has(self):
+        """It wrote behind the list of freed slots, into the table of segments, and the search of those freed next had no end."""
+        begin, segments = 1 << 30, 20
+        rows = [(t.TORCH_ALLOC, t.KIND["block"], 1 << 21, 512, 5)]
+        rows += [(t.MALLOC, t.KIND["device"], begin + 4096 * i, 4096 if i < segments else MOST, 0) for i in range(segments + 1)]
+        rows += [(t.FREE, t.KIND["device"], 4096 * i, 0, 0) for i in range(1, 200)]
+        columns = dict(zip(("api", "kind", "address", "bytes", "object"), zip(*rows)))
+        t.write(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"), t.header(), t.defs([]),
+                t.Thread().events(len(rows), duration_ns=1, **columns), t.footer())
+        done = subprocess.run([ANALYZE, "fit", self.folder + "/t"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+
     def test_a_name_that_has_no_text(self):
         hooks = t.HOOKS + [["nvtxMemRegionsRegister", t.VERB["NAME"], 0, 6]]
         events = t.Thread().events(2, api=[t.MALLOC, len(hooks)], kind=[1, 0], duration_ns=1, address=4096, bytes=4096, label=[0, 7])
