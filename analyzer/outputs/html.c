@@ -37,19 +37,6 @@ static const struct sl_page_budget budgets[] = {
 
 #define BUDGETS (sizeof(budgets) / sizeof(budgets[0]))
 
-/* Estimates the lines' size before compression; a budget that is far too large is not tried. */
-static double estimate(const struct sl_report *report, const struct sl_page_budget *budget)
-{
-	double bytes = (double)report->process_count * budget->heat;
-
-	for (unsigned i = 0; i < report->process_count; i++) {
-		unsigned lines = report->processes[i].model->timeline.line_count;
-
-		bytes += (double)(i < budget->detailed ? lines : lines ? 1 : 0) * budget->bins * 25;
-	}
-	return bytes;
-}
-
 static bool fits(uint64_t most, size_t zipped)
 {
 	return sl_html_before_size + sl_html_after_size + zipped / 3 * 4 + 4 <= most;
@@ -66,6 +53,8 @@ struct matter {
 	void (*build)(struct sl_page *page, const struct matter *matter, const struct sl_page_budget *budget);
 	struct sl_report *report;
 	const struct sl_telemetry *telemetry;
+	unsigned ranks;		 /* of the telemetry, where there is no report */
+	const unsigned *devices; /* of each of them */
 	const struct sl_page_fits *fits;
 	const char *path;
 	const struct sl_emit_options *emit;
@@ -74,6 +63,22 @@ struct matter {
 	char *const *paths;
 	const unsigned *counts;
 };
+
+/* Estimates the lines' size before compression; a budget that is far too large is not tried.  A diff has no lines. */
+static double estimate(const struct matter *of, const struct sl_page_budget *budget)
+{
+	unsigned count = of->report ? of->report->process_count : of->ranks;
+	double bytes = (double)count * budget->heat;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned lines =
+			of->report ? of->report->processes[i].model->timeline.line_count : of->devices[i] * SL_PAGE_TELEMETRY_LINES;
+		unsigned least = of->report ? lines > 0 : of->devices[i];
+
+		bytes += (double)(i < budget->detailed ? lines : least) * budget->bins * 25;
+	}
+	return bytes;
+}
 
 static void build_report(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
 {
@@ -103,7 +108,7 @@ static unsigned char *zip(const struct matter *of, uint64_t most, size_t *size)
 	for (unsigned i = of->stacks ? 0 : 1; i < BUDGETS && (!zipped || !fits(most, *size)); i++) {
 		struct sl_page page;
 
-		if (of->report && i + 1 < BUDGETS && estimate(of->report, &budgets[i]) > (double)most * 24)
+		if (i + 1 < BUDGETS && estimate(of, &budgets[i]) > (double)most * 24)
 			continue;
 		free(zipped);
 		of->build(&page, of, &budgets[i]);
@@ -163,8 +168,13 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
 		       uint64_t max_bytes, FILE *out)
 {
 	struct matter of = {build_telemetry, .telemetry = telemetry, .path = path, .emit = emit};
+	unsigned *devices = sl_page_telemetry_devices(telemetry, &of.ranks);
+	bool fine;
 
-	return put(&of, sl_html_most(max_bytes), put_page, out);
+	of.devices = devices;
+	fine = put(&of, sl_html_most(max_bytes), put_page, out);
+	free(devices);
+	return fine;
 }
 
 struct sl_html_changes {

@@ -177,7 +177,7 @@ def telemetry(folder, n, ranks=1, sessions=1):
     with open(os.path.join(folder, "events.jsonl"), "w") as file:
         for i in range(n):
             rank = i % ranks
-            file.write(json.dumps(dict(RECORD, rank=rank, local_rank=rank, world_size=ranks, session_id="s%d" % (i % sessions),
+            file.write(json.dumps(dict(RECORD, rank=rank, local_rank=rank % 8, host="h%d" % (rank // 8), world_size=ranks, session_id="s%d" % (i % sessions),
                                        timestamp_ns=t.UNIX0 + i // (ranks * sessions) * 10 ** 9)) + "\n")
 
 

@@ -220,6 +220,16 @@ class Budgets(unittest.TestCase):
         self.assertGreater(json.loads(out)["telemetry"]["sessions"][0]["event_count"], 5, "the rest is analysed")
         self.run_it(table, megabytes=120, codes=(3,))
 
+    def test_the_page_of_telemetry_takes_memory_for_what_it_shows(self):
+        with open(GOLDEN, encoding="utf-8") as file:
+            record = json.loads(file.readline())
+        for many, megabytes in ("rank", 160), ("device_id", 180):
+            with self.subTest(many=many):
+                lines = [json.dumps({**record, "world_size": 2000, "timestamp_ns": record["timestamp_ns"] + i // 2000 * 10 ** 9, many: i % 2000})
+                         for i in range(8000)]
+                self.run_it("-q", "-o", many, self.write(many + ".jsonl", "\n".join(lines).encode()), megabytes=megabytes)
+                self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -37,7 +37,9 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 		   const struct sl_page_fits *fits, const struct sl_page_budget *budget);
 /* Only its lines, with the frames of their stacks; they are numbered on their own. */
 void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget);
-/* The page of telemetry's selected session. */
+/* The page of telemetry's selected session; and the devices of each of its ranks, to free. */
+#define SL_PAGE_TELEMETRY_LINES 4 /* of a rank on a device, where there is room */
+unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks);
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);
 

@@ -14,8 +14,8 @@
 
 /* A rank on one device. */
 struct device {
-	int number, shared;	  /* shared: index into `devices` of the page */
-	struct sl_line *lines[4]; /* known, allocated, reserved, used */
+	int number, shared;				/* shared: index into `devices` of the page */
+	struct sl_line *lines[SL_PAGE_TELEMETRY_LINES]; /* known, allocated, reserved, used */
 	uint64_t peak, peak_ns, end;
 	int64_t hidden, used_peak, total;
 };
@@ -42,14 +42,15 @@ struct telemetry_page {
 	SL_VECTOR(struct place) places;
 };
 
-static const enum sl_line_what whats[4] = {SL_LINE_KNOWN, SL_LINE_ALLOCATED, SL_LINE_RESERVED, SL_LINE_USED};
+static const enum sl_line_what whats[SL_PAGE_TELEMETRY_LINES] = {SL_LINE_KNOWN, SL_LINE_ALLOCATED, SL_LINE_RESERVED, SL_LINE_USED};
 
 #define GROW(vector)                                                                                                               \
 	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)),                 \
 	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
-static struct device *device_of(struct rank *rank, int number)
+static struct device *device_of(struct rank *rank, int64_t id)
 {
+	int number = id >= 0 && id < SL_DEVICES_MAX ? (int)id : -1;
 	struct device *device;
 
 	for (size_t i = 0; i < rank->devices.count; i++)
@@ -63,7 +64,7 @@ static struct device *device_of(struct rank *rank, int number)
 
 static void take_sample(struct rank *rank, const struct sl_v3_event *event)
 {
-	struct device *device = device_of(rank, (int)event->device_id);
+	struct device *device = device_of(rank, event->device_id);
 	uint64_t now = (uint64_t)event->timestamp_ns, reserved = event->reserved_bytes > 0 ? (uint64_t)event->reserved_bytes : 0;
 
 	if (reserved > device->peak) {
@@ -89,12 +90,12 @@ static void take_rank(struct rank *rank, const struct sl_rank_series *series)
 
 static void draw_sample(struct rank *rank, const struct sl_v3_event *event)
 {
-	struct device *device = device_of(rank, (int)event->device_id);
+	struct device *device = device_of(rank, event->device_id);
 	uint64_t reserved = event->reserved_bytes > 0 ? (uint64_t)event->reserved_bytes : 0;
-	uint64_t values[4] = {reserved, event->allocated_bytes > 0 ? (uint64_t)event->allocated_bytes : 0, reserved,
-			      event->used_bytes > 0 ? (uint64_t)event->used_bytes : 0};
+	uint64_t values[SL_PAGE_TELEMETRY_LINES] = {reserved, event->allocated_bytes > 0 ? (uint64_t)event->allocated_bytes : 0,
+						    reserved, event->used_bytes > 0 ? (uint64_t)event->used_bytes : 0};
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < SL_PAGE_TELEMETRY_LINES; i++)
 		sl_timeline_set(&rank->timeline, device->lines[i], (uint64_t)event->timestamp_ns, values[i], SL_NO_SITE);
 }
 
@@ -109,8 +110,9 @@ static const struct sl_timeline *draw(void *context, unsigned r)
 	if (t->drawn)
 		sl_timeline_free(&t->drawn->timeline);
 	t->drawn = rank;
+	rank->timeline.bare = r < t->page->budget.detailed ? 0 : ~(1u << SL_LINE_KNOWN);
 	for (size_t d = 0; d < rank->devices.count; d++)
-		for (unsigned i = 0; i < 4; i++)
+		for (unsigned i = 0; i < SL_PAGE_TELEMETRY_LINES; i++)
 			rank->devices.item[d].lines[i] =
 				sl_timeline_add(&rank->timeline, whats[i], rank->devices.item[d].number, 0);
 	for (size_t i = 0; i < series->all.count; i++)
@@ -124,30 +126,34 @@ static const struct sl_timeline *draw(void *context, unsigned r)
 /* Ranks of one host that sample one device share it. */
 static void find_places(struct telemetry_page *t)
 {
+	struct sl_arena arena = {0};
+	struct sl_map numbers = {0}; /* device and host -> number + 1 */
+
 	for (unsigned r = 0; r < t->count; r++)
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++) {
 			struct device *device = &t->ranks[r].devices.item[d];
 			const char *host = t->ranks[r].series->all.events[0]->host;
+			uintptr_t *number = sl_map_at(&numbers, sl_arena_printf(&arena, "%d %s", device->number, host));
 			struct place *place;
-			size_t p = 0;
 
-			while (p < t->places.count &&
-			       (t->places.item[p].device != device->number || strcmp(t->places.item[p].host, host)))
-				p++;
-			if (p == t->places.count)
+			if (!*number) {
 				*GROW(t->places) = (struct place){.host = host,
 								  .device = device->number,
 								  .total = SL_EVENT_UNKNOWN,
 								  .used_peak = SL_EVENT_UNKNOWN,
 								  .hidden = SL_EVENT_UNKNOWN};
-			place = &t->places.item[p];
-			device->shared = (int)p;
+				*number = t->places.count;
+			}
+			place = &t->places.item[*number - 1];
+			device->shared = (int)*number - 1;
 			place->known_peak = device->peak > place->known_peak ? device->peak : place->known_peak;
 			place->total = device->total > place->total ? device->total : place->total;
 			place->used_peak = device->used_peak > place->used_peak ? device->used_peak : place->used_peak;
 			place->hidden = device->hidden > place->hidden ? device->hidden : place->hidden;
 			*GROW(place->ranks) = r;
 		}
+	sl_map_free(&numbers);
+	sl_arena_free(&arena);
 }
 
 static uint64_t known(int64_t value)
@@ -214,24 +220,30 @@ static void put_lines(struct telemetry_page *t)
 	uint32_t count = 0;
 
 	for (unsigned r = 0; r < t->count; r++)
-		count += (uint32_t)t->ranks[r].devices.count * 4;
+		count += (uint32_t)t->ranks[r].devices.count * (r < t->page->budget.detailed ? SL_PAGE_TELEMETRY_LINES : 1);
 	sl_page_key(t->page, "lines");
 	sl_packed_array(&t->page->pack, count);
 	for (unsigned r = 0; r < t->count; r++) {
 		draw(t, r);
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
-			for (unsigned i = 0; i < 4; i++)
+			for (unsigned i = 0; i < (r < t->page->budget.detailed ? SL_PAGE_TELEMETRY_LINES : 1); i++)
 				sl_page_put_line(t->page, r, t->ranks[r].devices.item[d].lines[i], "",
 						 whats[i] == SL_LINE_USED ? t->ranks[r].devices.item[d].shared : -1);
 	}
 }
 
+static int by_rank(const void *rank, const void *other)
+{
+	int64_t x = *(const int64_t *)rank, y = *(const int32_t *)other;
+
+	return (x > y) - (x < y);
+}
+
 static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
 {
-	for (unsigned i = 0; i < page->process_count; i++)
-		if (page->ranks[i] == rank)
-			return (int)i;
-	return -1;
+	const int32_t *found = bsearch(&rank, page->ranks, page->process_count, sizeof(*found), by_rank);
+
+	return found ? (int)(found - page->ranks) : -1;
 }
 
 /* Errors, with what their events say: neither what was asked for nor by whom. */
@@ -345,6 +357,26 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	sl_page_put_findings(page);
 	put_warnings(page, telemetry);
 	sl_page_close(page);
+}
+
+unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks)
+{
+	static const struct sl_session nothing;
+	struct sl_session_series series;
+	unsigned *counts;
+
+	sl_series_init(&series, telemetry->selected ? telemetry->selected : &nothing);
+	*ranks = (unsigned)series.rank_count;
+	counts = sl_memory_must(calloc(*ranks + 1, sizeof(*counts)));
+	for (unsigned r = 0; r < *ranks; r++) {
+		struct rank rank = {0};
+
+		take_rank(&rank, &series.ranks[r]);
+		counts[r] = (unsigned)rank.devices.count;
+		free(rank.devices.item);
+	}
+	sl_series_free(&series);
+	return counts;
 }
 
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
