@@ -681,12 +681,12 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 }
 
 /* Waits while the writer holds the producer, a few microseconds: only `taken` tells who owns the segment. */
-static void seize(struct sl_producer *producer, enum sl_producer_use use)
+static void seize(struct sl_producer *producer)
 {
 	const struct timespec step = {.tv_nsec = SEIZED_NS};
 	uint32_t taken = SL_PRODUCER_TAKEN;
 
-	while (!atomic_compare_exchange_strong(&producer->taken, &taken, use)) {
+	while (!atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_BUSY)) {
 		taken = SL_PRODUCER_TAKEN;
 		syscall(SYS_nanosleep, &step, NULL);
 	}
@@ -712,7 +712,7 @@ void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
 {
-	seize(producer, SL_PRODUCER_ENDING);
+	seize(producer);
 	sl_ring_end(ring, producer);
 }
 
@@ -753,7 +753,7 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 
 /*
  * Moves to another segment, with the program's signals blocked: a segment that is half taken would hold up the thread's
- * events.
+ * events.  The writer takes back no segment of a thread that is here.
  */
 static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 {
@@ -864,10 +864,10 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	do {
 		struct sl_mute mute = sl_mute_begin();
 
-		if (producer->next & SL_RING_NOWHERE) /* perhaps in this moment */
-			seize(producer, SL_PRODUCER_TAKEN);
+		seize(producer);
 		room = producer->next & SL_RING_NOWHERE ? begin_again(ring, producer)
 							: has_room(producer, slots) || move_on(ring, producer);
+		atomic_store_explicit(&producer->taken, SL_PRODUCER_TAKEN, memory_order_release);
 		sl_mute_end(&mute);
 	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, producer, &patience));
 	if (!room)

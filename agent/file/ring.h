@@ -33,7 +33,7 @@ enum sl_producer_use {
 	SL_PRODUCER_FREE,
 	SL_PRODUCER_TAKEN,
 	SL_PRODUCER_SEIZED, /* held by the writer, which may take its segment back: for some microseconds */
-	SL_PRODUCER_ENDING,
+	SL_PRODUCER_BUSY,   /* held by its thread, which gets a segment or ends: the writer takes nothing back */
 };
 
 #define SL_PRODUCER_MAX (1u << 16) /* most threads at once; only the memory of those that exist is touched */

@@ -93,6 +93,13 @@ class Core(unittest.TestCase):
         (trace,), _ = run("heirs", 40, 20000)
         self.assert_gapless(trace, 40, 20000)
 
+    def test_a_thread_that_moves_on_while_the_writer_takes_segments_back_loses_nothing(self):
+        """Once in five runs the writer took the old segment back while the thread was on its way to a new one."""
+        for _ in range(15):
+            (trace,), _ = run("wanted", 12, 9000)
+            self.assertNotIn("gap", trace.defs)
+            self.assert_gapless(trace, 12, 9000)
+
     def test_a_killed_process_loses_nothing_that_had_returned(self):
         for round in range(12):
             threads = random.choice((1, 2, 8))
