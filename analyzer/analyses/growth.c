@@ -241,7 +241,7 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	const struct sl_label *label = &process->model->labels.item[growth->label];
 	double inside = (double)label->net_bytes;
 
-	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->entries &&
+	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost &&
 	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
 }
 

@@ -136,13 +136,13 @@ static void add_to_floor(struct sl_floor *floor, uint64_t value)
 
 /*
  * Growth: regression of the bytes in use at the end of an entry over the entry's number.  The first two entries fill caches and
- * are left out.
+ * are left out; an entry inside another of the label is a part of that.
  */
 static void add_point(struct sl_label *label, uint64_t bytes)
 {
-	double x = (double)label->entries, y = (double)bytes;
+	double x = (double)label->outermost, y = (double)bytes;
 
-	if (label->entries <= 2)
+	if (label->outermost <= 2)
 		return;
 	label->points++;
 	label->sx += x;
@@ -166,12 +166,12 @@ static void take_mark(const struct sl_model *model, struct sl_entry_mark *mark, 
 /* The first entry with a point, then fewer and fewer of them, so that the last mark is near the end however long the run is. */
 static void mark_entry(const struct sl_model *model, struct sl_label *label)
 {
-	if (label - model->labels.item >= SL_LABELLED_MAX || label->entries <= 2)
+	if (label - model->labels.item >= SL_LABELLED_MAX || label->outermost <= 2)
 		return;
 	if (!label->early.entry)
-		take_mark(model, &label->early, label->entries);
-	else if (label->entries >= label->late.entry + 1 + label->late.entry / 8)
-		take_mark(model, &label->late, label->entries);
+		take_mark(model, &label->early, label->outermost);
+	else if (label->outermost >= label->late.entry + 1 + label->late.entry / 8)
+		take_mark(model, &label->late, label->outermost);
 }
 
 /* True for an entry in which the device ran out for good: it ended early, with memory that the exception had not freed yet. */
@@ -289,11 +289,12 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->entries++;
 	label->last_ns = model->now_ns;
 	label->after_bytes = not_negative(model->in_use);
-	label->net_bytes += (int64_t)label->after_bytes - (int64_t)range.before;
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
 	entry = entry_of(model, state, &range, thread);
 	if (!inside) {
+		label->outermost++;
+		label->net_bytes += (int64_t)label->after_bytes - (int64_t)range.before;
 		count_said(model, &entry);
 		count_in_label(label, model, state, &range);
 		hand_over(model, state, at);

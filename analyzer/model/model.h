@@ -295,11 +295,12 @@ struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t open; /* ranges that never closed; they are not entries */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
-	int64_t net_bytes; /* sum over all entries of bytes in use at the end minus bytes in use at the beginning */
+	uint64_t outermost; /* entries that lay in no other of the label */
+	int64_t net_bytes;  /* sum over these of bytes in use at the end minus bytes in use at the beginning */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
 	struct sl_steps steps; /* of labels with a number */
-	uint64_t points;       /* number of points of the regression of end bytes over entry number */
+	uint64_t points;       /* number of points of the regression of end bytes over outermost entries */
 	double sx, sy, sxx, sxy, syy;
 	struct sl_floor floor; /* of bytes in use at the end */
 	/* Kept for the first SL_LABELLED_MAX labels: what grew between the two marks is named */

@@ -302,6 +302,14 @@ class Trained(unittest.TestCase):
         self.assertEqual((never["entries"], never["open"]), (0, 1))
         self.assertEqual([never[name] for name in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "duration_ns")], [None] * 5)
 
+    def test_a_label_inside_itself_grows_by_what_its_outermost_entries_leave(self):
+        with e2e.script(*["push=tree", "alloc=1", "push=tree", "alloc=1", "push=tree", "pop", "pop", "pop"] * 10) as run:
+            report = run.report()
+        [label] = report["processes"][0]["labels"]
+        self.assertEqual((label["entries"], label["growth_bytes_per_entry"], label["verdict"]), (30, 2 * MIB, "growing"))
+        [finding] = [finding for finding in report["findings"] if finding["id"] == "label.growing"]
+        self.assertRegex(finding["description"], r"grew by 2\.00 MiB with each tree, .* over 8 of them: 2\.00 MiB by ")
+
 
 HEAD = """
 import ctypes
