@@ -199,15 +199,18 @@ static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, 
 			  (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
-/* Another process is the cause where it leaves too little room, but not if it holds little and this one leaks a lot. */
+/*
+ * Another process is the cause where it leaves too little room, but not if it holds little and this one leaks a lot.  What others
+ * hold is counted with their contexts, and so is what this one holds.
+ */
 static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
+	uint64_t own = oom->live_bytes + oom->context_bytes + oom->module_bytes + account->rounding;
 	char words[300];
 
 	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_oom_takes(oom))
 		return false;
-	return account->others_bytes >= oom->live_bytes ||
-	       sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
+	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
 }
 
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)

@@ -137,6 +137,14 @@ class OutOfMemory(Answers):
         self.absent("oom.full", report)
         self.assertEqual([other["rank"] for other in report["ooms"][0]["others"]], [0])
 
+    def test_a_leak_is_weighed_with_its_context_as_neighbours_are_with_theirs(self):
+        for mib, cause in ((20, "oom.full"), (200, "oom.neighbour")):  # beside 60 MiB that leaked, and 300 each of a context
+            def steps(rank):
+                return ["meet=held", "grow=60", "try=30", "meet=failed"] if rank == 0 else ["alloc=%d" % mib, "meet=held", "meet=failed"]
+            with Ranks(2, steps, devices=1, recorded=[0], SIM_VRAM="%dM" % (2 * 300 + mib + 60 + 20), STORMLOG_DEVICE_INTERVAL="10") as ranks:
+                report = ranks.report()
+            self.found(cause, report)
+
     def test_a_neighbour_that_had_made_no_difference_is_not_blamed(self):
         def steps(rank):
             there = ["device=0", "alloc=100", "samples=2", "meet=there"] if rank == 0 else ["meet=there", "device=0", "alloc=6000", "try=4000"]
