@@ -36,7 +36,8 @@ enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL, NEWEST, CATALOGUE };
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
 	"A side that is no path is a query over the catalogue (`runs --help`): it chooses the newest runs that match.\n"
-	"Places are told apart as in check's baseline; each number is of the worst process or device.";
+	"Places are told apart as in check's baseline.  Peak and hidden are of the device with most, all its recorded processes\n"
+	"together; every other number is of the process with most.  --collapsed and --html add up processes.";
 
 /* Stacks of both sides, compared without line numbers. */
 struct stack {
@@ -159,8 +160,8 @@ static void put_found(const struct comparison *c)
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	static const char *const titles[] = {"TOTALS",		"LIBRARIES, at their peak", "PLACES, at the peak",
-					     "LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
+	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak",
+					     "LEAKS",  "LABELS, at their peak",	   "GROWTH an entry"};
 	char before[120], after[120], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;

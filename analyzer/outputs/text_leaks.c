@@ -215,14 +215,98 @@ void sl_text_kept(struct sl_text_page *page)
 	page->said |= page->leaks_shown > 0;
 }
 
+/* What one line left, in however many processes. */
+struct left {
+	struct sl_process *most, *last; /* which left most of it, or grew */
+	const struct sl_leak *leak;	/* of `most` */
+	uint64_t bytes, blocks;
+	unsigned processes, growing;
+	int device; /* -1: several */
+};
+
+struct all_left {
+	SL_VECTOR(struct left) place;
+	struct sl_map names;
+};
+
+static void take_left(struct all_left *all, struct sl_process *process, const struct sl_leak *leak)
+{
+	char key[320];
+	int length = snprintf(key, sizeof(key), "%u ", leak->kind);
+	uintptr_t *at;
+	struct left *to;
+
+	sl_leaking_line(process, leak->stack, key + length, sizeof(key) - (size_t)length);
+	if (!key[length])
+		snprintf(key + length, sizeof(key) - (size_t)length, "%s", leak->library);
+	at = sl_map_at(&all->names, key);
+	if (!*at) {
+		*SL_PUSH(&all->place) = (struct left){.most = process, .leak = leak, .device = leak->device};
+		*at = all->place.count;
+	}
+	to = &all->place.item[*at - 1];
+	to->processes += to->last != process;
+	to->last = process;
+	to->bytes += leak->bytes;
+	to->blocks += leak->blocks;
+	to->growing += leak->growing;
+	to->device = to->device == leak->device ? to->device : -1;
+	if (leak->growing == to->leak->growing ? leak->bytes > to->leak->bytes : leak->growing) {
+		to->most = process;
+		to->leak = leak;
+	}
+}
+
 /* What grows comes first, since it becomes the largest. */
+static const struct left *worst_left(const struct all_left *all)
+{
+	const struct left *worst = all->place.item;
+
+	for (size_t i = 1; i < all->place.count; i++) {
+		const struct left *one = &all->place.item[i];
+
+		if (!one->growing == !worst->growing ? one->bytes > worst->bytes : one->growing)
+			worst = one;
+	}
+	return worst;
+}
+
+static void put_left(struct sl_text_page *page, const struct all_left *all)
+{
+	const struct left *worst = worst_left(all);
+	size_t places = all->place.count, growing = 0;
+	char where[200], left[160], right[512], who[64] = "", named[48], on[32] = "";
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < places; i++) {
+		bytes += all->place.item[i].bytes;
+		growing += all->place.item[i].growing > 0;
+	}
+	sl_owners_line(worst->most, worst->leak->stack, 1, where, sizeof(where));
+	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
+	snprintf(left, sizeof(left), "%s   %s never freed, %zu place%s", growing ? "" : " ", SL_SIZE(bytes), places,
+		 places == 1 ? "" : "s");
+	if (growing && places > 1)
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %zu growing", growing);
+	if (worst->processes > 1)
+		snprintf(who, sizeof(who), "%u %s, most in ", worst->processes,
+			 worst->most->trace->header.rank >= 0 ? "ranks" : "processes");
+	if (page->report->process_count > 1)
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s%s:" : "   %s%s", who,
+			 sl_process_who(named, worst->most));
+	if (worst->device >= 0 && sl_devices_held(worst->most) > 1)
+		snprintf(on, sizeof(on), " on device %d", worst->device);
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
+		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->leak->library,
+		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
+		 worst->growing ? ", growing" : "");
+	sl_text_line(page, 30, left, right);
+	page->said |= growing > 0;
+}
+
 void sl_text_leaks(struct sl_text_page *page)
 {
-	struct sl_process *process = NULL;
-	const struct sl_leak *worst = NULL;
-	uint64_t bytes = 0;
-	unsigned places = 0, growing = 0;
-	char who[48], where[200], left[128], right[512], on[32] = "";
+	struct all_left all = {0};
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -230,33 +314,11 @@ void sl_text_leaks(struct sl_text_page *page)
 
 			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* that is LEAK above */
 				continue;
-			if (is_told(page, &page->report->processes[i], leak->device, leak->stack))
-				continue;
-			places++;
-			growing += leak->growing;
-			bytes += leak->bytes;
-			if (!worst || (leak->growing == worst->growing ? leak->bytes > worst->bytes : leak->growing)) {
-				worst = leak;
-				process = &page->report->processes[i];
-			}
+			if (!is_told(page, &page->report->processes[i], leak->device, leak->stack))
+				take_left(&all, &page->report->processes[i], leak);
 		}
-	if (!places)
-		return;
-	sl_owners_line(process, worst->stack, 1, where, sizeof(where));
-	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
-	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", SL_SIZE(bytes), places,
-		 places == 1 ? "" : "s");
-	if (growing && places > 1)
-		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
-	if (page->report->process_count > 1)
-		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
-			 sl_process_who(who, process));
-	if (worst->device >= 0 && sl_devices_held(process) > 1)
-		snprintf(on, sizeof(on), " on device %d", worst->device);
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
-		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,
-		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
-		 worst->growing ? ", growing" : "");
-	sl_text_line(page, 30, left, right);
-	page->said |= growing > 0;
+	if (all.place.count)
+		put_left(page, &all);
+	SL_DROP(&all.place);
+	sl_map_free(&all.names);
 }

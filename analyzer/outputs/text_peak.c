@@ -69,6 +69,20 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		 strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
+/* The device on which all recorded processes together held most, where that is more than `most`, what one held. */
+static void describe_shared(char *out, size_t size, const struct sl_report *report, uint64_t most)
+{
+	const struct sl_shared_device *fullest = NULL;
+
+	for (unsigned i = 0; i < report->device_count; i++)
+		if (report->devices[i].known_peak_bytes > most) {
+			most = report->devices[i].known_peak_bytes;
+			fullest = &report->devices[i];
+		}
+	if (fullest)
+		snprintf(out, size, "   with others %s on device %d", SL_SIZE(most), fullest->device);
+}
+
 /* Which device, and what the process held at most on its others. */
 static void describe_devices(char *device, char *others, size_t size, const struct sl_process *process,
 			     const struct sl_device_state *most)
@@ -195,14 +209,15 @@ void sl_text_peak(struct sl_text_page *page)
 {
 	const struct sl_device_state *device;
 	struct sl_process *process = peak_of(page->report, &device);
-	char who[48], spark[64] = "", others[128] = "", on[128] = "", text[512];
+	char who[48], spark[64] = "", others[200] = "", on[128] = "", text[512];
 
 	if (!process)
 		return;
 	sl_text_head(page, "PEAK", SL_TEXT_PLAIN);
 	draw_spark(spark, sizeof(spark), page, device->line);
+	describe_shared(others, sizeof(others), page->report, device->known_peak);
 	if (page->report->process_count > 1)
-		describe_others(others, sizeof(others), page, process);
+		describe_others(others + strlen(others), sizeof(others) - strlen(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);
 	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_process_who(who, process), on, SL_SIZE(device->known_peak), spark,
 		 others);

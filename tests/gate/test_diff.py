@@ -71,7 +71,7 @@ class Diff(Folder):
         for name, shift in (("b", ""), ("c", "import os\n\n\n")):
             after, (meant, grown, small) = self.lines(name, 20, shift)
             text = self.diff(before, after)
-            for title in ("PLACES, at the peak", "LEFT at the end"):
+            for title in ("PLACES, at the peak", "LEAKS"):
                 with self.subTest(name, title=title):
                     rows = re.search(r"(?m)^%s\n((?:  .*\n)*)" % title, text)[1]
                     self.assertRegex(rows, r"^  more +\+20.0 MiB  job.py:%d main .*   20.0 MiB -> 40.0 MiB\n$" % grown)

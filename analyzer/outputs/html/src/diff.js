@@ -6,9 +6,9 @@ import {Flame} from "./flame.js";
 import {bytes, count, percent, visible} from "./format.js";
 import {mix} from "./theme.js";
 
-const SECTIONS = [["library", "Libraries, at their own peak"], ["stack", "Places, at the peak"], ["leak", "Left at the end"], ["label", "Labels, at their peak"], ["growth", "Growth of each entry"]];
+const SECTIONS = [["library", "Libraries, at their own peak"], ["stack", "Places, at the peak"], ["leak", "Leaks"], ["label", "Labels, at their peak"], ["growth", "Growth of each entry"]];
 const SHOWN = 400; /* rows of a table */
-const TOTALS = {peak: "Peak", hidden: "Hidden", leak: "Left at the end"};
+const TOTALS = {peak: "Peak", hidden: "Hidden", leak: "Leak"};
 
 export const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${bytes(Math.abs(value))}`;
 
