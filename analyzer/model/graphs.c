@@ -8,6 +8,8 @@
 
 #include "analyzer/base/memory.h"
 
+#define LOOKS_OF_BLOCK 8 /* what one costs that begins or ends, in looks */
+
 struct graph {
 	uint64_t handle;
 	size_t at; /* its index in graphs */
@@ -16,6 +18,9 @@ struct graph {
 	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
 	struct sl_table freed;		  /* the same, to look one up */
 	SL_VECTOR(struct sl_live) allocs; /* blocks that its allocation nodes make */
+	SL_VECTOR(struct sl_live) left;	  /* those of them that it does not free, and what it frees of other graphs: */
+	SL_VECTOR(uint64_t) foreign;	  /* all that a launch changes once the graph was launched with all its nodes */
+	bool settled;			  /* it was */
 	SL_VECTOR(uint64_t) made;	  /* addresses of all blocks that were made for it */
 };
 
@@ -41,6 +46,8 @@ static void free_graph(struct graph *graph)
 	free(graph->frees.item);
 	sl_table_free(&graph->freed);
 	free(graph->allocs.item);
+	free(graph->left.item);
+	free(graph->foreign.item);
 	free(graph->made.item);
 	free(graph);
 }
@@ -183,28 +190,63 @@ static void add_node(struct sl_model *model, const struct sl_item *item)
 		.refs = 1,
 	};
 	*SL_PUSH(&graph->allocs) = made;
+	graph->settled = false;
 	*SL_PUSH(&graph->made) = made.address;
 	begin_block(model, &made);
 }
 
-static void launch(struct sl_model *model, const struct graph *graph)
+static void launch_node(struct sl_model *model, const struct graph *graph, const struct sl_live *made)
 {
+	struct sl_live *live = sl_table_find(&model->pointers, made->address);
+
+	if (live && live->flags & SL_LIVE_LAUNCHED) { /* left allocated by the launch before */
+		end_block(model, made->address);
+		live = NULL;
+	}
+	if (!live && sl_table_find(&graph->freed, made->address))
+		return; /* in a later launch the block begins and ends within it */
+	if (!live)
+		live = begin_block(model, made);
+	live->flags |= SL_LIVE_LAUNCHED;
+}
+
+/* What later launches change: a block that the graph frees itself is not seen again. */
+static void settle(struct graph *graph)
+{
+	struct sl_table own = {0};
+
+	graph->left.count = graph->foreign.count = 0;
 	for (size_t i = 0; i < graph->allocs.count; i++) {
 		const struct sl_live *made = &graph->allocs.item[i];
-		struct sl_live *live = sl_table_find(&model->pointers, made->address);
 
-		if (live && live->flags & SL_LIVE_LAUNCHED) { /* left allocated by the launch before */
-			end_block(model, made->address);
-			live = NULL;
-		}
-		if (!live && sl_table_find(&graph->freed, made->address))
-			continue; /* in a later launch the block begins and ends within it */
-		if (!live)
-			live = begin_block(model, made);
-		live->flags |= SL_LIVE_LAUNCHED;
+		if (!sl_table_find(&own, made->address))
+			sl_table_add(&own, made->address);
+		if (!sl_table_find(&graph->freed, made->address))
+			*SL_PUSH(&graph->left) = *made;
 	}
 	for (size_t i = 0; i < graph->frees.count; i++)
-		end_block(model, graph->frees.item[i]);
+		if (!sl_table_find(&own, graph->frees.item[i]))
+			*SL_PUSH(&graph->foreign) = graph->frees.item[i];
+	sl_table_free(&own);
+	graph->settled = true;
+}
+
+static void launch(struct sl_model *model, struct graph *graph)
+{
+	bool settled = graph->settled;
+	const struct sl_live *allocs = settled ? graph->left.item : graph->allocs.item;
+	const uint64_t *frees = settled ? graph->foreign.item : graph->frees.item;
+	size_t alloc_count = settled ? graph->left.count : graph->allocs.count,
+	       free_count = settled ? graph->foreign.count : graph->frees.count;
+
+	if (!sl_ledger_may_look(model, LOOKS_OF_BLOCK * (alloc_count + free_count)))
+		return; /* what the launch before left stays */
+	for (size_t i = 0; i < alloc_count; i++)
+		launch_node(model, graph, &allocs[i]);
+	for (size_t i = 0; i < free_count; i++)
+		end_block(model, frees[i]);
+	if (!settled)
+		settle(graph);
 }
 
 void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t address)
@@ -215,12 +257,13 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t addre
 		return;
 	sl_table_add(&graph->freed, address);
 	*SL_PUSH(&graph->frees) = address;
+	graph->settled = false;
 }
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	const struct graph *graph;
+	struct graph *graph;
 
 	if (event->result) {
 		if (item->hook->verb == SL_VERB_GRAPH_ALLOC || item->hook->verb == SL_VERB_ALLOC)

@@ -250,7 +250,7 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 		sl_report_warn(
 			report,
 			"%s: %llu times there were too many blocks, threads or handles to look through for a pool's memory, the "
-			"thread worked for or a handle's memory",
+			"thread worked for, a handle's memory or what a graph's launch allocates",
 			name, (unsigned long long)process->model->unlooked);
 	if (process->model->ooms_total > process->model->ooms.count)
 		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu are listed", name,

@@ -328,13 +328,28 @@ def nodes(folder, n):
           *[("unnode", dict(object=1, address=i + 1 << 21)) for i in range(n)], ("instance", dict(address=2, object=1)), ("launch", {"address": 2}))
 
 
+def launched(folder, n, *nodes):
+    calls(folder, *nodes, ("instance", dict(address=2, object=1)), *[("launch", {"address": 2})] * n)
+
+
+def launches(folder, n):
+    """Of a graph that frees its nodes."""
+    launched(folder, n, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)],
+             *[("unnode", dict(object=1, address=i + 1 << 21)) for i in range(n)])
+
+
+def leaving(folder, n):
+    """Of one that leaves them, until the next launch."""
+    launched(folder, n, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)])
+
+
 def streams(folder, n):
     calls(folder, *[("block", dict(address=i + 1 << 21, bytes=1 << 20, stream=n - i, object=5, extra=i << 20, extra2=i << 20)) for i in range(n)])
 
 
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, streams)
+        nodes, launches, leaving, streams)
 SHAPES = WORK if COUNTED else (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 

@@ -230,6 +230,20 @@ class Budgets(unittest.TestCase):
                 self.run_it("-q", "-o", many, self.write(many + ".jsonl", "\n".join(lines).encode()), megabytes=megabytes)
                 self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000)
 
+    def test_launches_of_a_graph_have_a_budget_and_what_it_holds_stays(self):
+        hooks = t.HOOKS + [["node", t.VERB["GRAPH_ALLOC"], t.KIND["graph"], 1], ["instance", t.VERB["GRAPH_INSTANTIATE"], 0, 1],
+                           ["launch", t.VERB["GRAPH_LAUNCH"], 0, 1]]
+        node, instance, launch = range(len(hooks) - 2, len(hooks) + 1)
+        nodes = launches = 4000
+        events = t.Thread().events(nodes + launches + 1, api=[node] * nodes + [instance] + [launch] * launches, duration_ns=1,
+                                   kind=[t.KIND["graph"]] * nodes + [0] * (launches + 1), object=[1] * (nodes + 1) + [0] * launches,
+                                   address=[4096 * (i + 1) for i in range(nodes)] + [2] * (launches + 1), bytes=[4096] * nodes + [0] * (launches + 1))
+        t.write(self.trace, t.header(hooks=hooks), events, t.footer())
+        report = json.loads(self.run_it("--json", "t", megabytes=200)[0])
+        memory, = report["processes"][0]["memory"]
+        self.assertEqual((memory["peak_bytes"], memory["live_bytes"]), (4096 * nodes, 4096 * nodes))
+        self.assertIn("what a graph's launch allocates", json.dumps(report["warnings"]))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
