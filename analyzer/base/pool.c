@@ -126,6 +126,11 @@ uint64_t sl_pool_megabytes(void)
 	return most_of(room_of()) / 1000000;
 }
 
+uint64_t sl_pool_held(void)
+{
+	return room_of()->held;
+}
+
 bool sl_pool_take(size_t size)
 {
 	struct room *room = room_of();

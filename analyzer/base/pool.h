@@ -41,5 +41,6 @@ bool sl_pool_take(size_t size);
 /* How often this thread was refused since it asked last. */
 unsigned sl_pool_refused(void);
 uint64_t sl_pool_megabytes(void); /* the budget now, for the sentence about it */
+uint64_t sl_pool_held(void);	  /* bytes of it that are used */
 
 #endif

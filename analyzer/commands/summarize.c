@@ -74,6 +74,7 @@ struct parts {
 	struct sl_summary_frame *frames;
 	struct sl_header *identities;
 	unsigned count;
+	struct sl_summary_commons commons;
 	_Atomic bool lost; /* a frame could not be read */
 };
 
@@ -115,11 +116,10 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	identify(&parts->identities[index], image->summary ? image->identity : process->trace ? &process->trace->header : &unknown);
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
-	frame->size = image->bytes;
 	if (image->summary) /* copied unchanged: merging never changes a process */
-		frame->bytes = sl_summaries_frame(image, &unsaid);
+		sl_summary_copy(frame, &parts->commons, image, &unsaid);
 	else
-		frame->bytes = sl_summary_pack(process, image, damage, &frame->size);
+		sl_summary_pack(frame, &parts->commons, process, image, damage);
 	for (unsigned i = 0; i < unsaid.lines; i++)
 		sl_door_print(stderr, "stormlog-analyze: %s\n", unsaid.line[i]);
 	sl_damage_free(&unsaid);
@@ -127,6 +127,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 		parts->lost = true;
 	sl_process_free(process);
 	*process = (struct sl_process){0};
+	sl_summary_next(&parts->commons);
 }
 
 static void free_parts(struct parts *parts)
@@ -161,6 +162,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	/* Each rank takes and gives back the same room: otherwise the kernel clears its pages anew for every one of them. */
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	sl_summary_begin(&parts.commons);
 	s->drive.begin = make_room;
 	s->drive.each = pack_one;
 	s->drive.each_context = &parts;
@@ -171,6 +173,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
 	free_parts(&parts);
 	sl_report_free(&report);
+	sl_summary_end(&parts.commons);
 	return status;
 }
 

@@ -35,7 +35,18 @@ struct sl_image_slots {
 	uint32_t api_count;
 	SL_VECTOR(char *) files; /* absolute paths of the trace's files */
 	const char *ring;
-	SL_VECTOR(uint64_t) text_ids, frame_ids, python_ids, native_ids, thread_ids; /* SL_UNKNOWN: gets a new id later */
+	SL_VECTOR(uint64_t) text_ids, native_ids, thread_ids; /* SL_UNKNOWN: gets a new id later */
+	SL_VECTOR(uint64_t) frame_ids, python_ids;	      /* in summaries of version 3 */
+};
+
+/* What ranks of a program mostly have in common: its calls, and the stacks of Python where they number them alike. */
+struct sl_image_common {
+	const struct sl_hook *hooks;
+	unsigned hook_count;
+	SL_VECTOR(struct sl_python_frame) frames;
+	SL_VECTOR(const char *) files;
+	SL_VECTOR(struct sl_python_stack) pythons;
+	SL_VECTOR(uint64_t) frame_ids, python_ids;
 };
 
 /* Checks after reading that every index in the process is valid.  NULL, or what is wrong. */

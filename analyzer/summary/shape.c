@@ -98,6 +98,34 @@ INLINE uint64_t bits_of(struct numbers from, size_t count, unsigned size)
 	return all;
 }
 
+INLINE bool alike(struct numbers all, size_t count, unsigned size)
+{
+	uint64_t first = number_at(all.at, size);
+
+	while (count && number_at(all.at, size) == first) {
+		all.at += all.stride;
+		count--;
+	}
+	return !count;
+}
+
+/* More than one number, and each is that of the first. */
+static bool are_alike(struct numbers all, size_t count)
+{
+	if (count < 2)
+		return false;
+	switch (all.size) {
+	case 1:
+		return alike(all, count, 1);
+	case 2:
+		return alike(all, count, 2);
+	case 4:
+		return alike(all, count, 4);
+	default:
+		return alike(all, count, 8);
+	}
+}
+
 static int64_t signed_at(const void *at, unsigned size)
 {
 	unsigned unused = 64 - 8 * size;
@@ -166,11 +194,12 @@ static void put_numbers(struct writer *w, const struct sl_member_of *m, const ch
 	copy_numbers((struct numbers){to + 1, width, width}, (struct numbers){(char *)items + m->at, stride, m->size}, count);
 }
 
-/* One value of each item; or the items themselves where they are plain values. */
-static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+/* One value of each item; or the items themselves where they are plain values.  whole: even if all are alike. */
+static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count, bool whole)
 {
 	if (is_number(m)) {
-		put_numbers(w, m, items, stride, count);
+		whole |= !are_alike((struct numbers){(char *)items + m->at, stride, m->size}, count);
+		put_numbers(w, m, items, stride, whole ? count : 1);
 		return;
 	}
 	msgpack_pack_array(&w->pk, count);
@@ -180,8 +209,12 @@ static void put_column(struct writer *w, const struct sl_member_of *m, const cha
 
 static void put_items(struct writer *w, const struct sl_shape *shape, const char *items, size_t count)
 {
+	if (!count) {
+		msgpack_pack_nil(&w->pk);
+		return;
+	}
 	if (!shape->members[0].name) {
-		put_column(w, &shape->members[0], items, shape->size, count);
+		put_column(w, &shape->members[0], items, shape->size, count, true);
 		return;
 	}
 	msgpack_pack_map(&w->pk, shape->count + 1);
@@ -189,7 +222,7 @@ static void put_items(struct writer *w, const struct sl_shape *shape, const char
 	msgpack_pack_uint64(&w->pk, count);
 	for (unsigned i = 0; i < shape->count; i++) {
 		put_text(w, shape->members[i].name);
-		put_column(w, &shape->members[i], items, shape->size, count);
+		put_column(w, &shape->members[i], items, shape->size, count, !i);
 	}
 }
 
@@ -279,11 +312,15 @@ static size_t values_in(const msgpack_object *column, const struct sl_member_of 
 	return (column->via.bin.size - 1) / width;
 }
 
-/* Number of items of a value, on which its columns agree.  It is limited by the file's size: no count without values. */
+/*
+ * Number of items of a value, on which its columns agree.  It is limited by the file's size: no count without values, though a
+ * column of numbers may be one that all have.
+ */
 static size_t count_of(const msgpack_object *value, const struct sl_shape *shape)
 {
 	uint64_t count = sl_object_u64(value, "length", 0);
 	bool any = false;
+	size_t values;
 
 	if (!shape->members[0].name) {
 		count = values_in(value, &shape->members[0]);
@@ -292,9 +329,12 @@ static size_t count_of(const msgpack_object *value, const struct sl_shape *shape
 	for (unsigned i = 0; i < shape->count && count; i++) {
 		const msgpack_object *column = sl_object_get(value, shape->members[i].name);
 
-		if (column && values_in(column, &shape->members[i]) != count)
+		if (!column)
+			continue;
+		values = values_in(column, &shape->members[i]);
+		if (values != count && (values != 1 || !is_number(&shape->members[i])))
 			return 0;
-		any |= column != NULL;
+		any |= values == count;
 	}
 	return any ? count : 0;
 }
@@ -305,26 +345,29 @@ static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
 	memcpy(at, &number, m->size);
 }
 
-static void take_numbers(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count)
+/* step: 0: all are the first. */
+static void take_numbers(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
+			 size_t step)
 {
 	unsigned width = (uint8_t)column->via.bin.ptr[0];
 	char *from = (char *)column->via.bin.ptr + 1;
 	bool widens = m->kind == SL_SHAPE_SIGNED && width != m->size;
 
 	if (!widens && m->most != 1)
-		copy_numbers((struct numbers){items + m->at, stride, m->size}, (struct numbers){from, width, width}, count);
-	for (size_t i = 0; i < count && (widens || m->most == 1); i++)
-		put_number(m, items + i * stride + m->at,
-			   widens ? (uint64_t)signed_at(from + i * width, width) : number_at(from + i * width, width));
+		copy_numbers((struct numbers){items + m->at, stride, m->size}, (struct numbers){from, step * width, width}, count);
+	for (size_t i = 0; i < count && (widens || m->most == 1); i++, from += step * width)
+		put_number(m, items + i * stride + m->at, widens ? (uint64_t)signed_at(from, width) : number_at(from, width));
 }
 
 static void take_column(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
 			const struct sl_model *model)
 {
-	if (!column || values_in(column, m) == SIZE_MAX)
+	size_t values = column ? values_in(column, m) : SIZE_MAX;
+
+	if (values == SIZE_MAX)
 		return;
 	if (is_number(m)) {
-		take_numbers(column, m, items, stride, count);
+		take_numbers(column, m, items, stride, count, values == 1 ? 0 : 1);
 		return;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -2,8 +2,8 @@
 /*
  * How a struct is stored in a summary: a table of its members.  A struct becomes a map of names to values; an array of structs
  * becomes a map of names to columns, with "length".  A column of numbers is a bin: its first byte is the width of the numbers,
- * which are little-endian. Members that the file lacks are zero, and unknown names are skipped, so older and newer versions
- * read each other.
+ * which are little-endian; where all of a column but the first are alike it is one number.  An empty array is nil.  Members that
+ * the file lacks are zero, and unknown names are skipped, so older and newer versions read each other.
  */
 #ifndef ANALYZER_SUMMARY_SHAPE_H
 #define ANALYZER_SUMMARY_SHAPE_H
@@ -43,7 +43,8 @@ struct sl_shape {
 };
 
 /* The roots: what the file says of a process in addition to its model (summary.c); lines by value, devices by slot. */
-extern const struct sl_shape sl_shape_trace, sl_shape_process, sl_shape_model, sl_shape_lines, sl_shape_slots, sl_shape_damage;
+extern const struct sl_shape sl_shape_trace, sl_shape_process, sl_shape_model, sl_shape_lines, sl_shape_slots, sl_shape_common,
+	sl_shape_damage;
 
 struct sl_model;
 

@@ -261,6 +261,10 @@ SHAPE(slot, M(slot), LIST(rows, row_count, row), LIST(state, state_count, state)
 PUBLIC(sl_shape_slots, VECTOR(slots, slot), LIST(apis, api_count, api), VECTOR(files, own_text), M(ring), VECTOR(text_ids, u64),
        VECTOR(frame_ids, u64), VECTOR(python_ids, u64), VECTOR(native_ids, u64), VECTOR(thread_ids, u64));
 #undef STRUCT
+#define STRUCT struct sl_image_common
+PUBLIC(sl_shape_common, KEPT(hooks, hook_count, hook), VECTOR(frames, frame), VECTOR(files, text), VECTOR(pythons, python),
+       VECTOR(frame_ids, u64), VECTOR(python_ids, u64));
+#undef STRUCT
 
 /* ---- the process */
 #define STRUCT struct sl_leak

@@ -13,7 +13,8 @@
 #include "analyzer/summary/shape.h"
 #include "analyzer/trace/summaries.h"
 
-#define LEVEL 1
+#define LEVEL	  1
+#define HELD_MOST (64u << 20) /* a quarter of what any run may have kept */
 
 /* ---- to bytes */
 
@@ -81,8 +82,6 @@ static void take_slots(struct sl_image_slots *image, const struct sl_process *pr
 		*SL_PUSH(&image->files) = strdup(realpath(files->files[i], real) ? real : files->files[i]);
 	image->ring = files->ring && realpath(files->ring, real) ? sl_pool_keep(real, strlen(real)) : NULL;
 	IDS(image, defs, text_ids, texts);
-	IDS(image, defs, frame_ids, frames);
-	IDS(image, defs, python_ids, pythons);
 	IDS(image, defs, native_ids, natives);
 	IDS(image, defs, thread_ids, threads);
 }
@@ -120,10 +119,14 @@ static void put_process(msgpack_sbuffer *out, const struct sl_process *process, 
 {
 	struct sl_image_lines lines = {0};
 	struct sl_image_slots slots = {0};
+	struct sl_trace own = *process->trace; /* without what is common */
 
+	own.header.hook_count = 0;
+	own.header.hooks = NULL;
+	own.defs.frames.count = own.defs.files.count = own.defs.pythons.count = 0;
 	take_lines(&lines, &process->model->timeline);
 	take_slots(&slots, process, image);
-	put_part(out, "trace", &sl_shape_trace, process->trace, process->model);
+	put_part(out, "trace", &sl_shape_trace, &own, process->model);
 	put_part(out, "timeline", &sl_shape_lines, &lines, process->model);
 	put_part(out, "model", &sl_shape_model, process->model, process->model);
 	put_part(out, "devices", &sl_shape_slots, &slots, process->model);
@@ -132,26 +135,160 @@ static void put_process(msgpack_sbuffer *out, const struct sl_process *process, 
 	free_slots(&slots);
 }
 
-void *sl_summary_pack(const struct sl_process *process, const struct sl_image *image, const struct sl_damage *damage, size_t *size)
+static void begin_map(msgpack_sbuffer *out, size_t members, const char *def)
 {
-	static const char def[] = "process";
-	msgpack_sbuffer out;
 	msgpack_packer pk;
+
+	msgpack_sbuffer_init(out);
+	msgpack_packer_init(&pk, out, msgpack_sbuffer_write);
+	msgpack_pack_map(&pk, members);
+	put_key(out, "def");
+	put_key(out, def);
+}
+
+static void *end_map(msgpack_sbuffer *out, size_t *size)
+{
+	void *packed = sl_memory_must(malloc(ZSTD_compressBound(out->size)));
+
+	*size = ZSTD_compress(packed, ZSTD_compressBound(out->size), out->data, out->size, LEVEL);
+	msgpack_sbuffer_destroy(out);
+	return sl_memory_must(realloc(packed, *size)); /* kept until all ranks are there */
+}
+
+void sl_summary_begin(struct sl_summary_commons *commons)
+{
+	*commons = (struct sl_summary_commons){.lock = PTHREAD_MUTEX_INITIALIZER, .frames = sl_pool_new()};
+	sl_pool_enter();
+}
+
+void sl_summary_next(struct sl_summary_commons *commons)
+{
+	pthread_mutex_lock(&commons->lock);
+	if (commons->differed || sl_pool_held() > HELD_MOST) {
+		commons->last = NULL;
+		commons->differed = false;
+		sl_pool_leave();
+		sl_pool_enter();
+	}
+	pthread_mutex_unlock(&commons->lock);
+}
+
+void sl_summary_end(struct sl_summary_commons *commons)
+{
+	sl_pool_leave();
+	sl_pool_free(commons->frames);
+	pthread_mutex_destroy(&commons->lock);
+}
+
+/* Equal frames have one address.  With the lock; the caller's bytes are freed. */
+static const void *keep_frame(struct sl_summary_commons *commons, void *bytes, size_t size)
+{
+	const void *kept;
+
+	sl_pool_use(commons->frames);
+	kept = sl_pool_keep(bytes, size);
+	sl_pool_use(NULL);
+	free(bytes);
+	return kept;
+}
+
+static void *pack_common(const struct sl_trace *trace, size_t *size)
+{
+	const struct sl_defs *defs = &trace->defs;
+	struct sl_image_common common = {.hooks = trace->header.hooks, .hook_count = trace->header.hook_count};
+	msgpack_sbuffer out;
+
+	memcpy(&common.frames, &defs->frames, sizeof(common.frames));
+	memcpy(&common.files, &defs->files, sizeof(common.files));
+	memcpy(&common.pythons, &defs->pythons, sizeof(common.pythons));
+	IDS(&common, defs, frame_ids, frames);
+	IDS(&common, defs, python_ids, pythons);
+	begin_map(&out, 2, "common");
+	put_part(&out, "common", &sl_shape_common, &common, NULL);
+	free(common.frame_ids.item);
+	free(common.python_ids.item);
+	return end_map(&out, size);
+}
+
+/* Two processes of one key have the same in common: equal texts, lists and tables have one address in the pool. */
+static void take_key(uint64_t *key, const struct sl_trace *trace)
+{
+	const struct sl_defs *defs = &trace->defs;
+	const uint64_t own[] = {(uintptr_t)trace->header.hooks,
+				trace->header.hook_count,
+				(uintptr_t)defs->frames.item,
+				defs->frames.count,
+				(uintptr_t)defs->pythons.item,
+				defs->pythons.count,
+				(uintptr_t)(defs->files.count
+						    ? sl_pool_keep(defs->files.item, defs->files.count * sizeof(*defs->files.item))
+						    : NULL),
+				defs->files.count,
+				(uintptr_t)defs->frame_ids.slot,
+				defs->frame_ids.mask,
+				defs->frame_ids.count,
+				defs->frame_ids.first,
+				(uintptr_t)defs->python_ids.slot,
+				defs->python_ids.mask,
+				defs->python_ids.count,
+				defs->python_ids.first};
+
+	memcpy(key, own, sizeof(own));
+}
+
+static void find_common(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_trace *trace)
+{
+	uint64_t key[SL_COUNT(commons->key)];
 	void *packed;
 
-	msgpack_sbuffer_init(&out);
-	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
-	msgpack_pack_map(&pk, process->trace ? 6 : 2);
-	put_key(&out, "def");
-	put_key(&out, def);
-	if (process->trace)
+	take_key(key, trace);
+	pthread_mutex_lock(&commons->lock);
+	if (!commons->last || memcmp(key, commons->key, sizeof(key))) {
+		commons->differed = commons->last != NULL;
+		packed = pack_common(trace, &commons->size);
+		commons->last = keep_frame(commons, packed, commons->size);
+		memcpy(commons->key, key, sizeof(key));
+	}
+	frame->common = commons->last;
+	frame->common_size = commons->size;
+	pthread_mutex_unlock(&commons->lock);
+}
+
+void sl_summary_pack(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_process *process,
+		     const struct sl_image *image, const struct sl_damage *damage)
+{
+	msgpack_sbuffer out;
+
+	begin_map(&out, process->trace ? 6 : 2, "process");
+	if (process->trace) {
 		put_process(&out, process, image);
-	else
+		find_common(frame, commons, process->trace);
+	} else {
 		put_part(&out, "damage", &sl_shape_damage, damage, NULL);
-	packed = sl_memory_must(malloc(ZSTD_compressBound(out.size)));
-	*size = ZSTD_compress(packed, ZSTD_compressBound(out.size), out.data, out.size, LEVEL);
-	msgpack_sbuffer_destroy(&out);
-	return sl_memory_must(realloc(packed, *size)); /* kept until all ranks are there */
+	}
+	frame->bytes = end_map(&out, &frame->size);
+}
+
+void sl_summary_copy(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_image *image,
+		     struct sl_damage *damage)
+{
+	struct sl_common *common = image->common;
+	void *bytes;
+
+	frame->size = image->bytes;
+	frame->bytes = sl_summaries_frame(image, damage);
+	if (!common)
+		return;
+	pthread_mutex_lock(&commons->lock);
+	if (!common->frame && (bytes = sl_summaries_frame(&common->at, damage)))
+		common->frame = keep_frame(commons, bytes, common->at.bytes);
+	frame->common = common->frame;
+	frame->common_size = common->at.bytes;
+	pthread_mutex_unlock(&commons->lock);
+	if (frame->common)
+		return;
+	free(frame->bytes);
+	frame->bytes = NULL;
 }
 
 /* ---- and back */
@@ -225,12 +362,33 @@ static void give_origin(struct sl_process *process, struct sl_image_slots *image
 static void give_ids(struct sl_defs *defs, const struct sl_image_slots *ids)
 {
 	set_ids(&defs->text_ids, ids->text_ids.item, ids->text_ids.count, defs->texts.count);
-	set_ids(&defs->frame_ids, ids->frame_ids.item, ids->frame_ids.count, defs->frames.count);
-	set_ids(&defs->python_ids, ids->python_ids.item, ids->python_ids.count, defs->pythons.count);
 	set_ids(&defs->native_ids, ids->native_ids.item, ids->native_ids.count, defs->natives.count);
 	set_ids(&defs->thread_ids, ids->thread_ids.item, ids->thread_ids.count, defs->threads.count);
 	for (size_t i = 0; i < defs->named.count; i++)
 		sl_idmap_set(&defs->named_ids, defs->named.item[i].pc, (uint32_t)i);
+}
+
+/* In a summary of version 3 each process has all of its own. */
+static void share_own(struct sl_defs *defs, const struct sl_image_slots *ids)
+{
+	set_ids(&defs->frame_ids, ids->frame_ids.item, ids->frame_ids.count, defs->frames.count);
+	set_ids(&defs->python_ids, ids->python_ids.item, ids->python_ids.count, defs->pythons.count);
+	sl_defs_share(defs);
+}
+
+static void give_common(struct sl_trace *trace, struct sl_image_common *common)
+{
+	struct sl_defs *defs = &trace->defs;
+
+	trace->header.hooks = common->hooks;
+	trace->header.hook_count = common->hook_count;
+	memcpy(&defs->frames, &common->frames, sizeof(defs->frames));
+	memcpy(&defs->files, &common->files, sizeof(defs->files));
+	memcpy(&defs->pythons, &common->pythons, sizeof(defs->pythons));
+	set_ids(&defs->frame_ids, common->frame_ids.item, common->frame_ids.count, defs->frames.count);
+	set_ids(&defs->python_ids, common->python_ids.item, common->python_ids.count, defs->pythons.count);
+	free(common->frame_ids.item);
+	free(common->python_ids.item);
 	sl_defs_share(defs);
 }
 
@@ -241,6 +399,54 @@ static void read_part(const msgpack_object *map, const char *key, const struct s
 
 	if (part)
 		sl_shape_read(part, shape, object, model);
+}
+
+static void read_common(struct sl_common *common)
+{
+	struct sl_image_common image = {0};
+	struct sl_damage unsaid = {0}; /* each process says that it lacks this */
+	struct sl_summary_part part;
+
+	common->trace = sl_trace_blank();
+	sl_pool_allow(common->at.bytes);
+	sl_pool_refused();
+	if (sl_summaries_read(&part, &common->at, &unsaid)) {
+		read_part(&part.map, "common", &sl_shape_common, &image, NULL);
+		give_common(common->trace, &image);
+		sl_summaries_close(&part);
+		common->sound = true;
+	}
+	common->full = sl_pool_refused();
+	sl_damage_free(&unsaid);
+}
+
+static bool is_sound(struct sl_common *common)
+{
+	pthread_mutex_lock(&common->lock);
+	if (!common->trace)
+		read_common(common);
+	pthread_mutex_unlock(&common->lock);
+	return common->sound;
+}
+
+/* A process that has a common has nothing of this kind of its own; what a stranger wrote there goes. */
+static void take_common(struct sl_trace *trace, const struct sl_common *common)
+{
+	const struct sl_defs *from = &common->trace->defs;
+	struct sl_defs *defs = &trace->defs;
+
+	free(defs->frames.item);
+	free(defs->pythons.item);
+	defs->files.count = 0;
+	trace->header.hooks = common->trace->header.hooks;
+	trace->header.hook_count = common->trace->header.hook_count;
+	defs->frames = from->frames;
+	defs->pythons = from->pythons;
+	defs->frame_ids = from->frame_ids;
+	defs->python_ids = from->python_ids;
+	for (size_t i = 0; i < from->files.count; i++)
+		*SL_PUSH(&defs->files) = from->files.item[i];
+	defs->shared = true;
 }
 
 static const char *read_process(struct sl_process *process, const msgpack_object *map)
@@ -259,6 +465,8 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 	give_slots(model, &slots);
 	give_origin(process, &slots);
 	give_ids(&trace->defs, &slots);
+	if (!trace->defs.shared)
+		share_own(&trace->defs, &slots);
 	free_slots(&slots);
 	read_part(map, "process", &sl_shape_process, process, model);
 	return sl_check_process(process);
@@ -281,14 +489,18 @@ bool sl_summary_open(struct sl_process *process, const struct sl_image *image, s
 		process->trace = sl_trace_blank();
 		process->trace->disk_bytes = image->bytes;
 		sl_pool_allow(image->bytes);
+		if (image->common && !is_sound(image->common))
+			why = "what the process has in common with others does not open";
 		sl_pool_refused();
 		read_part(&part.map, "trace", &sl_shape_trace, process->trace, NULL);
-		why = read_process(process, &part.map);
+		if (image->common && !why)
+			take_common(process->trace, image->common);
+		why = why ? why : read_process(process, &part.map);
 	} else {
 		read_part(&part.map, "damage", &sl_shape_damage, damage, NULL);
 	}
 	sl_summaries_close(&part);
-	if (process->trace && sl_pool_refused())
+	if (process->trace && (sl_pool_refused() || (image->common && image->common->full)))
 		sl_damage_add(why ? damage : &process->trace->damage, image->summary, (int64_t)image->offset, SL_TRACE_FULL,
 			      (unsigned long long)sl_pool_megabytes());
 	if (why) {

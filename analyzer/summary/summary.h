@@ -7,10 +7,37 @@
 #ifndef ANALYZER_SUMMARY_SUMMARY_H
 #define ANALYZER_SUMMARY_SUMMARY_H
 
-#include "analyzer/report/report.h"
+#include <pthread.h>
 
-/* One msgpack map, compressed with zstd; the caller frees it.  process->trace NULL: `damage` says why. */
-void *sl_summary_pack(const struct sl_process *process, const struct sl_image *image, const struct sl_damage *damage, size_t *size);
+#include "analyzer/report/report.h"
+#include "analyzer/trace/summaries.h"
+
+/*
+ * What the processes of a summary have in common.  The next one mostly has the same as the one before, which the pool tells:
+ * it stays entered, and is emptied where two in turn differ or it has become large, so that it does not grow with the processes.
+ */
+struct sl_summary_commons {
+	pthread_mutex_t lock;
+	struct sl_pool *frames; /* each once */
+	uint64_t key[16];
+	const void *last; /* the frame of this key; NULL: none */
+	size_t size;
+	bool differed;
+};
+void sl_summary_begin(struct sl_summary_commons *commons);
+void sl_summary_next(struct sl_summary_commons *commons); /* the process before was freed */
+void sl_summary_end(struct sl_summary_commons *commons);  /* the frames' commons are gone */
+
+/*
+ * Fills bytes, size and common: msgpack maps, compressed with zstd; the caller frees the bytes.  process->trace NULL: `damage`
+ * says why.
+ */
+void sl_summary_pack(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_process *process,
+		     const struct sl_image *image, const struct sl_damage *damage);
+
+/* The frames of a process in a summary as they are.  bytes NULL: they cannot be read, and `damage` says why. */
+void sl_summary_copy(struct sl_summary_frame *frame, struct sl_summary_commons *commons, const struct sl_image *image,
+		     struct sl_damage *damage);
 
 /* Fills the process from an image that is in a summary.  False: it contains no trace, and `damage` says why. */
 bool sl_summary_open(struct sl_process *process, const struct sl_image *image, struct sl_damage *damage);

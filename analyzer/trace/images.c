@@ -55,28 +55,19 @@ static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 	return &folder->images[*at - 1];
 }
 
-struct into {
-	struct sl_images *folder;
-	const char *summary;
-};
-
-static void add_told(void *context, const char *name, struct sl_header *identity, uint64_t offset, uint64_t bytes)
+static void add_told(void *context, const struct sl_image *image)
 {
-	struct into *into = context;
-	struct sl_images *folder = into->folder;
+	struct sl_images *folder = context;
 
 	folder->images = sl_arena_grow(folder->images, &folder->capacity, folder->image_count, sizeof(*folder->images));
-	folder->images[folder->image_count++] = (struct sl_image){
-		.name = strdup(name), .summary = into->summary, .identity = identity, .offset = offset, .bytes = bytes};
+	folder->images[folder->image_count++] = *image;
 }
 
 static void add_summary(struct sl_images *folder, const char *path)
 {
-	struct into into = {folder, NULL};
 	const char *why;
 
-	into.summary = *SL_PUSH(&folder->summaries) = strdup(path);
-	if (!sl_summaries_list(path, add_told, &into, &why))
+	if (!sl_summaries_list(*SL_PUSH(&folder->summaries) = strdup(path), add_told, folder, &why))
 		sl_damage_add(&folder->copies, path, -1, "%s", why);
 }
 
@@ -328,6 +319,7 @@ void sl_images_drop(struct sl_image *image)
 	if (image->identity)
 		sl_header_free(image->identity);
 	free(image->identity);
+	sl_common_leave(image->common);
 }
 
 /*

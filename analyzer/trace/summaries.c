@@ -62,29 +62,76 @@ static void take_identity(struct sl_header *header, const msgpack_object *map)
 	header->known = header->started_ns != 0;
 }
 
-static bool take_index(const msgpack_object *index, uint64_t begin, uint64_t size, sl_summaries_add *add, void *context)
+/* The commons of the file, which lie from `at` on, and where they end; each belongs to one user. */
+struct commons {
+	SL_VECTOR(struct sl_common *) list;
+	const char *path;
+	uint64_t at, size;
+};
+
+static bool take_commons(struct commons *commons, const msgpack_object *sizes)
+{
+	static char name[] = "what processes have in common";
+
+	for (uint32_t i = 0; sizes && sizes->type == MSGPACK_OBJECT_ARRAY && i < sizes->via.array.size; i++) {
+		struct sl_common *common;
+		uint64_t bytes = 0;
+
+		if (!sl_object_number(&sizes->via.array.ptr[i], &bytes) || !bytes || bytes > commons->size - commons->at)
+			return false;
+		common = *SL_PUSH(&commons->list) = sl_memory_must(calloc(1, sizeof(*common)));
+		common->at = (struct sl_image){.name = name, .summary = commons->path, .offset = commons->at, .bytes = bytes};
+		common->users = 1;
+		pthread_mutex_init(&common->lock, NULL);
+		commons->at += bytes;
+	}
+	return true;
+}
+
+void sl_common_leave(struct sl_common *common)
+{
+	if (!common || --common->users)
+		return;
+	sl_trace_close(common->trace);
+	pthread_mutex_destroy(&common->lock);
+	free(common);
+}
+
+static bool take_process(const struct commons *commons, const msgpack_object *map, uint64_t begin, struct sl_image *image)
+{
+	uint64_t bytes = sl_object_u64(map, "bytes", 0), common = sl_object_u64(map, "common", 0);
+	struct sl_span name = sl_object_text(map, "name");
+
+	if (!name.text || !bytes || bytes > commons->size - begin || common > commons->list.count)
+		return false;
+	*image = (struct sl_image){.name = strndup(name.text, name.size),
+				   .summary = commons->path,
+				   .offset = begin,
+				   .bytes = bytes,
+				   .identity = sl_memory_must(calloc(1, sizeof(*image->identity))),
+				   .common = common ? commons->list.item[common - 1] : NULL};
+	take_identity(image->identity, map);
+	if (common)
+		image->common->users++;
+	return true;
+}
+
+static bool take_index(const msgpack_object *index, struct commons *commons, sl_summaries_add *add, void *context)
 {
 	const msgpack_object *format = sl_object_get(index, "format"), *list = sl_object_get(index, "processes");
+	uint64_t version = sl_object_u64(index, "version", 0), begin;
 
-	if (!sl_object_is_text(format, SL_SUMMARY_FORMAT) || sl_object_u64(index, "version", 0) != SL_SUMMARY_VERSION || !list ||
-	    list->type != MSGPACK_OBJECT_ARRAY)
+	if (!sl_object_is_text(format, SL_SUMMARY_FORMAT) || version < SL_SUMMARY_OLDEST || version > SL_SUMMARY_VERSION || !list ||
+	    list->type != MSGPACK_OBJECT_ARRAY || !take_commons(commons, sl_object_get(index, "commons")))
 		return false;
+	begin = commons->at;
 	for (uint32_t i = 0; i < list->via.array.size; i++) {
-		const msgpack_object *map = &list->via.array.ptr[i];
-		uint64_t bytes = sl_object_u64(map, "bytes", 0);
-		struct sl_header *identity;
-		struct sl_span text = sl_object_text(map, "name");
-		char *name = text.text ? strndup(text.text, text.size) : NULL;
+		struct sl_image image;
 
-		if (!name || !bytes || bytes > size - begin) {
-			free(name);
+		if (!take_process(commons, &list->via.array.ptr[i], begin, &image))
 			return false;
-		}
-		identity = sl_memory_must(calloc(1, sizeof(*identity)));
-		take_identity(identity, map);
-		add(context, name, identity, begin, bytes);
-		free(name);
-		begin += bytes;
+		add(context, &image);
+		begin += image.bytes;
 	}
 	return true;
 }
@@ -93,6 +140,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
+	struct commons commons = {.path = path};
 	size_t got, first, bytes = 0, at = 0;
 	uint8_t *head, *content = NULL;
 	msgpack_object index;
@@ -112,8 +160,13 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	if (got && !ZSTD_isError(first))
 		content = unpack(head, first, CONTENT_MAX, &bytes);
 	msgpack_zone_init(&zone, 8192);
+	commons.at = first;
+	commons.size = (uint64_t)st.st_size;
 	if (content && sl_object_parse(&index, &zone, content, bytes, &at))
-		fine = take_index(&index, first, (uint64_t)st.st_size, add, context);
+		fine = take_index(&index, &commons, add, context);
+	for (size_t i = 0; i < commons.list.count; i++)
+		sl_common_leave(commons.list.item[i]);
+	free(commons.list.item);
 	msgpack_zone_destroy(&zone);
 	free(content);
 	free(head);
@@ -169,15 +222,41 @@ static void put_text(msgpack_packer *pk, const char *text)
 	msgpack_pack_str_body(pk, text, strlen(text));
 }
 
-static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames, size_t count)
+/* Each common once, in the order of the first process that has it; and of each process which it is, from 1, 0: none. */
+struct order {
+	struct sl_idmap numbers;
+	SL_VECTOR(const struct sl_summary_frame *) list;
+	uint32_t *of;
+};
+
+static void order_commons(struct order *order, const struct sl_summary_frame *frames, size_t count)
 {
-	msgpack_pack_map(pk, 4);
+	order->of = sl_memory_must(calloc(count + 1, sizeof(*order->of)));
+	for (size_t i = 0; i < count; i++) {
+		uint32_t number = sl_idmap_get(&order->numbers, (uintptr_t)frames[i].common, 0);
+
+		if (frames[i].common && !number) {
+			*SL_PUSH(&order->list) = &frames[i];
+			number = (uint32_t)order->list.count;
+			sl_idmap_set(&order->numbers, (uintptr_t)frames[i].common, number);
+		}
+		order->of[i] = number;
+	}
+}
+
+static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames, size_t count, const struct order *order)
+{
+	msgpack_pack_map(pk, 5);
 	put_text(pk, "def");
 	put_text(pk, "summary");
 	put_text(pk, "format");
 	put_text(pk, SL_SUMMARY_FORMAT);
 	put_text(pk, "version");
 	msgpack_pack_uint64(pk, SL_SUMMARY_VERSION);
+	put_text(pk, "commons");
+	msgpack_pack_array(pk, order->list.count);
+	for (size_t i = 0; i < order->list.count; i++)
+		msgpack_pack_uint64(pk, order->list.item[i]->common_size);
 	put_text(pk, "processes");
 	msgpack_pack_array(pk, count);
 	for (size_t i = 0; i < count; i++) {
@@ -192,7 +271,8 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 		} numbers[] = {{"process_start", header->process_start},
 			       {"started_ns", header->started_ns},
 			       {"monotonic_ns", header->monotonic_ns},
-			       {"bytes", frames[i].size}};
+			       {"bytes", frames[i].size},
+			       {"common", order->of[i]}};
 
 		msgpack_pack_map(pk, SL_COUNT(texts) + SL_COUNT(numbers) + 2);
 		for (size_t k = 0; k < SL_COUNT(texts); k++) {
@@ -212,20 +292,28 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count)
 {
+	struct order order = {0};
 	msgpack_sbuffer index;
 	msgpack_packer pk;
 	void *packed;
 	size_t size;
 	bool fine;
 
+	order_commons(&order, frames, count);
 	msgpack_sbuffer_init(&index);
 	msgpack_packer_init(&pk, &index, msgpack_sbuffer_write);
-	put_index(&pk, frames, count);
+	put_index(&pk, frames, count, &order);
 	packed = sl_memory_must(malloc(ZSTD_compressBound(index.size)));
 	size = ZSTD_compress(packed, ZSTD_compressBound(index.size), index.data, index.size, 3);
 	fine = !ZSTD_isError(size) && fwrite(packed, 1, size, out) == size;
+	for (size_t i = 0; fine && i < order.list.count; i++)
+		fine = fwrite(order.list.item[i]->common, 1, order.list.item[i]->common_size, out) ==
+		       order.list.item[i]->common_size;
 	for (size_t i = 0; fine && i < count; i++)
 		fine = fwrite(frames[i].bytes, 1, frames[i].size, out) == frames[i].size;
+	sl_idmap_free(&order.numbers);
+	free(order.list.item);
+	free(order.of);
 	free(packed);
 	msgpack_sbuffer_destroy(&index);
 	return fine;

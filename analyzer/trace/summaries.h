@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of replayed processes, X.summary: zstd frames.  The first holds the index (one map), each other frame one process (one
- * map, analyzer/summary).  Frames are copied unchanged from file to file, so merging never changes a process.
+ * Files of replayed processes, X.summary: zstd frames.  The first holds the index (one map).  Then what processes have in common,
+ * each of them once, and each process: a frame of one map (analyzer/summary).  Frames are copied unchanged from file to file, so
+ * merging never changes a process.
  */
 #ifndef ANALYZER_TRACE_SUMMARIES_H
 #define ANALYZER_TRACE_SUMMARIES_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "analyzer/trace/trace.h"
 
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
-#define SL_SUMMARY_VERSION 3
+#define SL_SUMMARY_VERSION 4
+#define SL_SUMMARY_OLDEST  3 /* that is read */
 
 bool sl_summaries_named(const char *path);
 
-/* Calls `add` for each process of the file; the identity then belongs to the callee.  False: not a summary; `why` says more. */
-typedef void sl_summaries_add(void *context, const char *name, struct sl_header *identity, uint64_t offset, uint64_t bytes);
+/* A frame that several processes need.  It is read by the first of them, with the lock. */
+struct sl_common {
+	struct sl_image at; /* summary, offset, bytes and name alone */
+	unsigned users;
+	pthread_mutex_t lock;
+	struct sl_trace *trace; /* with what is common alone; NULL: not read yet */
+	bool sound, full;	/* full: it did not fit into the budget of names */
+	const void *frame;	/* its bytes, as the merger keeps them; NULL: not read yet */
+};
+void sl_common_leave(struct sl_common *common); /* the last user frees it; NULL is allowed */
+
+/* Calls `add` for each process of the file; the image then belongs to the callee.  False: not a summary; `why` says more. */
+typedef void sl_summaries_add(void *context, const struct sl_image *image);
 bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, const char **why);
 
 /* The map of one process, decompressed. */
@@ -38,6 +52,8 @@ struct sl_summary_frame {
 	const struct sl_header *identity;
 	void *bytes;
 	size_t size;
+	const void *common; /* a frame; equal ones have one address; NULL: none */
+	size_t common_size;
 };
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count);
 

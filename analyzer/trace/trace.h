@@ -37,6 +37,7 @@ struct sl_image {
 	const char *summary; /* the path; it belongs to the owner's map */
 	uint64_t offset;
 	struct sl_header *identity; /* from the summary's index */
+	struct sl_common *common;   /* what it has in common with others of the summary; NULL: nothing */
 };
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };

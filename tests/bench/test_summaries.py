@@ -132,6 +132,30 @@ class Summaries(unittest.TestCase):
             self.assertIn(b"torn.summary", self.run_it("summarize", "-q", "torn.summary", "none.summary", "-o", "merged.summary", codes=(3,)).stderr)
             self.assertFalse(os.path.exists(os.path.join(self.folder, "merged.summary")))
 
+    def test_what_ranks_have_in_common_is_there_once(self):
+        for shape, commons in (("places", 1), ("apart", 6)):
+            os.mkdir(os.path.join(self.traces, shape))
+            subprocess.run([MAKE, shape, os.path.join(self.traces, shape), "6000", "6"], check=True)
+            for threads in "1", "3":
+                self.run_it("summarize", "-q", "-j", threads, "t/" + shape, "-o", shape + ".summary")
+                index = self.parts(shape + ".summary")[0]
+                self.assertEqual((len(index["commons"]), {process["common"] for process in index["processes"]}), (commons, set(range(1, commons + 1))))
+            self.assertEqual(self.run_it("--json", "t/" + shape).stdout, self.run_it("--json", shape + ".summary").stdout)
+        self.run_it("summarize", "-q", "places.summary", "apart.summary", "-o", "merged.summary")
+        self.run_it("summarize", "-q", "t", "-o", "all.summary")
+        self.assertEqual(self.read("merged.summary"), self.read("all.summary"))
+        self.assertEqual(len(self.parts("all.summary")[0]["commons"]), 7)
+
+    def test_without_what_is_common_a_process_is_refused(self):
+        subprocess.run([MAKE, "places", self.traces, "4000", "2"], check=True)
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        whole, index = self.read("x.summary"), self.parts("x.summary")[0]
+        at = len(whole) - sum(process["bytes"] for process in index["processes"]) - index["commons"][0]
+        with open(os.path.join(self.folder, "y.summary"), "wb") as file:
+            file.write(whole[:at] + b"\0" * index["commons"][0] + whole[at + index["commons"][0]:])
+        said = self.run_it("--json", "y.summary", codes=(3,)).stderr
+        self.assertEqual(said.count(b"what the process has in common with others does not open"), 2, said)
+
     def test_more_places_than_are_told_apart(self):
         """262144 places of one process; the others are one, and this is said.  Bytes are those of the shape: 1 MiB each, half is freed."""
         calls, most = 600000, 262144
@@ -144,15 +168,15 @@ class Summaries(unittest.TestCase):
         self.assertIn("more than %d places asked for memory; %d requests" % (most, calls // 2 - most), said[0])
         rows = [row for process in of_traces["processes"] for row in process["memory"] if row["allocations"]]
         self.assertEqual([(row["allocations"], row["peak_bytes"], row["live_bytes"]) for row in rows], [(calls // 2, calls // 2 << 20, 0)])
-        part = self.parts("x.summary")[1]
+        common, part = self.parts("x.summary")[1:]
         sites = part["model"]["sites"]
-        self.assertEqual(part["trace"]["defs"]["pythons"]["length"], most + 1, "stacks of nobody are still there")
+        self.assertEqual(common["common"]["pythons"]["length"], most + 1, "stacks of nobody are still there")
         self.assertEqual(sites["length"], most + 1)
         self.assertEqual(sum(numbers(sites["total_bytes"])), calls // 2 << 20)
         self.assertEqual(numbers(sites["total_blocks"])[-1], calls // 2 - most)
 
     def parts(self, name):
-        """The maps of a summary: its index, then each process."""
+        """The maps of a summary: its index, what processes have in common, then each process."""
         return list(msgpack.Unpacker(zstandard.ZstdDecompressor().stream_reader(io.BytesIO(self.read(name)), read_across_frames=True),
                                      max_buffer_size=1 << 30, strict_map_key=False))
 
@@ -171,8 +195,10 @@ class Summaries(unittest.TestCase):
         for part in map(hexadecimal, parts):
             errors = list(checker.iter_errors(part))
             self.assertEqual([(e.json_path, e.message[:200]) for e in errors[:3]], [])
-        parts[1]["model"]["unheard"] = 1
-        self.assertFalse(checker.is_valid(hexadecimal(parts[1])), "a member that it does not name passes")
+        for part, into in (("common", "common"), ("process", "model")):
+            one = next(p for p in parts if p["def"] == part)
+            one[into]["unheard"] = 1
+            self.assertFalse(checker.is_valid(hexadecimal(one)), "a member that it does not name passes")
 
     def test_a_summary_of_a_stranger_harms_nobody(self):
         subprocess.run([DEMO, self.traces], check=True)
@@ -186,19 +212,21 @@ class Summaries(unittest.TestCase):
         random.seed(5)
         refused = 0
         for _ in range(60):
-            part = bytearray(frames[1])
+            parts = [bytearray(frame) for frame in frames[1:]]
+            part = random.choice(parts)
             for _ in range(random.choice((1, 1, 4, 40))):
                 part[random.randrange(len(part))] = random.randrange(256)
-            packed = zstandard.ZstdCompressor().compress(bytes(part))
-            index = self.index(frames[0], len(packed))
+            packed = [zstandard.ZstdCompressor().compress(bytes(part)) for part in parts]
             with open(os.path.join(self.folder, "y.summary"), "wb") as file:
-                file.write(index + packed)
+                file.write(self.index(frames[0], list(map(len, packed))) + b"".join(packed))
             refused += self.run_it("--json", "y.summary", codes=(0, 3)).returncode == 3
         self.assertGreater(refused, 0, "what does not fit together was read")
 
-    def index(self, map_of, size):
+    def index(self, map_of, sizes):
         index = msgpack.unpackb(map_of)
-        index["processes"][0]["bytes"] = size
+        index["commons"] = sizes[:len(index["commons"])]
+        for process, size in zip(index["processes"], sizes[len(index["commons"]):]):
+            process["bytes"] = size
         return zstandard.ZstdCompressor().compress(msgpack.packb(index))
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Traces of earlier versions, which every later one must read: test_traces.py STORMLOG-ANALYZE [--update].
 
-traces/CASE/ holds a run as it was left, rings compressed (they are mostly empty), and expected.json: of report.json what
-does not depend on this machine.  --make CASE FOLDER takes a new case from a trace folder."""
+traces/CASE/ holds a run as it was left, rings compressed (they are mostly empty), or its summary, and expected.json: of
+report.json what does not depend on this machine.  --make CASE FOLDER takes a new case from a trace folder."""
 import json
 import os
 import shutil
@@ -41,7 +41,9 @@ def report(analyze, case):
                 shutil.copy(path, folder)
         done = subprocess.run([analyze, "--json", folder], capture_output=True, check=True)
     found = json.loads(done.stdout)
-    return {"processes": [{key: process[key] for key in PROCESS} for process in found["processes"]],
+    lines = sorted({"%(file)s:%(line)s %(function)s" % frame for leak in found["leaks"] for frame in leak["stack"] if frame["language"] == "python"})
+    return {**({"lines": lines} if lines else {}),
+            "processes": [{key: process[key] for key in PROCESS} for process in found["processes"]],
             "ooms": [{key: oom[key] for key in OOM} for oom in found["ooms"]],
             "leaks": sorted([leak["kind"], leak["device"], leak["bytes"], leak["blocks"]] for leak in found["leaks"])}
 
@@ -73,7 +75,7 @@ def main():
         if found != expected:
             wrong += 1
             for key in expected:
-                for ours, theirs in zip(found[key] + [None], expected[key] + [None]):
+                for ours, theirs in zip(found.get(key, []) + [None], expected[key] + [None]):
                     if ours != theirs:
                         print(case, key, "\n  is  ", json.dumps(ours, sort_keys=True), "\n  was ", json.dumps(theirs, sort_keys=True))
     return wrong != 0
