@@ -208,12 +208,6 @@ static void drop(struct link link)
 		close(link.fd);
 }
 
-static void detach_down_to(struct sl_probes *probes, size_t count)
-{
-	while (probes->link_count > count)
-		drop(probes->links[--probes->link_count]);
-}
-
 /* Room for `more` links. */
 static void expect_links(struct sl_probes *probes, size_t more)
 {
@@ -380,7 +374,7 @@ int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const cha
 
 /* --- Python --------------------------------------------------------------------------------------------- */
 
-/* A place of this program's own that is watched once. */
+/* A place of this program's own that is watched.  Its probe goes with all others: to remove it takes 20 ms. */
 static SL_NOINLINE void be_seen(void)
 {
 	__asm__ volatile("");
@@ -402,7 +396,6 @@ static uint32_t find_thread_pointer(struct sl_probes *probes)
 	uint64_t words[SL_SEEN_TASK / 8], offset = 0;
 	struct sl_exports image;
 	uint32_t zero = 0, found = 0;
-	size_t before = probes->link_count;
 	uintptr_t base = 0;
 
 	dl_iterate_phdr(is_own, &base);
@@ -414,7 +407,6 @@ static uint32_t find_thread_pointer(struct sl_probes *probes)
 	add_place(&places, offset, 0);
 	if (attach(probes, probes->task, false, "/proc/self/exe", &places))
 		be_seen();
-	detach_down_to(probes, before);
 	free_places(&places);
 	if (bpf.lookup(bpf.find_map(probes->object, "task"), &zero, words))
 		return 0;
@@ -525,7 +517,8 @@ void sl_probes_forget(struct sl_probes *probes, int pid)
 
 void sl_probes_detach(struct sl_probes *probes)
 {
-	detach_down_to(probes, 0);
+	while (probes->link_count)
+		drop(probes->links[--probes->link_count]);
 }
 
 void sl_probes_close(struct sl_probes *probes)
