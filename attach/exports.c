@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SYMBOLS_MAX (1u << 20)
+#define NAME_BYTES  256
+
 /* A page of a file that was cut short since: zeros. */
 static void fill(int number, siginfo_t *info, void *context)
 {
@@ -116,11 +119,14 @@ static void each_of(const struct sl_exports *file, const Elf64_Shdr *symbols, co
 {
 	const Elf64_Sym *symbol = part(file, symbols->sh_offset, symbols->sh_size);
 	const char *text = part(file, names->sh_offset, names->sh_size);
+	uint64_t count = symbols->sh_size / sizeof(*symbol);
 
-	for (uint64_t i = 0; symbol && text && i < symbols->sh_size / sizeof(*symbol); i++)
-		if (symbol[i].st_shndx && symbol[i].st_name < names->sh_size &&
-		    memchr(text + symbol[i].st_name, 0, names->sh_size - symbol[i].st_name))
+	for (uint64_t i = 0; symbol && text && i < count && i < SYMBOLS_MAX; i++) {
+		uint64_t left = symbol[i].st_name < names->sh_size ? names->sh_size - symbol[i].st_name : 0;
+
+		if (symbol[i].st_shndx && left && memchr(text + symbol[i].st_name, 0, left < NAME_BYTES ? left : NAME_BYTES))
 			each(data, text + symbol[i].st_name, &symbol[i]);
+	}
 }
 
 void sl_exports_each(const struct sl_exports *file, void (*each)(void *data, const char *name, const Elf64_Sym *symbol), void *data)
@@ -129,6 +135,8 @@ void sl_exports_each(const struct sl_exports *file, void (*each)(void *data, con
 	const Elf64_Shdr *section = elf ? part(file, elf->e_shoff, (uint64_t)elf->e_shnum * sizeof(*section)) : NULL;
 
 	for (unsigned i = 0; section && i < elf->e_shnum; i++)
-		if (section[i].sh_type == SHT_DYNSYM && section[i].sh_link < elf->e_shnum)
+		if (section[i].sh_type == SHT_DYNSYM && section[i].sh_link < elf->e_shnum) {
 			each_of(file, &section[i], &section[section[i].sh_link], each, data);
+			return;
+		}
 }

@@ -20,7 +20,10 @@ struct sl_exports {
 bool sl_exports_open(struct sl_exports *file, const char *path);
 void sl_exports_close(struct sl_exports *file);
 
-/* Calls each(data, ...) for what the file defines and exports. */
+/*
+ * Calls each(data, ...) for what the file defines and exports: the first million symbols of its only table, whose names are
+ * shorter than 256 bytes.
+ */
 void sl_exports_each(const struct sl_exports *file, void (*each)(void *data, const char *name, const Elf64_Sym *symbol),
 		     void *data);
 

@@ -53,6 +53,57 @@ static void test_a_file_that_is_cut_while_it_is_open_reads_as_zeros_from_there(v
 	unlink(path);
 }
 
+/* So many headers of one table, whose symbols all have one name. */
+static void write_tables(const char *path, uint16_t tables, uint64_t symbols, uint64_t name_bytes)
+{
+	const Elf64_Sym symbol = {.st_name = 1, .st_info = STT_FUNC, .st_shndx = 1};
+	const Elf64_Off at = 4096, names = at + symbols * sizeof(symbol), headers = names + name_bytes;
+	const Elf64_Ehdr elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
+				.e_shoff = headers,
+				.e_shentsize = sizeof(Elf64_Shdr),
+				.e_shnum = (uint16_t)(tables + 1)};
+	const Elf64_Shdr text = {.sh_type = SHT_STRTAB, .sh_offset = names, .sh_size = name_bytes},
+			 table = {.sh_type = SHT_DYNSYM, .sh_offset = at, .sh_size = symbols * sizeof(symbol)};
+	FILE *to = fopen(path, "wb");
+
+	assert_true(to && fwrite(&elf, sizeof(elf), 1, to));
+	fseek(to, (long)at, SEEK_SET);
+	for (uint64_t i = 0; i < symbols; i++)
+		assert_true(fwrite(&symbol, sizeof(symbol), 1, to));
+	fputc(0, to);
+	for (uint64_t i = 2; i < name_bytes; i++)
+		fputc('n', to);
+	fputc(0, to);
+	assert_true(fwrite(&text, sizeof(text), 1, to));
+	for (unsigned i = 0; i < tables; i++)
+		assert_true(fwrite(&table, sizeof(table), 1, to));
+	fclose(to);
+}
+
+static void test_a_file_that_was_made_to_be_read_for_ever_is_read_once(void **state)
+{
+	static const struct {
+		uint16_t tables;
+		uint64_t symbols, name_bytes;
+		unsigned seen;
+	} made[] = {{1, 1000, 8, 1000}, {60000, 1000, 8, 1000}, {1, (1 << 20) + 9, 8, 1 << 20}, {1, 1000, 1 << 20, 0}};
+	char path[] = "/tmp/stormlog-exports-XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+		struct sl_exports file;
+		unsigned seen = 0;
+
+		write_tables(path, made[i].tables, made[i].symbols, made[i].name_bytes);
+		assert_true(sl_exports_open(&file, path));
+		sl_exports_each(&file, count, &seen);
+		assert_int_equal(seen, made[i].seen);
+		sl_exports_close(&file);
+	}
+	unlink(path);
+}
+
 static void test_what_is_no_file_is_not_waited_for(void **state)
 {
 	char folder[] = "/tmp/stormlog-exports-XXXXXX", path[64];
@@ -75,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_file_that_is_cut_while_it_is_open_reads_as_zeros_from_there),
+		cmocka_unit_test(test_a_file_that_was_made_to_be_read_for_ever_is_read_once),
 		cmocka_unit_test(test_what_is_no_file_is_not_waited_for),
 	};
 
