@@ -89,10 +89,11 @@ static bool look_into(void *data, const struct sl_mapping *mapping)
 	struct search *search = data;
 	const char *name = mapping->name ? strrchr(mapping->name, '/') + 1 : "", *version = strstr(name, "python3.");
 	bool had = search->found->address[RUNTIME];
+	char path[SL_MAPPINGS_PATH];
 	struct sl_exports image;
 
-	if (!*name || mapping->offset || (!version && strcmp(mapping->name, search->program)) ||
-	    !sl_exports_open(&image, mapping->path))
+	sl_mappings_path(mapping, path);
+	if (!*name || mapping->offset || (!version && strcmp(mapping->name, search->program)) || !sl_exports_open(&image, path))
 		return false;
 	search->found->bias = mapping->begin - sl_exports_base(&image);
 	sl_exports_each(&image, find_symbol, search->found);
@@ -120,7 +121,7 @@ static bool find_interpreter(const struct sl_lines *lines, struct interpreter *f
 
 struct place {
 	uint64_t address, offset;
-	char path[4096 + 64];
+	char path[SL_MAPPINGS_PATH];
 };
 
 static bool has_place(void *data, const struct sl_mapping *mapping)
@@ -130,7 +131,7 @@ static bool has_place(void *data, const struct sl_mapping *mapping)
 	if (!mapping->name || place->address < mapping->begin || place->address >= mapping->end)
 		return false;
 	place->offset = place->address - mapping->begin + mapping->offset;
-	memcpy(place->path, mapping->path, sizeof(place->path));
+	sl_mappings_path(mapping, place->path);
 	return true;
 }
 

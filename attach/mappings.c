@@ -34,6 +34,12 @@ long sl_mappings_thread(long pid)
 	return found;
 }
 
+void sl_mappings_path(const struct sl_mapping *mapping, char *path)
+{
+	snprintf(path, SL_MAPPINGS_PATH, "/proc/%ld/map_files/%llx-%llx", mapping->tid, (unsigned long long)mapping->begin,
+		 (unsigned long long)mapping->end);
+}
+
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data)
 {
 	char path[64], line[8192];
@@ -44,7 +50,7 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
 	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
 	file = fopen(path, "re");
 	while (file && !over && fgets(line, sizeof(line), file)) {
-		struct sl_mapping mapping = {.name = strchr(line, '/')};
+		struct sl_mapping mapping = {.tid = pid, .name = strchr(line, '/')};
 		unsigned long long begin, end, offset;
 		char rights[8];
 
@@ -55,8 +61,6 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
 		mapping.end = end;
 		mapping.offset = offset;
 		mapping.is_code = rights[2] == 'x';
-		if (mapping.name)
-			snprintf(mapping.path, sizeof(mapping.path), "/proc/%ld/root%s", pid, mapping.name);
 		over = each(data, &mapping);
 	}
 	if (file)

@@ -7,11 +7,18 @@
 #include <stdint.h>
 
 struct sl_mapping {
+	long tid; /* of a thread that has not ended */
 	uint64_t begin, end, offset;
 	bool is_code;
-	const char *name;     /* of a file, as the process sees it; NULL: it is no file */
-	char path[4096 + 64]; /* of a file, as it can be opened from here */
+	const char *name; /* of a file, as the process sees it; NULL: it is no file */
 };
+
+/*
+ * Where the file can be opened from here, whatever is at its name now: it may have been removed or replaced, or the process may
+ * have another root.  Of a mapping of no file nothing can be opened.
+ */
+#define SL_MAPPINGS_PATH 96
+void sl_mappings_path(const struct sl_mapping *mapping, char *path);
 
 /* Calls each(data, mapping), in the order of addresses, until it says true. */
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data);

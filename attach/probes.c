@@ -326,12 +326,31 @@ void sl_probes_end(struct sl_probes *probes, int pid)
 	put_process(probes, pid, process);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(sl_hooks[*(const uint16_t *)a].name, sl_hooks[*(const uint16_t *)b].name);
+}
+
+static int compare(const void *name, const void *api)
+{
+	return strcmp(name, sl_hooks[*(const uint16_t *)api].name);
+}
+
+/* 0: none.  A library may export 100 000 names. */
 static unsigned api_of(const char *name)
 {
-	for (unsigned api = 1; api < SL_API_COUNT; api++)
-		if (sl_rows_has(api) && !strcmp(sl_hooks[api].name, name))
-			return api;
-	return 0;
+	static uint16_t sorted[SL_API_COUNT];
+	static size_t count;
+	const uint16_t *found;
+
+	if (!count) {
+		for (uint16_t api = 1; api < SL_API_COUNT; api++)
+			if (sl_rows_has(api))
+				sorted[count++] = api;
+		qsort(sorted, count, sizeof(*sorted), by_name);
+	}
+	found = bsearch(name, sorted, count, sizeof(*sorted), compare);
+	return found ? *found : 0;
 }
 
 /* --- symbols of a library ------------------------------------------------------------------------------- */
@@ -467,7 +486,8 @@ const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, 
 	bool good;
 
 	add_place(&places, offset, SL_SEEN_COOKIE(pid, 0));
-	good = attach(probes, probes->changes, false, path, &places) && !bpf.update(probes->loads, &key, &none, BPF_ANY);
+	good = attach(probes, probes->changes, false, path, &places) &&
+	       (!bpf.update(probes->loads, &key, &none, BPF_NOEXIST) || errno == EEXIST); /* it goes on after an exec */
 	free_places(&places);
 	return good ? NULL : refusal(errno);
 }
@@ -500,17 +520,29 @@ unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *da
 	return records > 0 ? (unsigned)records : 0;
 }
 
-void sl_probes_forget(struct sl_probes *probes, int pid)
+size_t sl_probes_count(const struct sl_probes *probes)
 {
-	uint32_t key = (uint32_t)pid;
+	return probes->link_count;
+}
+
+void sl_probes_drop(struct sl_probes *probes, int pid, size_t count)
+{
 	size_t kept = 0;
 
 	for (size_t i = 0; i < probes->link_count; i++)
-		if (probes->links[i].pid == pid && probes->at_once) /* one by one it takes long: theirs go at the end */
+		if (i < count && probes->links[i].pid == pid &&
+		    probes->at_once) /* one by one it takes long: theirs go at the end */
 			drop(probes->links[i]);
 		else
 			probes->links[kept++] = probes->links[i];
 	probes->link_count = kept;
+}
+
+void sl_probes_forget(struct sl_probes *probes, int pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	sl_probes_drop(probes, pid, probes->link_count);
 	bpf.remove(probes->processes, &key);
 	bpf.remove(probes->loads, &key);
 }

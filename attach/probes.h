@@ -15,8 +15,8 @@ struct sl_probes;
 struct sl_probes *sl_probes_open(const char **why);
 
 /*
- * Watches every known call that the library exports, in one process.  path: how the library can be opened from here; it is
- * identified by its inode.  Returns how many calls are watched; -1 with *why when the kernel refuses.
+ * Watches every known call that the library exports, in one process.  A call that is watched twice is seen once.  path: how the
+ * library can be opened from here; it is identified by its inode.  Returns how many calls are watched; -1 with *why when the kernel refuses.
  */
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why);
 
@@ -53,6 +53,10 @@ unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *da
 
 /* No call that begins afterwards is seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);
+
+/* How many groups of probes there are; and those of the process among the first `count` go. */
+size_t sl_probes_count(const struct sl_probes *probes);
+void sl_probes_drop(struct sl_probes *probes, int pid, size_t count);
 
 /* The process has ended: what is kept for it goes. */
 void sl_probes_forget(struct sl_probes *probes, int pid);

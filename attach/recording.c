@@ -138,81 +138,90 @@ void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t beg
 	sl_recording_define(output, &map);
 }
 
-/* The file as the process sees it, inside its own root.  "": not known. */
-static void find_build_id(long pid, const char *path, char *text)
+/* A library or program, from its first mapping to its last. */
+struct module {
+	struct sl_recording *output;
+	struct sl_mapping first;
+	uint64_t end;
+	char path[4096]; /* "": none so far */
+};
+
+/* "": not known. */
+static void find_build_id(const struct sl_mapping *mapping, char *text)
 {
-	char seen[4096 + 64];
+	char path[SL_MAPPINGS_PATH];
 	struct stat st;
 	int fd;
 
 	*text = 0;
-	if ((size_t)snprintf(seen, sizeof(seen), "/proc/%ld/root%s", sl_mappings_thread(pid), path) >= sizeof(seen))
+	sl_mappings_path(mapping, path);
+	if (stat(path, &st) || !S_ISREG(st.st_mode)) /* the map also lists mappings of devices */
 		return;
-	if (stat(seen, &st) || !S_ISREG(st.st_mode)) /* the map also lists mappings of devices */
-		return;
-	fd = open(seen, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return;
 	sl_buildid_read(fd, text);
 	close(fd);
 }
 
-static void define_module(struct sl_recording *output, uint64_t base, uint64_t end, const char *path)
+static void define_module(const struct module *module)
 {
 	uint8_t bytes[4096 + 256 + SL_BUILDID_TEXT];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
 	char build_id[SL_BUILDID_TEXT];
 
-	find_build_id(output->pid, path, build_id);
+	if (!*module->path)
+		return;
+	find_build_id(&module->first, build_id);
 	sl_pack_map(&map, *build_id ? 6 : 5);
 	sl_pack_pair_text(&map, "def", "module");
 	if (*build_id)
 		sl_pack_pair_text(&map, "build_id", build_id);
-	sl_pack_pair_uint(&map, "base", base);
-	sl_pack_pair_uint(&map, "end", end);
-	sl_pack_pair_text(&map, "path", path);
+	sl_pack_pair_uint(&map, "base", module->first.begin);
+	sl_pack_pair_uint(&map, "end", module->end);
+	sl_pack_pair_text(&map, "path", module->path);
 	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
-	sl_recording_define(output, &map);
+	sl_recording_define(module->output, &map);
 }
 
-/*
- * Defines the modules of the process, each from its first mapping to its last.  Repeated when they have changed: libraries come
- * and go, an exec replaces all.
- */
-static void define_modules(struct sl_recording *output)
+static bool extend_module(void *data, const struct sl_mapping *mapping)
 {
-	char path[64], line[8192], object[4096] = "";
-	uint64_t base = 0, end = 0, hash = SL_FNV_START;
-	FILE *file;
+	struct module *module = data;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", sl_mappings_thread(output->pid));
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strchr(line, '/'))
-			hash = sl_fnv_bytes(hash, line, strlen(line));
-	if (file && hash != output->modules) {
-		output->modules = hash;
-		rewind(file);
-		while (fgets(line, sizeof(line), file)) {
-			unsigned long long from, to;
-			char *name = strchr(line, '/');
-
-			line[strcspn(line, "\n")] = 0;
-			if (!name || sscanf(line, "%llx-%llx", &from, &to) != 2)
-				continue;
-			if (strcmp(name, object)) {
-				if (*object)
-					define_module(output, base, end, object);
-				snprintf(object, sizeof(object), "%s", name);
-				base = from;
-			}
-			end = to;
-		}
-		if (*object)
-			define_module(output, base, end, object);
+	if (!mapping->name)
+		return false;
+	if (strcmp(mapping->name, module->path)) {
+		define_module(module);
+		module->first = *mapping;
+		snprintf(module->path, sizeof(module->path), "%s", mapping->name);
 	}
-	if (file)
-		fclose(file);
+	module->end = mapping->end;
+	return false;
+}
+
+static bool add_to_hash(void *data, const struct sl_mapping *mapping)
+{
+	uint64_t *hash = data;
+
+	if (mapping->name) {
+		*hash = sl_fnv_bytes(*hash, &mapping->begin, sizeof(mapping->begin));
+		*hash = sl_fnv_bytes(*hash, &mapping->end, sizeof(mapping->end));
+		*hash = sl_fnv_bytes(*hash, mapping->name, strlen(mapping->name));
+	}
+	return false;
+}
+
+void sl_recording_modules(struct sl_recording *output)
+{
+	struct module module = {.output = output};
+	uint64_t hash = SL_FNV_START;
+
+	sl_mappings_each(output->pid, add_to_hash, &hash);
+	if (hash == output->modules)
+		return;
+	output->modules = hash;
+	sl_mappings_each(output->pid, extend_module, &module);
+	define_module(&module);
 }
 
 /* --- file ----------------------------------------------------------------------------------------------- */
@@ -273,7 +282,7 @@ struct sl_recording *sl_recording_open(const char *folder, long pid, const char 
 		return NULL;
 	}
 	append(output, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, output->block, bytes);
-	define_modules(output);
+	sl_recording_modules(output);
 	return output;
 }
 
@@ -349,7 +358,6 @@ uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, u
 		id = id_of(&output->natives, hash, is_new);
 	if (!*is_new)
 		return id;
-	define_modules(output);
 	sl_pack_map(&map, 3 + truncated);
 	sl_pack_pair_text(&map, "def", "native_stack");
 	sl_pack_pair_uint(&map, "id", id);

@@ -19,6 +19,9 @@ struct sl_recording;
 struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why);
 const char *sl_recording_path(const struct sl_recording *output);
 
+/* Defines its modules again if they have changed: libraries come and go, an exec replaces all. */
+void sl_recording_modules(struct sl_recording *output);
+
 /* Id of a Python frame, which is defined when it is new.  0: no room. */
 uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_text *text);
 

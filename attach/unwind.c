@@ -4,11 +4,14 @@
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "agent/process/procfile.h"
 #include "attach/exports.h"
 #include "attach/mappings.h"
 #include "common/base.h"
@@ -16,6 +19,9 @@
 #define FRAMES 128
 #define RULES  (1u << 13) /* return addresses whose rule is kept */
 #define DEPTH  8	  /* values on the stack of an expression */
+
+#define TABLE_BYTES (16u << 20) /* memory that libdw gets to find a rule */
+#define RULE_BYTES  (16u << 10) /* the processor has 130 registers with a number, of 16 bytes each */
 
 /* The functions of libdw and its libelf that are used, with their own types. */
 static struct {
@@ -62,8 +68,8 @@ struct rule {
 struct sl_unwind {
 	long pid;
 	struct sl_probes *probes;
-	uint64_t loads; /* of which these mappings are */
-	bool mapped;
+	uint64_t loads;	      /* of which these mappings are */
+	bool mapped, defined; /* defined: the recording has them */
 	struct code *code;
 	size_t count;
 	struct rule rule[RULES];
@@ -102,7 +108,7 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 {
 	struct sl_unwind *unwind = data;
 	struct code *code;
-	char path[96];
+	char path[SL_MAPPINGS_PATH];
 
 	if (!mapping->is_code)
 		return false;
@@ -111,8 +117,7 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 		abort();
 	code = &unwind->code[unwind->count++];
 	*code = (struct code){.begin = mapping->begin, .end = mapping->end};
-	snprintf(path, sizeof(path), "/proc/%ld/map_files/%llx-%llx", sl_mappings_thread(unwind->pid),
-		 (unsigned long long)mapping->begin, (unsigned long long)mapping->end);
+	sl_mappings_path(mapping, path);
 	if (mapping->name && sl_exports_open(&code->file, path))
 		code->bias = mapping->begin - sl_exports_address(&code->file, mapping->offset);
 	return false;
@@ -128,6 +133,7 @@ static bool is_of(struct sl_unwind *unwind, uint64_t loads)
 	forget(unwind);
 	sl_mappings_each(unwind->pid, add_code, unwind);
 	unwind->loads = loads;
+	unwind->defined = false;
 	unwind->mapped = unwind->count && sl_probes_loads(unwind->probes, (int)unwind->pid) == loads;
 	return unwind->mapped;
 }
@@ -145,6 +151,31 @@ static struct code *code_at(const struct sl_unwind *unwind, uint64_t pc)
 			high = middle;
 	}
 	return low < unwind->count && unwind->code[low].begin <= pc ? &unwind->code[low] : NULL;
+}
+
+/*
+ * libdw makes room for every register below the highest that a table names, of which a stranger's table may name any.  So it gets
+ * no more memory than tables of compilers take, and what it returns is kept only if it is small.
+ */
+static bool find_rule(const struct code *code, uint64_t pc, Dwarf_Frame **frame)
+{
+	struct rlimit usual, less;
+	char statm[128];
+	unsigned long data;
+	bool found;
+
+	if (sl_procfile_read("/proc/self/statm", statm, sizeof(statm)) <= 0 ||
+	    sscanf(statm, "%*u %*u %*u %*u %*u %lu", &data) != 1 || getrlimit(RLIMIT_DATA, &usual))
+		return false;
+	less = usual;
+	less.rlim_cur = data * SL_SEEN_PAGE + TABLE_BYTES;
+	setrlimit(RLIMIT_DATA, &less);
+	found = !dw.rule(code->tables, pc - code->bias, frame);
+	setrlimit(RLIMIT_DATA, &usual);
+	if (found && malloc_usable_size(*frame) <= RULE_BYTES)
+		return true;
+	free(found ? *frame : NULL);
+	return false;
 }
 
 /* The rule at an address; NULL: no table has one. */
@@ -166,7 +197,7 @@ static const struct rule *rule_at(struct sl_unwind *unwind, uint64_t pc)
 		if (code->elf)
 			code->tables = dw.tables(code->elf);
 	}
-	if (!code || !code->tables || dw.rule(code->tables, pc - code->bias, &rule->frame))
+	if (!code || !code->tables || !find_rule(code, pc, &rule->frame))
 		rule->frame = NULL;
 	if (code && code->file.bytes) /* rules are read seldom: between two of them the file takes no memory of this program's */
 		madvise((void *)code->file.bytes, code->file.size, MADV_DONTNEED);
@@ -324,6 +355,9 @@ uint32_t sl_unwind_stack(struct sl_unwind *unwind, struct sl_recording *output, 
 	if (seen->bytes > SL_SEEN_COPIED || !is_of(unwind, seen->loads))
 		return 0;
 	unwind_frames(unwind, seen, &stack);
+	if (!unwind->defined)
+		sl_recording_modules(output);
+	unwind->defined = true;
 	id = sl_recording_native(output, stack.pc, stack.count, stack.truncated, &is_new);
 	for (unsigned i = 0; is_new && i < SL_SEEN_ANCHORS && seen->anchor[i]; i++)
 		define_loops(unwind, output, &stack, seen->anchor[i]);
@@ -332,7 +366,7 @@ uint32_t sl_unwind_stack(struct sl_unwind *unwind, struct sl_recording *output, 
 
 struct loader {
 	struct sl_exports file;
-	char path[4096 + 64];
+	char path[SL_MAPPINGS_PATH];
 	uint64_t offset; /* of its function for debuggers */
 };
 
@@ -348,12 +382,12 @@ static bool is_loader(void *data, const struct sl_mapping *mapping)
 {
 	struct loader *loader = data;
 
+	sl_mappings_path(mapping, loader->path);
 	if (!mapping->name || mapping->offset || strncmp(strrchr(mapping->name, '/'), "/ld", 3) ||
-	    !sl_exports_open(&loader->file, mapping->path))
+	    !sl_exports_open(&loader->file, loader->path))
 		return false;
 	sl_exports_each(&loader->file, find_function, loader);
 	sl_exports_close(&loader->file);
-	memcpy(loader->path, mapping->path, sizeof(loader->path));
 	return loader->offset;
 }
 

@@ -13,23 +13,24 @@
 #include "agent/process/procfile.h"
 #include "attach/before.h"
 #include "attach/calls.h"
+#include "attach/header.h"
 #include "attach/lines.h"
 #include "attach/mappings.h"
 #include "attach/probes.h"
+#include "attach/room.h"
 #include "attach/targets.h"
 #include "attach/unwind.h"
 #include "common/base.h"
+#include "common/fnv.h"
 #include "common/now.h"
 
 #define LOOK_MS	 20  /* the kernel's buffer holds 16 MiB: more than 20 000 calls, or 500 native stacks in its half */
 #define BUSY	 200 /* records in one look: the next one comes after 1 ms */
 #define FLUSH_NS SL_NS_PER_S
 
-#define LIBRARIES 32
-#define FILES	  8 /* that are open at once while a process is looked at */
+#define FILES 8 /* that are open at once while a process is looked at */
 
 struct library {
-	char path[4096 + 64];
 	dev_t device;
 	ino_t inode;
 };
@@ -48,8 +49,10 @@ struct watched {
 	char groups[512]; /* the cgroups that it was in last */
 	unsigned long long seen;
 	bool gone;
-	struct library known[LIBRARIES]; /* libraries that were examined */
-	unsigned known_count;
+	uint64_t program, loads; /* what it ran, and how often it had loaded libraries, when these were looked for last */
+	bool said_no_main;
+	struct library *known; /* libraries that were examined */
+	size_t known_count, known_capacity;
 };
 
 struct sl_attach_watch {
@@ -107,44 +110,33 @@ static bool may_be_vendors(const char *path, unsigned *runtime)
 	return true;
 }
 
-/* Each mapped library that may be a vendor's, once per inode. */
-static unsigned libraries_of(long pid, struct library *list, unsigned *runtime)
+static bool is_library(const struct sl_mapping *mapping, unsigned *runtime)
 {
-	char path[64], line[8192];
-	unsigned count = 0;
-	FILE *file;
+	return mapping->is_code && mapping->name && may_be_vendors(mapping->name, runtime);
+}
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
-	file = fopen(path, "re");
-	while (file && count < LIBRARIES && fgets(line, sizeof(line), file)) {
-		char *name = strchr(line, '/');
-		struct library *found = &list[count];
-		bool known = false;
-		struct stat st;
+static bool find_library(void *data, const struct sl_mapping *mapping)
+{
+	unsigned runtime;
+	bool *found = data;
 
-		line[strcspn(line, "\n")] = 0;
-		if (!name || !may_be_vendors(name, runtime))
-			continue;
-		snprintf(found->path, sizeof(found->path), "/proc/%ld/root%s", pid, name);
-		if (stat(found->path, &st))
-			continue;
-		found->device = st.st_dev;
-		found->inode = st.st_ino;
-		for (unsigned i = 0; i < count; i++)
-			known = known || (list[i].device == st.st_dev && list[i].inode == st.st_ino);
-		count += !known;
-	}
-	if (file)
-		fclose(file);
-	return count;
+	return *found = is_library(mapping, &runtime);
+}
+
+/* Other after an exec: the kernel's words to the program, with addresses that are random. */
+static uint64_t program_of(long pid)
+{
+	char words[1024];
+
+	return sl_fnv_bytes(SL_FNV_START, words, sl_header_read_of(pid, "auxv", words, sizeof(words)));
 }
 
 bool sl_watch_uses_gpu(long pid)
 {
-	struct library libraries[LIBRARIES + 1];
-	unsigned runtime;
+	bool found = false;
 
-	return libraries_of(pid, libraries, &runtime) > 0;
+	sl_mappings_each(pid, find_library, &found);
+	return found;
 }
 
 /* text: NULL for a number */
@@ -193,40 +185,70 @@ static void say_beginning(struct watched *one)
 /* Python may begin later than the attachment. */
 static void find_lines(struct sl_attach_watch *watch, struct watched *one)
 {
-	if (watch->probes && !one->lines && !one->no_lines)
+	if (!one->lines && !one->no_lines)
 		one->lines = sl_lines_new(one->pid, watch->probes, &one->no_lines);
 }
 
-/* Watches libraries loaded since the last look.  NULL, or why one cannot be watched. */
-static const char *add_libraries(struct sl_attach_watch *watch, struct watched *one, unsigned *runtime, int *calls, unsigned *used)
+/* A look at the libraries of a process: what was found new. */
+struct look {
+	struct sl_attach_watch *watch;
+	struct watched *one;
+	unsigned runtime, libraries;
+	int calls;
+	const char *why; /* one could not be watched; NULL: none */
+};
+
+static bool is_known(struct watched *one, struct library library)
 {
-	struct library libraries[LIBRARIES + 1];
-	unsigned count = libraries_of(one->pid, libraries, runtime);
-	const char *why = NULL;
-	int added;
+	for (size_t i = 0; i < one->known_count; i++)
+		if (one->known[i].device == library.device && one->known[i].inode == library.inode)
+			return true;
+	one->known = sl_room(one->known, one->known_count, &one->known_capacity, sizeof(*one->known));
+	one->known[one->known_count++] = library;
+	return false;
+}
 
-	if (!watch->probes && count && !(watch->probes = sl_probes_open(&why)))
-		return why;
-	if (count) { /* before the first call is seen */
-		find_lines(watch, one);
-		if (!one->unwind && !one->no_unwind)
-			one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
-	}
-	for (unsigned i = 0; i < count; i++) {
-		bool known = false;
+static bool add_library(void *data, const struct sl_mapping *mapping)
+{
+	struct look *look = data;
+	struct sl_attach_watch *watch = look->watch;
+	struct watched *one = look->one;
+	char path[SL_MAPPINGS_PATH];
+	const char *why;
+	struct stat st;
+	int calls;
 
-		for (unsigned k = 0; k < one->known_count; k++)
-			known = known || (one->known[k].device == libraries[i].device && one->known[k].inode == libraries[i].inode);
-		if (known || one->known_count == LIBRARIES)
-			continue;
-		added = sl_probes_add(watch->probes, libraries[i].path, (int)one->pid, &why);
-		if (added < 0)
-			return why;
-		one->known[one->known_count++] = libraries[i];
-		*calls += added;
-		*used += added > 0;
+	if (!is_library(mapping, &look->runtime))
+		return false;
+	sl_mappings_path(mapping, path);
+	if (stat(path, &st)) {
+		look->why = errno == EPERM ? "the right CAP_CHECKPOINT_RESTORE is missing" : look->why;
+		return false;
 	}
-	return NULL;
+	if (is_known(one, (struct library){st.st_dev, st.st_ino}))
+		return false;
+	if (!watch->probes)
+		watch->probes = sl_probes_open(&why);
+	calls = watch->probes ? sl_probes_add(watch->probes, path, (int)one->pid, &why) : -1;
+	look->calls += calls > 0 ? calls : 0;
+	look->libraries += calls > 0;
+	look->why = calls < 0 ? why : look->why;
+	return !watch->probes;
+}
+
+/* Watches libraries loaded since the last look. */
+static struct look add_libraries(struct sl_attach_watch *watch, struct watched *one)
+{
+	struct look look = {.watch = watch, .one = one};
+
+	one->loads = watch->probes ? sl_probes_loads(watch->probes, (int)one->pid) : 0;
+	sl_mappings_each(one->pid, add_library, &look);
+	if (!one->known_count || !watch->probes)
+		return look;
+	find_lines(watch, one);
+	if (!one->unwind && !one->no_unwind)
+		one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
+	return look;
 }
 
 static void say_no_stacks(const struct watched *one, const char *which, const char *why, bool *said)
@@ -247,42 +269,58 @@ static void say_missing(struct watched *one)
 	say_no_stacks(one, "native", one->no_unwind, &one->said_no_unwind);
 }
 
+static void say_unwatched(struct watched *one, const struct look *look)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "a library is not watched: %s", look->why ? look->why : "");
+	if (look->why)
+		sl_recording_note(one->output, text);
+}
+
+static void free_parts(struct watched *one)
+{
+	sl_lines_free(one->lines);
+	sl_unwind_free(one->unwind);
+	free(one->known);
+}
+
 const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 {
+	struct look look = {.calls = 0};
 	const char *why = NULL;
-	unsigned runtime = 0, used = 0;
-	int calls = 0;
 	struct watched *one;
 
 	watch->item = realloc(watch->item, (watch->count + 1) * sizeof(*watch->item));
 	if (!watch->item)
 		abort();
 	one = &watch->item[watch->count];
-	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid)};
+	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid), .program = program_of(pid)};
 	if (!sl_mappings_thread(pid))
 		why = "it has ended";
 	else if (sl_mappings_thread(pid) != pid)
 		why = "its main thread has ended, and with that the kernel no longer places probes in it";
 	else
-		why = add_libraries(watch, one, &runtime, &calls, &used);
-	if (!why && !calls)
-		why = "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
+		look = add_libraries(watch, one);
+	if (!why && !look.calls)
+		why = look.why ? look.why
+			       : "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
 	if (!why)
 		one->output = sl_recording_open(watch->folder, pid, &why);
 	if (!one->output) {
 		if (watch->probes)
 			sl_probes_forget(watch->probes, (int)pid);
-		sl_lines_free(one->lines);
-		sl_unwind_free(one->unwind);
+		free_parts(one);
 		return why;
 	}
-	one->calls = sl_calls_new(one->output, runtime);
+	one->calls = sl_calls_new(one->output, look.runtime);
 	watch->count++;
 	say_beginning(one);
 	say_missing(one);
+	say_unwatched(one, &look);
 	if (!sl_probes_begin(watch->probes, (int)pid))
 		return "the kernel has no room for another process";
-	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
+	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, look.calls, look.libraries,
 		sl_recording_path(one->output));
 	return NULL;
 }
@@ -361,8 +399,7 @@ static void close_one(struct sl_attach_watch *watch, struct watched *one)
 		sl_recording_note(one->output, text);
 	/* what this program took for all processes that it watches */
 	say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
-	sl_lines_free(one->lines);
-	sl_unwind_free(one->unwind);
+	free_parts(one);
 	watch->failed = !sl_recording_close(one->output, one->gone ? "gone" : "detached") || watch->failed;
 	fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid, one->gone ? "it has ended" : "detached",
 		one->seen, path);
@@ -402,16 +439,58 @@ static void close_all(struct sl_attach_watch *watch)
 	watch->count = 0;
 }
 
+static void say_no_main(struct watched *one)
+{
+	if (!one->said_no_main)
+		sl_recording_note(one->output,
+				  "its main thread has ended: libraries and Python that come from now on are not watched");
+	one->said_no_main = true;
+}
+
+/* An exec: all that it had loaded is gone.  Its old probes stay until the new ones are there, since they may still see calls. */
+static void begin_again(struct sl_attach_watch *watch, struct watched *one)
+{
+	size_t old = sl_probes_count(watch->probes);
+	struct look look;
+
+	free_parts(one);
+	one->lines = NULL;
+	one->unwind = NULL;
+	one->known = NULL;
+	one->known_count = one->known_capacity = 0;
+	one->no_lines = one->no_unwind = NULL;
+	sl_probes_walk_no_more(watch->probes, (int)one->pid);
+	look = add_libraries(watch, one);
+	sl_probes_drop(watch->probes, (int)one->pid, old);
+	sl_recording_modules(one->output);
+	sl_recording_note(one->output, "it has executed a program, this one or another: calls of its first second may be missing");
+	say_unwatched(one, &look);
+}
+
+static void find_new_libraries(struct sl_attach_watch *watch, struct watched *one)
+{
+	struct look look;
+
+	if (one->unwind && (one->lines || one->no_lines) && sl_probes_loads(watch->probes, (int)one->pid) == one->loads)
+		return;
+	look = add_libraries(watch, one);
+	if (look.calls)
+		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	say_unwatched(one, &look);
+}
+
 /* Once a second: write what was seen, and watch libraries that were loaded since. */
 static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
-	unsigned runtime = 0, used = 0;
-	int calls = 0;
+	uint64_t program = program_of(one->pid);
 
-	if (add_libraries(watch, one, &runtime, &calls, &used))
-		sl_recording_note(one->output, "a library that was loaded later could not be watched");
-	else if (calls)
-		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	if (sl_mappings_thread(one->pid) != one->pid)
+		say_no_main(one);
+	else if (program != one->program)
+		begin_again(watch, one);
+	else
+		find_new_libraries(watch, one);
+	one->program = program;
 	say_groups(one);
 	say_missing(one);
 	return sl_recording_flush(one->output);

@@ -235,6 +235,20 @@ def beside(name, arguments):
         return stormlog_trace.open_folder(run.traces)[0] if run.files() else None
 
 
+def make_group(name):
+    """A new cgroup in any hierarchy that permits one: its folder, and its path as in /proc/PID/cgroup."""
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"):
+        folder = os.path.join(root, name)
+        try:
+            if not os.path.exists(os.path.join(root, "cgroup.procs")):
+                continue
+            os.mkdir(folder)
+            return folder, "/" + name
+        except OSError:
+            continue
+    return None, None
+
+
 def attachment(seed):
     """One run.  Returns its description, the number of calls compared, and what is wrong."""
     choice = random.Random(seed)
