@@ -182,6 +182,7 @@ static __always_inline void say_call(struct registers *at, struct thread *thread
 	seen->result = (__s64)at->ax;
 	seen->pid = SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at));
 	seen->tid = (__u32)bpf_get_current_pid_tgid();
+	seen->cgroup = bpf_get_current_cgroup_id();
 	seen->copies = copies;
 	for (int i = 0; i < most; i++) {
 		__u32 word = row->copy[i].word, size = row->copy[i].bytes;

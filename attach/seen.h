@@ -44,6 +44,7 @@ struct sl_seen {
 	__u64 caller;	     /* the address that it returns to */
 	__s64 result;
 	__u32 pid, tid; /* tid: as the node numbers it */
+	__u64 cgroup;	/* number of the thread's cgroup in the hierarchy of version 2 */
 	__u64 copies;
 	__u8 data[SL_SEEN_COPIES][SL_SEEN_COPY]; /* SL_SEEN_FEW are handed over, or all */
 };

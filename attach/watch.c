@@ -47,6 +47,7 @@ struct watched {
 	const char *no_unwind;
 	bool said_no_unwind;
 	char groups[512]; /* the cgroups that it was in last */
+	uint64_t cgroup;  /* and the number of one, as its calls had it */
 	unsigned long long seen;
 	bool gone;
 	uint64_t program, loads; /* what it ran, and how often it had loaded libraries, when these were looked for last */
@@ -139,24 +140,25 @@ bool sl_watch_uses_gpu(long pid)
 	return found;
 }
 
-/* text: NULL for a number */
-static void say_capability(struct sl_recording *output, const char *name, const char *text, uint64_t number)
+/* text: NULL for a number; ns: since when. */
+static void say_capability(struct sl_recording *output, const char *name, const char *text, uint64_t number, uint64_t ns)
 {
 	uint8_t bytes[1024];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
 
-	sl_pack_map(&map, 3);
+	sl_pack_map(&map, 4);
 	sl_pack_pair_text(&map, "def", "capability");
 	sl_pack_pair_text(&map, "name", name);
 	if (text)
 		sl_pack_pair_text(&map, "value", text);
 	else
 		sl_pack_pair_uint(&map, "value", number);
+	sl_pack_pair_uint(&map, "ns", ns);
 	sl_recording_define(output, &map);
 }
 
-/* Once more when it was moved: what is said last holds, and the note has the time. */
-static void say_groups(struct watched *one)
+/* Once more when it was moved: an event belongs to those that were said last before it. */
+static void say_groups(struct watched *one, uint64_t ns)
 {
 	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
 
@@ -166,17 +168,17 @@ static void say_groups(struct watched *one)
 	if (*one->groups)
 		sl_recording_note(one->output, text);
 	memcpy(one->groups, groups, sizeof(groups));
-	say_capability(one->output, "cgroups", groups, 0);
+	say_capability(one->output, "cgroups", groups, 0, ns);
 }
 
 static void say_beginning(struct watched *one)
 {
-	uint64_t before;
+	uint64_t before, now = sl_now_ns(CLOCK_MONOTONIC);
 
-	say_capability(one->output, "recorded", "attached by BPF while it ran", 0);
-	say_groups(one);
+	say_capability(one->output, "recorded", "attached by BPF while it ran", 0, now);
+	say_groups(one, now);
 	if (sl_before_bytes(one->pid, &before))
-		say_capability(one->output, "before_attach_bytes", NULL, before);
+		say_capability(one->output, "before_attach_bytes", NULL, before, now);
 	sl_recording_note(one->output,
 			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
 			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
@@ -342,6 +344,9 @@ static void take_call(struct sl_attach_watch *watch, const struct sl_seen *seen,
 	one = watched_of(watch, seen->pid);
 	if (!one)
 		return;
+	if (seen->cgroup != one->cgroup)
+		say_groups(one, seen->begin_ns);
+	one->cgroup = seen->cgroup;
 	one->seen++;
 	sl_calls_add(one->calls, seen);
 }
@@ -398,7 +403,7 @@ static void close_one(struct sl_attach_watch *watch, struct watched *one)
 	if (watch->unwalked)
 		sl_recording_note(one->output, text);
 	/* what this program took for all processes that it watches */
-	say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	say_capability(one->output, "watcher_cpu_ns", NULL, sl_now_ns(CLOCK_PROCESS_CPUTIME_ID), sl_now_ns(CLOCK_MONOTONIC));
 	free_parts(one);
 	watch->failed = !sl_recording_close(one->output, one->gone ? "gone" : "detached") || watch->failed;
 	fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid, one->gone ? "it has ended" : "detached",
@@ -491,7 +496,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 	else
 		find_new_libraries(watch, one);
 	one->program = program;
-	say_groups(one);
+	say_groups(one, sl_now_ns(CLOCK_MONOTONIC));
 	say_missing(one);
 	return sl_recording_flush(one->output);
 }
