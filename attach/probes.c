@@ -326,33 +326,6 @@ void sl_probes_end(struct sl_probes *probes, int pid)
 	put_process(probes, pid, process);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(sl_hooks[*(const uint16_t *)a].name, sl_hooks[*(const uint16_t *)b].name);
-}
-
-static int compare(const void *name, const void *api)
-{
-	return strcmp(name, sl_hooks[*(const uint16_t *)api].name);
-}
-
-/* 0: none.  A library may export 100 000 names. */
-static unsigned api_of(const char *name)
-{
-	static uint16_t sorted[SL_API_COUNT];
-	static size_t count;
-	const uint16_t *found;
-
-	if (!count) {
-		for (uint16_t api = 1; api < SL_API_COUNT; api++)
-			if (sl_rows_has(api))
-				sorted[count++] = api;
-		qsort(sorted, count, sizeof(*sorted), by_name);
-	}
-	found = bsearch(name, sorted, count, sizeof(*sorted), compare);
-	return found ? *found : 0;
-}
-
 /* --- symbols of a library ------------------------------------------------------------------------------- */
 
 struct search {
@@ -363,7 +336,7 @@ struct search {
 static void find_place(void *data, const char *name, const Elf64_Sym *symbol)
 {
 	struct search *search = data;
-	unsigned api = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? api_of(name) : 0;
+	unsigned api = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ? sl_rows_named(name) : 0;
 	uint64_t offset = api ? sl_exports_offset(search->image, symbol->st_value) : 0;
 
 	if (offset)

@@ -16,7 +16,8 @@ struct sl_probes *sl_probes_open(const char **why);
 
 /*
  * Watches every known call that the library exports, in one process.  A call that is watched twice is seen once.  path: how the
- * library can be opened from here; it is identified by its inode.  Returns how many calls are watched; -1 with *why when the kernel refuses.
+ * library can be opened from here; it is identified by its inode.  Returns how many calls are watched; -1 with *why when the
+ * kernel refuses.
  */
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why);
 

@@ -13,6 +13,7 @@
 
 #include "attach/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/hooks/fields.h"
@@ -165,6 +166,32 @@ static const bool has_stack[SL_VERB_COUNT] = {
 bool sl_rows_has(unsigned api)
 {
 	return api < SL_API_COUNT && readers[api];
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(sl_hooks[*(const uint16_t *)a].name, sl_hooks[*(const uint16_t *)b].name);
+}
+
+static int compare(const void *name, const void *api)
+{
+	return strcmp(name, sl_hooks[*(const uint16_t *)api].name);
+}
+
+unsigned sl_rows_named(const char *name)
+{
+	static uint16_t sorted[SL_API_COUNT];
+	static size_t count;
+	const uint16_t *found;
+
+	if (!count) {
+		for (uint16_t api = 1; api < SL_API_COUNT; api++)
+			if (sl_rows_has(api))
+				sorted[count++] = api;
+		qsort(sorted, count, sizeof(*sorted), by_name);
+	}
+	found = bsearch(name, sorted, count, sizeof(*sorted), compare);
+	return found ? *found : 0;
 }
 
 struct sl_seen_row sl_rows_wanted(unsigned api)

@@ -11,6 +11,9 @@
 /* Is this call watched?  Look-ups, queries and calls that matter only when they run out of memory are not. */
 bool sl_rows_has(unsigned api);
 
+/* The watched call of this name; 0: none.  Looks by halves, for a library may export 100 000 names. */
+unsigned sl_rows_named(const char *name);
+
 /* Which data behind its arguments the BPF program is to copy for this call. */
 struct sl_seen_row sl_rows_wanted(unsigned api);
 

@@ -14,6 +14,7 @@
 #include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/header.h"
+#include "attach/libraries.h"
 #include "attach/lines.h"
 #include "attach/mappings.h"
 #include "attach/probes.h"
@@ -90,40 +91,6 @@ bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 	return false;
 }
 
-/*
- * May this be a vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
- * decide. *runtime: the major version in a runtime's name.
- */
-static bool may_be_vendors(const char *path, unsigned *runtime)
-{
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *at, *version;
-
-	if (!strstr(name, ".so") || (!strstr(name, "cuda") && !strstr(name, "amdhip64")))
-		return false;
-	if ((at = strstr(name, "cudart")))
-		at += strlen("cudart");
-	else if ((at = strstr(name, "amdhip64")))
-		at += strlen("amdhip64");
-	if (at && (version = strstr(at, ".so.")))
-		*runtime = (unsigned)atoi(version + strlen(".so."));
-	else if (at && atoi(at) > 0)
-		*runtime = (unsigned)atoi(at);
-	return true;
-}
-
-static bool is_library(const struct sl_mapping *mapping, unsigned *runtime)
-{
-	return mapping->is_code && mapping->name && may_be_vendors(mapping->name, runtime);
-}
-
-static bool find_library(void *data, const struct sl_mapping *mapping)
-{
-	unsigned runtime;
-	bool *found = data;
-
-	return *found = is_library(mapping, &runtime);
-}
-
 /* Other after an exec: the kernel's words to the program, with addresses that are random. */
 static uint64_t program_of(long pid)
 {
@@ -134,10 +101,7 @@ static uint64_t program_of(long pid)
 
 bool sl_watch_uses_gpu(long pid)
 {
-	bool found = false;
-
-	sl_mappings_each(pid, find_library, &found);
-	return found;
+	return sl_libraries_any(pid);
 }
 
 /* text: NULL for a number; ns: since when. */
@@ -220,7 +184,7 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 	struct stat st;
 	int calls;
 
-	if (!is_library(mapping, &look->runtime))
+	if (!sl_libraries_may_be(mapping, &look->runtime))
 		return false;
 	sl_mappings_path(mapping, path);
 	if (stat(path, &st)) {
