@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/between.h"
+#include "analyzer/report/devices.h"
 
 bool sl_when_parse(struct sl_when *when, const char *text)
 {
@@ -60,22 +61,12 @@ void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when s
 				(struct sl_sought){.label = span[i].text, .size = span[i].label_size, .number = span[i].number};
 }
 
-/* When the process held most; with several devices, on the fullest. */
-static uint64_t peak_of(const struct sl_model *model)
-{
-	const struct sl_device_state *most = NULL;
-
-	for (size_t d = 1; d < SL_COUNT(model->devices); d++)
-		if (model->devices[d] && (!most || model->devices[d]->known_peak > most->known_peak))
-			most = model->devices[d];
-	return most ? most->known_peak_ns : 0;
-}
-
 /* Converts to the process's clock; false: the process has no such moment. */
 static bool moment_of(const struct sl_process *process, const struct sl_when *when, uint64_t unix_ns,
 		      const struct sl_sought *sought, uint64_t *ns)
 {
 	const struct sl_header *header = &process->trace->header;
+	const struct sl_device_state *fullest = sl_devices_fullest(process);
 	uint64_t origin = header->started_ns - header->monotonic_ns; /* of the process's clock */
 
 	switch (when->kind) {
@@ -86,7 +77,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 		*ns = UINT64_MAX;
 		return true;
 	case SL_WHEN_PEAK:
-		*ns = peak_of(process->model);
+		*ns = fullest ? fullest->known_peak_ns : 0;
 		return *ns != 0;
 	case SL_WHEN_ENTRY:
 		*ns = sl_between_sought(sought);

@@ -13,6 +13,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/base/format.h"
+#include "analyzer/report/devices.h"
 
 static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
@@ -175,19 +176,9 @@ static void put_process(struct sl_json *j, const struct sl_process *process, uin
 	sl_json_end(j);
 }
 
-static uint64_t peak_of(const struct sl_process *process)
-{
-	uint64_t peak = 0;
-
-	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
-		if (process->model->devices[d] && process->model->devices[d]->known_peak > peak)
-			peak = process->model->devices[d]->known_peak;
-	return peak;
-}
-
 static int by_peak(const void *a, const void *b)
 {
-	uint64_t x = peak_of(*(struct sl_process *const *)a), y = peak_of(*(struct sl_process *const *)b);
+	uint64_t x = sl_devices_peak(*(struct sl_process *const *)a), y = sl_devices_peak(*(struct sl_process *const *)b);
 
 	return x < y ? 1 : -(x > y);
 }

@@ -14,6 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/devices.h"
 
 #define WIDTH	1200
 #define HEIGHT	420
@@ -304,26 +305,10 @@ static cairo_status_t to_file(void *file, const unsigned char *data, unsigned si
 	return fwrite(data, 1, size, file) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-static const struct sl_process *fullest(const struct sl_report *report)
-{
-	const struct sl_process *best = NULL;
-	uint64_t most = 0;
-
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_device_state *device = report->processes[i].model->devices[d];
-
-			if (!best || (device && device->known_peak > most)) {
-				best = &report->processes[i];
-				most = device ? device->known_peak : 0;
-			}
-		}
-	return best;
-}
-
 static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 {
-	const struct sl_process *process = fullest(report);
+	const struct sl_process *held = sl_devices_fullest_process(report);
+	const struct sl_process *process = held || !report->process_count ? held : report->processes;
 	struct picture *p = process ? malloc(sizeof(*p)) : NULL;
 	cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(to_file, out, WIDTH, HEIGHT)
 				       : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);

@@ -4,22 +4,10 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
 #include "common/shell.h"
 
 #define UNUSED_PART 2 /* of a peak of which PyTorch used less than half, another allocator setting is worth a try */
-
-static uint64_t peak_of(const struct sl_report *report)
-{
-	uint64_t most = 0;
-
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
-			const struct sl_device_state *device = report->processes[i].model->devices[d];
-
-			most = device && device->known_peak > most ? device->known_peak : most;
-		}
-	return most;
-}
 
 /*
  * The kind of host memory to ask about: the kind that leaks most or, where nothing was held on a device, the kind that was
@@ -34,7 +22,7 @@ static const char *kind_of(const struct sl_text_page *page)
 
 	if (kept && kept->track->kind < SL_KIND_COUNT && !sl_model_is_known(kept->track->kind))
 		return sl_event_kinds[kept->track->kind].name;
-	if (peak_of(report))
+	if (sl_devices_fullest_process(report))
 		return NULL;
 
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -114,7 +102,7 @@ void sl_text_go_on(struct sl_text_page *page, const char *verb)
 	else if (!verb && has_events(report) && (kind = kind_of(page))) {
 		snprintf(text, sizeof(text), "tree --kind %s", kind);
 		verb = text;
-	} else if (!verb && peak_of(report)) {
+	} else if (!verb && sl_devices_fullest_process(report)) {
 		verb = "tree --at peak";
 	}
 	column = put(page, 0, verb ? verb : "timeline");

@@ -25,23 +25,6 @@ static void draw_spark(char *out, size_t size, const struct sl_text_page *page, 
 	sl_spark(out, size, most, columns, page->style->ascii);
 }
 
-static struct sl_process *peak_of(const struct sl_report *report, const struct sl_device_state **device)
-{
-	struct sl_process *found = NULL;
-
-	*device = NULL;
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
-			const struct sl_device_state *state = report->processes[i].model->devices[d];
-
-			if (state && state->known_peak && (!*device || state->known_peak > (*device)->known_peak)) {
-				*device = state;
-				found = &report->processes[i];
-			}
-		}
-	return found;
-}
-
 /* The range of other processes' peaks on any device, each at a moment of its own. */
 static void describe_others(char *out, size_t size, const struct sl_text_page *page, const struct sl_process *but)
 {
@@ -49,15 +32,10 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
-		uint64_t peak = 0;
+		uint64_t peak = sl_devices_peak(&page->report->processes[i]);
 
 		if (&page->report->processes[i] == but)
 			continue;
-		for (size_t d = 1; d < SL_COUNT(but->model->devices); d++) {
-			const struct sl_device_state *state = page->report->processes[i].model->devices[d];
-
-			peak = state && state->known_peak > peak ? state->known_peak : peak;
-		}
 		least = peak < least ? peak : least;
 		most = peak > most ? peak : most;
 	}
@@ -207,8 +185,8 @@ static void put_roles(struct sl_text_page *page, struct sl_process *process, con
 
 void sl_text_peak(struct sl_text_page *page)
 {
-	const struct sl_device_state *device;
-	struct sl_process *process = peak_of(page->report, &device);
+	struct sl_process *process = sl_devices_fullest_process(page->report);
+	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
 	char who[48], spark[64] = "", others[200] = "", on[128] = "", text[512];
 
 	if (!process)

@@ -6,6 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
 
 #define GROUPS_SHOWN 6
 #define UNLIKE_SHOWN 8
@@ -14,16 +15,6 @@ struct group {
 	unsigned lead, count;
 	uint64_t least, most; /* peaks */
 };
-
-static uint64_t peak_of(const struct sl_process *process)
-{
-	uint64_t most = 0;
-
-	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
-		if (process->model->devices[d] && process->model->devices[d]->known_peak > most)
-			most = process->model->devices[d]->known_peak;
-	return most;
-}
 
 /* For each process, how the analysis of ranks found it to differ from its group. */
 static unsigned unlike_of(const struct sl_report *report, bool *unlike)
@@ -58,7 +49,7 @@ static unsigned groups_of(const struct sl_report *report, const bool *unlike, st
 
 		if (lead == SL_ALIKE_UNKNOWN || unlike[i])
 			continue;
-		peak = peak_of(&report->processes[i]);
+		peak = sl_devices_peak(&report->processes[i]);
 		group[lead].count++;
 		group[lead].least = peak < group[lead].least ? peak : group[lead].least;
 		group[lead].most = peak > group[lead].most ? peak : group[lead].most;
@@ -117,7 +108,7 @@ static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned c
 		if (unlike[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %s %s", shown++ ? "," : "",
 				       sl_process_who(who, &page->report->processes[i]),
-				       SL_SIZE(peak_of(&page->report->processes[i])));
+				       SL_SIZE(sl_devices_peak(&page->report->processes[i])));
 	if (count > shown)
 		snprintf(text + at, sizeof(text) - (size_t)at, ", and %u more", count - shown);
 	sl_text_line(page, 0, text, "");

@@ -55,6 +55,42 @@ const struct sl_device_state *sl_devices_home(const struct sl_process *process)
 	return most;
 }
 
+const struct sl_device_state *sl_devices_fullest(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (size_t d = 0; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->known_peak > (most ? most->known_peak : 0))
+			most = state;
+	}
+	return most;
+}
+
+uint64_t sl_devices_peak(const struct sl_process *process)
+{
+	const struct sl_device_state *most = sl_devices_fullest(process);
+
+	return most ? most->known_peak : 0;
+}
+
+struct sl_process *sl_devices_fullest_process(const struct sl_report *report)
+{
+	struct sl_process *found = NULL;
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		uint64_t peak = sl_devices_peak(&report->processes[i]);
+
+		if (peak > most) {
+			found = &report->processes[i];
+			most = peak;
+		}
+	}
+	return found;
+}
+
 static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def, int ordinal)
 {
 	struct sl_shared_device *device;

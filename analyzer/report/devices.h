@@ -17,6 +17,13 @@ unsigned sl_devices_held(const struct sl_process *process);
 /* The device on which the process held most; NULL: it used none. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
+/* The same with what was held on a device that nobody names; NULL: the process held nothing. */
+const struct sl_device_state *sl_devices_fullest(const struct sl_process *process);
+/* What it held there at once; 0: nothing. */
+uint64_t sl_devices_peak(const struct sl_process *process);
+/* The process that held most on one device; NULL: none held anything. */
+struct sl_process *sl_devices_fullest_process(const struct sl_report *report);
+
 /*
  * An estimate of what is lost because the device gives memory in units of 2 MiB, of the blocks that lived when most was hidden of
  * each process.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.

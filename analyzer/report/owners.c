@@ -2,6 +2,7 @@
 #include "analyzer/report/owners.h"
 
 #include "analyzer/base/memory.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/place.h"
 
 #include <stdio.h>
@@ -133,17 +134,9 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 		given += tells_more(frame, chain[0]) && append(out, size, &at, " < ", frame);
 }
 
-static bool has_devices(const struct sl_model *model)
-{
-	for (unsigned i = 1; i <= SL_DEVICES_MAX; i++)
-		if (model->devices[i] && model->devices[i]->known_peak)
-			return true;
-	return false;
-}
-
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site)
 {
-	if (site->kind == SL_KIND_block && site->device < 0 && has_devices(process->model))
+	if (site->kind == SL_KIND_block && site->device < 0 && sl_devices_held(process))
 		return false;
 	return sl_model_in_use(process->model, site);
 }

@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/devices.h"
 
 static int by_oddness(const void *a, const void *b, void *oddness)
 {
@@ -23,12 +24,12 @@ static void order_processes(struct sl_page *page)
 		 median;
 
 	for (unsigned i = 0; i < count; i++)
-		peaks[i] = sl_page_peak(&page->report->processes[i], NULL);
+		peaks[i] = sl_devices_peak(&page->report->processes[i]);
 	qsort(peaks, count, sizeof(*peaks), sl_stats_by_number);
 	median = peaks[count / 2];
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_process *p = &page->report->processes[i];
-		uint64_t peak = sl_page_peak(p, NULL);
+		uint64_t peak = sl_devices_peak(p);
 
 		page->order[i] = i;
 		odd[i] = (peak > median ? peak - median : median - peak) >> 8;

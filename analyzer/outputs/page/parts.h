@@ -24,9 +24,6 @@ void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit 
  */
 bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
 
-/* Known memory of a process at its largest, over all its devices the fullest one, and when. */
-uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
-
 /* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
 void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
 			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));

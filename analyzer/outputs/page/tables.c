@@ -4,22 +4,7 @@
 #include <string.h>
 
 #include "analyzer/outputs/page/parts.h"
-
-uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when)
-{
-	uint64_t peak = 0;
-
-	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-		const struct sl_device_state *device = process->model->devices[d];
-
-		if (device && device->known_peak > peak) {
-			peak = device->known_peak;
-			if (when)
-				*when = device->known_peak_ns;
-		}
-	}
-	return peak;
-}
+#include "analyzer/report/devices.h"
 
 /* The most on one device at the end. */
 static uint64_t end_of(const struct sl_process *process)
@@ -96,7 +81,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	char exited[32];
 	const struct sl_process *p = &page->report->processes[index];
 	const struct sl_header *header = &p->trace->header;
-	uint64_t when = 0, peak = sl_page_peak(p, &when);
+	const struct sl_device_state *fullest = sl_devices_fullest(p);
 
 	sl_packed_map(&page->pack, 18);
 	sl_page_key(page, "rank");
@@ -114,8 +99,8 @@ static void put_process(struct sl_page *page, unsigned index)
 	sl_page_put_text(page, "status", p->trace->exited > 1 ? exited : sl_status_name(p->trace->status));
 	sl_page_put_known(page, "events", p->model->events);
 	sl_page_put_known(page, "lost_events", p->trace->gap_events + p->trace->damage.lost_events);
-	sl_page_put_known(page, "peak", peak);
-	sl_page_put_time(page, "peak_at", index, peak ? when : 0);
+	sl_page_put_known(page, "peak", sl_devices_peak(p));
+	sl_page_put_time(page, "peak_at", index, fullest ? fullest->known_peak_ns : 0);
 	sl_page_put_known(page, "end", end_of(p));
 	put_devices(page, index);
 	sl_page_put_known(page, "hidden", hidden_of(p));
