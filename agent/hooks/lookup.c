@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "agent/hooks/table.h"
+#include "agent/stacks/stacks.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
@@ -182,6 +184,13 @@ __attribute__((visibility("default"))) char *dlerror(void)
 	return renamed(text, own, who);
 }
 
+/* What is here before an object goes, and what is not any more, before another comes to its place. */
+static void define_modules(void)
+{
+	if (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed))
+		sl_stacks_modules();
+}
+
 /*
  * Exported so that cached callers are dropped when code is unloaded.  dlclose does not depend on its caller, so C is enough
  * here.
@@ -195,8 +204,10 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 		real = sl_resolve_next("dlclose");
 	if (!real)
 		return -1;
+	define_modules();
 	sl_objects_unload_begin();
 	result = real(handle);
+	define_modules();
 	sl_objects_unload_end();
 	return result;
 }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped where: definitions of the objects that native addresses lie in. */
+/*
+ * What is mapped where: definitions of the objects that native addresses lie in.
+ *
+ * An object is defined when it comes to a place, and the place without a path once the object is gone.  An object that comes
+ * where another was has moved: it is hashed into the stacks that lead through it, whose addresses alone may be another's.
+ */
 #include <elf.h>
 #include <link.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "agent/file/define.h"
+#include "agent/pages.h"
 #include "agent/process/file.h"
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
@@ -16,38 +23,74 @@
 #include "common/base.h"
 #include "common/now.h"
 
-static struct sl_intern modules;
+#define SPINS_MAX 1000
+
+struct place {
+	uint64_t begin, end;
+	uint64_t object; /* hash of what is there, or was last */
+	uint64_t turn;	 /* the walk that saw it last */
+	bool moved, gone;
+};
+
+/* Sorted, without overlap.  These and what follows belong to the owner of the lock. */
+static struct place *places;
+static uint32_t place_count, place_room;
+static uint64_t turn, walked_ns;
+static uint32_t last_id;
+static struct sl_intern originals, movers;
+static _Atomic int locked;
+static _Atomic bool has_moved; /* something, once */
 /* The loader's counts of objects added and removed at the time when all were last defined, plus one. */
 static _Atomic uint64_t seen_adds, seen_subs;
 
 struct module {
 	uint64_t begin, end, bias;
-	const char *path;
+	const char *path; /* NULL: nothing is there any more */
 	const uint8_t *build_id;
 	uint32_t build_id_bytes;
 	uint64_t time_ns;
 	struct sl_stacks_thread *thread;
 };
 
-static bool publish_module(uint32_t id, const void *what)
+/*
+ * Its owner waits for nobody: it walks the loader's list, whose lock it has taken before, or looks into the table.  False:
+ * another thread has had it for longer than that takes.
+ */
+static bool lock(void)
+{
+	for (unsigned spins = 0; atomic_exchange_explicit(&locked, 1, memory_order_acquire); spins++)
+		if (spins == SPINS_MAX)
+			return false;
+		else
+			sched_yield();
+	return true;
+}
+
+static void unlock(void)
+{
+	atomic_store_explicit(&locked, 0, memory_order_release);
+}
+
+static bool publish(const struct module *module)
 {
 	static const char digits[] = "0123456789abcdef";
-	const struct module *module = what;
 	char hex[2 * 64];
 	struct sl_pack pack;
 	uint32_t n = module->build_id_bytes;
 
 	pack = sl_pack_begin(module->thread->map, sizeof(module->thread->map));
-	sl_pack_map(&pack, 7 + (n > 0));
+	sl_pack_map(&pack, 6 + !!module->path + (n > 0));
 	sl_pack_pair_text(&pack, "def", "module");
-	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_pair_uint(&pack, "id", ++last_id);
 	sl_pack_pair_uint(&pack, "base", module->begin);
 	sl_pack_pair_uint(&pack, "end", module->end);
 	sl_pack_pair_uint(&pack, "bias", module->bias);
-	sl_pack_text(&pack, "path");
-	sl_pack_bytes(
-		&pack, module->thread->function,
-		sl_utf8_clean(module->path, strlen(module->path), module->thread->function, sizeof(module->thread->function)));
+	if (module->path) {
+		sl_pack_text(&pack, "path");
+		sl_pack_bytes(&pack, module->thread->function,
+			      sl_utf8_clean(module->path, strlen(module->path), module->thread->function,
+					    sizeof(module->thread->function)));
+	}
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];
@@ -81,11 +124,98 @@ static void find_build_id(struct module *module, const uint8_t *at, size_t bytes
 	}
 }
 
+/* The first place that ends behind the address. */
+static uint32_t place_at(uint64_t address)
+{
+	uint32_t low = 0, high = place_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (places[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Room for one more place, which may come into the midst of another. */
+static bool make_room(void)
+{
+	uint32_t room = place_room ? 2 * place_room : 128;
+	struct place *grown;
+
+	if (place_count + 2 <= place_room)
+		return true;
+	grown = sl_pages_map(room * sizeof(*grown));
+	if (!grown)
+		return false;
+	if (place_count)
+		memcpy(grown, places, place_count * sizeof(*grown));
+	places = grown;
+	place_room = room;
+	return true;
+}
+
+static void put(struct place fresh)
+{
+	uint32_t first = place_at(fresh.begin), next = first, count = 0;
+	struct place kept[3];
+
+	while (next < place_count && places[next].begin < fresh.end)
+		next++;
+	if (next > first && places[first].begin < fresh.begin) {
+		kept[count] = places[first];
+		kept[count++].end = fresh.begin;
+	}
+	kept[count++] = fresh;
+	if (next > first && places[next - 1].end > fresh.end) {
+		kept[count] = places[next - 1];
+		kept[count++].begin = fresh.end;
+	}
+	memmove(&places[first + count], &places[next], (place_count - next) * sizeof(*places));
+	memcpy(&places[first], kept, count * sizeof(*kept));
+	place_count = place_count - (next - first) + count;
+}
+
+static bool is_other_there(const struct place *fresh)
+{
+	for (uint32_t i = place_at(fresh->begin); i < place_count && places[i].begin < fresh->end; i++)
+		if (places[i].object != fresh->object)
+			return true;
+	return false;
+}
+
+static bool say_no(uint32_t id, const void *what)
+{
+	return false;
+}
+
+static bool say_yes(uint32_t id, const void *what)
+{
+	return true;
+}
+
+/* What was first at its place, or came after another, stays so: the stacks that lead through it keep their ids. */
+static bool is_moved(struct sl_hash hash, bool other)
+{
+	bool moved = atomic_load(&has_moved) && sl_intern(&movers, hash, say_no, NULL);
+
+	if (moved)
+		return true;
+	moved = other && !sl_intern(&originals, hash, say_no, NULL);
+	if (moved)
+		atomic_store(&has_moved, true);
+	sl_intern(moved ? &movers : &originals, hash, say_yes, NULL);
+	return moved;
+}
+
 struct visit {
 	struct sl_stacks_thread *thread;
 	uint64_t time_ns;
 	uint64_t adds, subs;
-	bool failed;
+	bool locked, failed;
 };
 
 /* The program's path is asked of the kernel once: it may forbid itself to ask (seccomp). */
@@ -110,18 +240,47 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	return buffer;
 }
 
+static bool see(const struct module *module)
+{
+	struct place fresh = {module->begin, module->end, .turn = turn}, *known;
+	struct sl_hash hash = SL_HASH_INIT;
+	uint32_t at;
+
+	sl_hash_word(&hash, module->begin);
+	sl_hash_word(&hash, module->end);
+	sl_hash_bytes(&hash, module->path, strlen(module->path));
+	sl_hash_bytes(&hash, module->build_id, module->build_id_bytes);
+	fresh.object = hash.a;
+	at = place_at(module->begin);
+	known = &places[at];
+	if (at < place_count && known->begin == fresh.begin && known->end == fresh.end && known->object == fresh.object &&
+	    !known->gone) {
+		known->turn = turn;
+		return true;
+	}
+	if (!make_room() || !publish(module))
+		return false;
+	fresh.moved = is_moved(hash, is_other_there(&fresh));
+	put(fresh);
+	return true;
+}
+
 static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct visit *visit = data;
 	struct module module = {.begin = UINT64_MAX, .bias = info->dlpi_addr, .thread = visit->thread};
-	struct sl_hash hash = SL_HASH_INIT;
 
 	if (!visit->time_ns) { /* at the first object: has anything changed at all? */
 		visit->adds = info->dlpi_adds + 1;
 		visit->subs = info->dlpi_subs + 1;
 		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs))
 			return 1;
+		visit->locked = lock();
+		visit->failed = !visit->locked;
+		if (visit->failed)
+			return 1;
 		visit->time_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
+		turn++;
 	}
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -145,32 +304,66 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
 	}
 	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
-	module.time_ns = visit->time_ns;
-	/* An object that was unloaded and came back to its place is defined again, later. */
-	sl_hash_word(&hash, module.begin);
-	sl_hash_word(&hash, module.end);
-	sl_hash_bytes(&hash, module.path, strlen(module.path));
-	sl_hash_bytes(&hash, module.build_id, module.build_id_bytes);
-	sl_hash_word(&hash, visit->subs);
-	if (!sl_intern(&modules, hash, publish_module, &module))
-		visit->failed = true;
+	/* It came after the last walk, and so did all that is called in it. */
+	module.time_ns = walked_ns ? walked_ns : visit->time_ns;
+	visit->failed |= !see(&module);
 	return 0;
 }
 
-void sl_modules_define(struct sl_stacks_thread *thread)
+/* What no walk sees any more is gone. */
+static bool sweep(struct visit *visit)
+{
+	for (uint32_t i = 0; i < place_count; i++) {
+		struct place *place = &places[i];
+		struct module none = {.begin = place->begin, .end = place->end, .time_ns = visit->time_ns, .thread = visit->thread};
+
+		if (place->turn != turn && !place->gone && !(place->gone = publish(&none)))
+			return false;
+	}
+	return true;
+}
+
+bool sl_modules_define(struct sl_stacks_thread *thread)
 {
 	struct visit visit = {.thread = thread};
 
 	sl_objects_walk(visit_module, &visit);
-	if (visit.time_ns && !visit.failed) {
+	if (!visit.locked)
+		return !visit.failed;
+	if (!visit.failed && sweep(&visit)) {
+		walked_ns = visit.time_ns;
 		atomic_store(&seen_adds, visit.adds);
 		atomic_store(&seen_subs, visit.subs);
 	}
+	unlock();
+	return true;
+}
+
+bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count)
+{
+	if (!atomic_load(&has_moved))
+		return true;
+	if (!lock())
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = place_at((uintptr_t)pcs[i] - 1);
+
+		if (at < place_count && places[at].begin < (uintptr_t)pcs[i] && places[at].moved)
+			sl_hash_word(hash, places[at].object);
+	}
+	unlock();
+	return true;
 }
 
 void sl_modules_child(void)
 {
-	sl_intern_reset(&modules);
+	sl_intern_reset(&originals);
+	sl_intern_reset(&movers);
+	place_count = 0;
+	walked_ns = 0;
+	last_id = 0;
+	atomic_store(&locked, 0);
+	atomic_store(&has_moved, false);
 	atomic_store(&seen_adds, 0);
 	atomic_store(&seen_subs, 0);
 }

@@ -206,7 +206,8 @@ static uint32_t capture_new(const struct stack *stack)
 	struct sl_hash hash = SL_HASH_INIT;
 	uint32_t loops = 0;
 
-	sl_modules_define(stack->thread);
+	if (!sl_modules_define(stack->thread) || !sl_modules_hash(&hash, stack->pcs, stack->count))
+		return 0;
 	if (stack->thread->boundaries && !stack->truncated) {
 		for (uint32_t i = 0; i < stack->count; i++)
 			loops += in_eval((uintptr_t)stack->pcs[i]);
@@ -288,6 +289,14 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 	return define_stack(stack, entry, hash);
 }
 
+/* An object was unloaded: the addresses may be another's now. */
+static SL_NOINLINE void forget_unloaded(struct sl_stacks_thread *thread, uint64_t unloads)
+{
+	sl_walk_renew(&thread->walk, unloads);
+	memset(thread->native.entry, 0, sizeof(thread->native.entry));
+	thread->native.used = 0;
+}
+
 static bool same_pcs(const struct stack *a, const struct stack *b)
 {
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
@@ -304,11 +313,14 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	struct sl_walked walked = {0};
 	struct sl_cache_entry *entry;
 	enum sl_walk_end end;
-	uint64_t hash;
+	uint64_t hash, unloads;
 	uint32_t id;
 
 	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
 		return 0;
+	unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
+	if (SL_UNLIKELY(thread->walk.unloads != unloads))
+		forget_unloaded(thread, unloads);
 	/* also where the walks differed before: it sees tables that are noise */
 	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
 	if (SL_UNLIKELY(tables_lie()))

@@ -182,12 +182,15 @@ uint32_t sl_stacks_text(const char *bytes, size_t count)
 
 void sl_stacks_modules(void)
 {
+	bool had = self != NULL;
 	struct sl_stacks_thread *thread = enter();
 
 	if (!thread)
 		return;
 	sl_modules_define(thread);
 	leave(thread);
+	if (!had) /* a thread that makes no GPU call tells nobody that it ends */
+		sl_stacks_thread_end();
 }
 
 void sl_stacks_prepare(void)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "agent/mute.h"
-#include "agent/symbols/objects.h"
 #include "common/base.h"
 
 #define PAGE	  4096u
@@ -291,16 +290,9 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
-	uint64_t now = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
 	enum sl_walk_end end;
 	struct at at = {0};
 
-	if (SL_UNLIKELY(walk->unloads != now)) {
-		if (walk->unloads) /* otherwise its pages are fresh */
-			memset(walk->rule, 0, sizeof(walk->rule));
-		walk->unloads = now;
-		walk->max = 0;
-	}
 	if (SL_UNLIKELY(walk->max != max)) {
 		walk->first = 0;
 		walk->max = max;
@@ -388,4 +380,12 @@ void sl_walk_forget(struct sl_walk *walk)
 	if (walk->trails.used)
 		memset(walk->trails.entry, 0, sizeof(walk->trails.entry));
 	walk->trails.used = 0;
+}
+
+void sl_walk_renew(struct sl_walk *walk, uint64_t unloads)
+{
+	if (walk->unloads) /* otherwise its pages are fresh */
+		memset(walk->rule, 0, sizeof(walk->rule));
+	walk->unloads = unloads;
+	walk->max = 0;
 }

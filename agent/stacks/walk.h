@@ -41,7 +41,7 @@ struct sl_walk_pages {
 };
 
 struct sl_walk {
-	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are no rules */
+	uint64_t unloads; /* the owner's, at which the rules were read (sl_walk_renew); 0: there are no rules */
 	unsigned max;	  /* stack pointer of the last walk */
 	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
@@ -95,6 +95,9 @@ enum sl_walk_way sl_walk_way_to(const void *address);
 
 /* True: the word at `address`, or around it, can be read.  Changes errno.  x86-64 alone, as walks are. */
 bool sl_walk_readable(uintptr_t address);
+
+/* Forgets the rules, and with the next walk all names: objects were unloaded. */
+void sl_walk_renew(struct sl_walk *walk, uint64_t unloads);
 
 /* Forgets all names that were given. */
 void sl_walk_forget(struct sl_walk *walk);

@@ -171,7 +171,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 		if (!now)
 			return;
 		now->module = module ? sl_stacks_basename(module->path) : NULL;
-		now->offset = module ? pc - module->base : pc;
+		now->offset = module ? pc - module->base : SL_MAPPED_REAL(pc);
 		now->passes_on = sl_stacks_passes_on(now->module);
 		now->bare = module && !now->passes_on && !is_systems(module->path) && !(count && found[i].line);
 		if (!count)

@@ -97,10 +97,27 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	*PUSH(defs->pythons) = stack;
 }
 
+static const uint64_t *pcs_of(const struct sl_defs *defs, struct sl_span pcs)
+{
+	size_t bytes = pcs.size & ~(size_t)7;
+	const uint64_t *kept;
+	uint64_t *moved;
+
+	if (!defs->moved && !defs->left)
+		return sl_pool_try(bytes ? pcs.text : "", bytes);
+	moved = sl_memory_must(malloc(bytes + 1));
+	memcpy(moved, bytes ? pcs.text : "", bytes);
+	for (size_t i = 0; i < bytes / 8; i++)
+		moved[i] = sl_mapped_address(&defs->mapped, moved[i] - 1) + 1;
+	kept = sl_pool_try(moved, bytes);
+	free(moved);
+	return kept;
+}
+
 static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_span pcs = sl_object_text(map, "pcs");
-	const uint64_t *copy = sl_pool_try(pcs.size ? pcs.text : "", pcs.size & ~(size_t)7);
+	const uint64_t *copy = pcs_of(defs, pcs);
 
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
 	*PUSH(defs->natives) =
@@ -135,19 +152,23 @@ static void add_thread(struct sl_defs *defs, const msgpack_object *map, uint64_t
 
 static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	*PUSH(defs->modules) = (struct sl_module){
+	struct sl_module module = {
 		.base = sl_object_u64(map, "base", 0),
 		.end = sl_object_u64(map, "end", 0),
 		.ns = sl_object_u64(map, "ns", 0),
 		.path = text_of(defs, map, "path"),
 		.build_id = text_of(defs, map, "build_id"),
 	};
+
+	sl_defs_add_module(defs, &module, !sl_object_get(map, "path"));
 }
 
 static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	if (!is_full(defs, defs->evals.count))
-		*PUSH(defs->evals) = (struct sl_eval_range){sl_object_u64(map, "begin", 0), sl_object_u64(map, "end", 0)};
+		*PUSH(defs->evals) =
+			(struct sl_eval_range){sl_defs_address(defs, &defs->mapped, sl_object_u64(map, "begin", 0)),
+					       sl_defs_address(defs, &defs->mapped, sl_object_u64(map, "end", 0) - 1) + 1};
 }
 
 /* A device may be defined again when more is known about it. */
@@ -359,6 +380,9 @@ void sl_defs_free(struct sl_defs *defs)
 	free(defs->natives.item);
 	free(defs->named.item);
 	free(defs->modules.item);
+	sl_idmap_free(&defs->module_ids);
+	free(defs->mapped.list.item);
+	free(defs->arrivals.item);
 	free(defs->evals.item);
 	free(defs->devices.item);
 	free(defs->threads.item);
@@ -424,84 +448,4 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name)
 		if (defs->capabilities.item[i].name && !strcmp(defs->capabilities.item[i].name, name))
 			return defs->capabilities.item[i].value;
 	return NULL;
-}
-
-/* ---- modules by address: spans that do not overlap; each address belongs to the module mapped there last */
-
-struct edge {
-	uint64_t address;
-	uint32_t module;
-	bool begins;
-};
-
-static int by_address(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	return x->address != y->address ? (x->address < y->address ? -1 : 1) : 0;
-}
-
-/* A heap of modules, the last mapped first. */
-static void heap_push(uint32_t *heap, uint32_t count, uint32_t module)
-{
-	for (; count && heap[(count - 1) / 2] < module; count = (count - 1) / 2)
-		heap[count] = heap[(count - 1) / 2];
-	heap[count] = module;
-}
-
-static void heap_pop(uint32_t *heap, uint32_t count)
-{
-	uint32_t last = heap[count - 1], at = 0;
-
-	for (uint32_t child; (child = 2 * at + 1) < count - 1; at = child) {
-		child += child + 1 < count - 1 && heap[child + 1] > heap[child];
-		if (heap[child] <= last)
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = last;
-}
-
-static void index_modules(struct sl_defs *defs)
-{
-	uint32_t count = (uint32_t)defs->modules.count, edges = 0, open = 0;
-	struct edge *edge = sl_memory_must(malloc(2 * (size_t)count * sizeof(*edge) + 1));
-	uint32_t *heap = sl_memory_must(malloc(count * sizeof(*heap) + 1));
-
-	for (uint32_t i = 0; i < count; i++)
-		if (defs->modules.item[i].base < defs->modules.item[i].end) {
-			edge[edges++] = (struct edge){defs->modules.item[i].base, i, true};
-			edge[edges++] = (struct edge){defs->modules.item[i].end, i, false};
-		}
-	qsort(edge, edges, sizeof(*edge), by_address);
-	defs->spans.count = 0;
-	for (uint32_t i = 0; i < edges; i++) {
-		if (edge[i].begins)
-			heap_push(heap, open++, edge[i].module);
-		if (i + 1 < edges && edge[i + 1].address == edge[i].address)
-			continue;
-		while (open && defs->modules.item[heap[0]].end <= edge[i].address)
-			heap_pop(heap, open--);
-		*PUSH(defs->spans) = (struct sl_module_span){edge[i].address, open ? (int)heap[0] : -1};
-	}
-	defs->spans_of = defs->modules.count;
-	free(edge);
-	free(heap);
-}
-
-int sl_defs_module(const struct sl_defs *defs, uint64_t address)
-{
-	size_t low = 0, high;
-
-	if (defs->spans_of != defs->modules.count)
-		index_modules((struct sl_defs *)defs); /* no other thread reads the modules of this process meanwhile */
-	for (high = defs->spans.count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (defs->spans.item[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? defs->spans.item[low - 1].module : -1;
 }

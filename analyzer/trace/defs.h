@@ -12,6 +12,7 @@
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
+#include "analyzer/trace/mapped.h"
 
 struct sl_python_frame {
 	const char *function;
@@ -34,6 +35,12 @@ struct sl_native_stack {
 struct sl_module {
 	uint64_t base, end, ns;
 	const char *path, *build_id; /* NULL: unknown */
+};
+
+/* What is at a place since when. */
+struct sl_arrival {
+	uint64_t ns;
+	struct sl_mapped_range place;
 };
 
 /* A range of addresses from `begin` to the next span's. */
@@ -99,7 +106,12 @@ struct sl_defs {
 	SL_VECTOR(struct sl_python_stack) pythons;
 	SL_VECTOR(struct sl_native_stack) natives;
 	SL_VECTOR(struct sl_named) named;
-	SL_VECTOR(struct sl_module) modules;
+	SL_VECTOR(struct sl_module) modules; /* each once, at the addresses of its place */
+	struct sl_mapped mapped;	     /* at the last definition that was read */
+	struct sl_idmap module_ids;	     /* by what and where it is */
+	SL_VECTOR(struct sl_arrival) arrivals;
+	uint32_t moved;				/* modules that came where another one was */
+	bool left;				/* a module went */
 	SL_VECTOR(struct sl_module_span) spans; /* for as many modules as spans_of says; made when first needed */
 	size_t spans_of;
 	unsigned cut_names, left_out; /* left_out: entries beyond SL_DEFS_FEW in lists that are short in honest traces */
@@ -120,6 +132,8 @@ void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
+/* Takes what is at a place from now on; gone: nothing is. */
+void sl_defs_add_module(struct sl_defs *defs, const struct sl_module *module, bool gone);
 /* Forgets the stacks defined after these; 0: all. */
 void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
 
@@ -134,7 +148,13 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name);
 /* What a pack says is at pc; NULL: nothing. */
 const struct sl_named *sl_defs_named(const struct sl_defs *defs, uint64_t pc);
 
-/* Index into modules of the one last mapped over the address, or -1. */
+/* An address as the trace means it while the modules are there.  Those of stacks and of events in their order are so already. */
+static inline uint64_t sl_defs_address(const struct sl_defs *defs, const struct sl_mapped *mapped, uint64_t address)
+{
+	return defs->moved || defs->left ? sl_mapped_address(mapped, address) : address;
+}
+
+/* Index into modules of the one at the address, or -1. */
 int sl_defs_module(const struct sl_defs *defs, uint64_t address);
 
 #endif

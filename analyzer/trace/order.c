@@ -16,8 +16,10 @@ struct sl_order {
 	size_t feed_count;
 	struct sl_feed **heap;
 	size_t heap_count;
-	struct sl_feed *given; /* the feed whose first event the last call returned */
-	unsigned count;	       /* items asked for so far */
+	struct sl_feed *given;	 /* the feed whose first event the last call returned */
+	unsigned count;		 /* items asked for so far */
+	struct sl_mapped mapped; /* at the item given last */
+	size_t arrived;		 /* arrivals before it */
 };
 
 #define ASK_EVERY 16384 /* items between two looks at the clock */
@@ -150,6 +152,17 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	return order;
 }
 
+/* Where libraries came and went, the caller is meant as what was there then. */
+static SL_NOINLINE void place_caller(struct sl_order *order, struct sl_event *event)
+{
+	const struct sl_defs *defs = &order->trace->defs;
+
+	for (; order->arrived < defs->arrivals.count && defs->arrivals.item[order->arrived].ns <= event->time_ns; order->arrived++)
+		sl_mapped_put(&order->mapped, &defs->arrivals.item[order->arrived].place);
+	if (event->caller)
+		event->caller = sl_mapped_address(&order->mapped, event->caller - 1) + 1;
+}
+
 const struct sl_item *sl_order_next(struct sl_order *order)
 {
 	struct sl_feed *feed = NULL;
@@ -170,6 +183,8 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 		return NULL;
 	feed->ready = feed->record_taken = false;
 	order->given = feed;
+	if (SL_UNLIKELY(order->trace->defs.moved || order->trace->defs.left) && feed->item.kind == SL_ITEM_EVENT)
+		place_caller(order, (struct sl_event *)feed->item.event);
 	return &feed->item;
 }
 
@@ -181,6 +196,7 @@ void sl_order_free(struct sl_order *order)
 		sl_feed_free(&order->feeds[i]);
 	free(order->feeds);
 	free(order->heap);
+	free(order->mapped.list.item);
 	free(order);
 }
 

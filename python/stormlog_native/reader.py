@@ -19,6 +19,7 @@ Written from doc/trace-format.md alone, so that it tests that page.  It holds a 
 stormlog-analyze for big ones.
 """
 import glob
+import itertools
 import mmap
 import os
 import struct
@@ -85,6 +86,7 @@ class Trace:
         self.defs: Dict[str, List[Dict[str, Any]]] = {}
         self.damage: List[Tuple[int, str]] = []
         self.blocks: List[Columns] = []
+        self._modules: List[int] = []  # how many were defined before each native stack
         self._next: Dict[int, int] = {}
         self._log = 0
         self.folded_through = 0
@@ -152,6 +154,8 @@ class Trace:
             self.defs.setdefault(what, []).append(item)
         else:
             self.defs.setdefault(what, []).append(item)
+            if what == "native_stack":
+                self._modules.append(len(self.defs.get("module", [])))
 
     # the ring
 
@@ -299,14 +303,20 @@ class Trace:
 
     def native_stack(self, native_id: int) -> List[Tuple[Optional[str], int]]:
         """[(file name of the module or None, offset in it), ...] of a native stack, innermost first."""
-        for stack in self.defs.get("native_stack", []):
+        for stack, count in zip(self.defs.get("native_stack", []), self._modules):
             if stack["id"] == native_id:
-                return [self.place(pc) for (pc,) in struct.iter_unpack("<Q", stack["pcs"])]
+                return [self._place(pc, count) for (pc,) in struct.iter_unpack("<Q", stack["pcs"])]
         return []
 
-    def place(self, address: int) -> Tuple[Optional[str], int]:
-        """(path of the module or None, offset in it) of an address."""
-        for module in reversed(self.defs.get("module", [])):
+    def place(self, address: int, ns: Optional[int] = None) -> Tuple[Optional[str], int]:
+        """(path of the module or None, offset in it) of an address: an event's caller, at its time_ns; by default what came there last."""
+        modules = self.defs.get("module", [])
+        return self._place(address, sum(ns is None or module["ns"] <= ns for module in modules))
+
+    def _place(self, address: int, count: int) -> Tuple[Optional[str], int]:
+        """As of the first `count` definitions of modules; where they say nothing, as of the next that does."""
+        modules = self.defs.get("module", [])
+        for module in itertools.chain(reversed(modules[:count]), modules[count:]):
             if module["base"] <= address < module["end"]:
                 return module.get("path"), int(address) - module["base"]
         return None, int(address)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_unload PROBE.so SMALL.so LARGE.so: two modules come to one place by turns.  Their calls return to the same address, so
- * that a stack through one has the id of the same stack through the other, unless it is unwound by the frame of what lay there
- * before.
+ * that a stack through one has the addresses of the same stack through the other, unless it is unwound by the frame of what lay there
+ * before.  It is another stack all the same, and the one that it was when its module comes back.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 typedef uint64_t capture(unsigned mode);
 typedef uint64_t with_frame(capture *capture, unsigned mode);
 
-enum { NATIVE = 2 };
+enum { NATIVE = 2, TURNS = 5 };
 
 static void *probe;
 static with_frame *place;
@@ -64,18 +65,44 @@ static uint32_t stack_through(const char *path, unsigned deeper)
 	return id;
 }
 
+/* What defines the native stack behind its id: ids count up from 1. */
+static size_t find_addresses(uint32_t id, const uint8_t **found)
+{
+	const uint8_t *log;
+	size_t end = ((size_t(*)(const uint8_t **))find(probe, "probe_log"))(&log);
+	uint32_t bytes;
+
+	for (size_t at = 0; at < end; at += 4 + bytes) {
+		memcpy(&bytes, log + at, 4);
+		if (!memmem(log + at + 4, bytes, "native_stack", 12) || --id)
+			continue;
+		*found = memmem(log + at + 4, bytes, "pcs", 3);
+		return (size_t)(log + at + 4 + bytes - *found);
+	}
+	return 0;
+}
+
+static bool have_equal_addresses(uint32_t a, uint32_t b)
+{
+	const uint8_t *one, *other;
+	size_t bytes = find_addresses(a, &one);
+
+	return bytes && find_addresses(b, &other) == bytes && !memcmp(one, other, bytes);
+}
+
 int main(int argc, char **argv)
 {
 	int (*describe)(char *, size_t);
 	char text[256];
-	uint32_t ids[3];
+	uint32_t ids[TURNS];
 
 	probe = dlopen(argv[1], RTLD_NOW);
 	((void (*)(unsigned, unsigned))find(probe, "probe_start"))(NATIVE, 200);
 	describe = (int (*)(char *, size_t))find(probe, "probe_describe");
-	for (unsigned turn = 0; turn < 3; turn++)
+	for (unsigned turn = 0; turn < TURNS; turn++)
 		ids[turn] = stack_through(argv[2 + turn % 2], turn ? 3 : 1);
 	describe(text, sizeof(text));
-	printf("%u %u, %s\n", ids[1], ids[2], text);
-	return !ids[1] || ids[1] != ids[2] || strstr(text, "differs");
+	printf("%u %u, then %u %u, %s\n", ids[1], ids[2], ids[3], ids[4], text);
+	return !ids[1] || !ids[2] || ids[1] == ids[2] || ids[1] != ids[3] || ids[2] != ids[4] ||
+	       !have_equal_addresses(ids[1], ids[2]) || strstr(text, "differs");
 }

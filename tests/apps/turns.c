@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * turns TURNS HOW PLUGIN...: loads the plugins one after the other at one place, allocates through each twice, on each thread, and unloads
+ * it.  Writes down what dladdr says of where each block is from: a line in turns-PID of address, file and function.  Exit status 77:
+ * most plugins came to places of their own.  HOW is a word of letters: t three threads beside the first, f a child
+ * does the same, w waits in the end to be killed, - nothing.
+ */
+#include "gpu.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 3, TIMES = 2 };
+
+typedef void *taking(size_t bytes, Dl_info *here);
+
+static FILE *out;
+static _Atomic(taking *) take;
+static int shared; /* turns whose plugin came where the one before was */
+static pthread_barrier_t begun, ended;
+
+static void allocate(void)
+{
+	Dl_info here;
+
+	for (int i = 0; i < TIMES; i++) {
+		void *block = take(4096, &here);
+
+		CHECK(fprintf(out, "%lx %s %s\n", (unsigned long)block, here.dli_fname, here.dli_sname) > 0);
+	}
+}
+
+static void *work(void *unused)
+{
+	for (;;) {
+		pthread_barrier_wait(&begun);
+		if (!take)
+			return NULL;
+		allocate();
+		pthread_barrier_wait(&ended);
+	}
+}
+
+static void turn(const char *path, int with_threads)
+{
+	static taking *place;
+	void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	CHECK(plugin);
+	take = (taking *)dlsym(plugin, "take");
+	CHECK(take);
+	shared += take == place;
+	place = take;
+	if (with_threads)
+		pthread_barrier_wait(&begun);
+	allocate();
+	if (with_threads)
+		pthread_barrier_wait(&ended);
+	CHECK(!dlclose(plugin));
+}
+
+static void open_out(void)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "turns-%d", getpid());
+	out = fopen(name, "w");
+	CHECK(out);
+}
+
+static void take_turns(int turns, int with_threads, char **plugins, int count)
+{
+	pthread_t threads[THREADS];
+
+	if (with_threads) {
+		pthread_barrier_init(&begun, NULL, THREADS + 1);
+		pthread_barrier_init(&ended, NULL, THREADS + 1);
+		for (int i = 0; i < THREADS; i++)
+			pthread_create(&threads[i], NULL, work, NULL);
+	}
+	for (int i = 0; i < turns; i++)
+		turn(plugins[i % count], with_threads);
+	take = NULL;
+	if (with_threads) {
+		pthread_barrier_wait(&begun);
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+	}
+	CHECK(!fflush(out));
+}
+
+int main(int argc, char **argv)
+{
+	pid_t child = strchr(argv[2], 'f') ? fork() : -1;
+	int status;
+	void *block;
+
+	OK(cudaMalloc(&block, 512));
+	open_out();
+	take_turns(atoi(argv[1]), strchr(argv[2], 't') != NULL, argv + 3, argc - 3);
+	if (child > 0)
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (strchr(argv[2], 'w')) {
+		fclose(fopen("made", "w"));
+		pause();
+	}
+	return 2 * shared < atoi(argv[1]) ? 77 : 0;
+}
