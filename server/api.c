@@ -249,6 +249,7 @@ static void put_changes(struct sl_json *json, const struct sl_course *course)
 		put_commit(json, point->commit);
 		sl_json_double(json, "before", change->before);
 		sl_json_double(json, "after", change->after);
+		sl_json_bool(json, "settled", change->settled);
 		sl_json_end(json);
 	}
 	sl_json_end(json);
@@ -295,6 +296,7 @@ static void put_worse(void *json, const struct sl_worse *worse)
 	put_commit(json, worse->commit);
 	sl_json_double(json, "before", worse->before);
 	sl_json_double(json, "after", worse->after);
+	sl_json_bool(json, "settled", worse->settled);
 	sl_json_end(json);
 }
 

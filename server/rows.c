@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/catalogue/change.h"
 #include "server/worse.h"
 
 struct runs {
@@ -112,6 +113,8 @@ static void put_worse(void *context, const struct sl_worse *worse)
 		"changed</a>",
 		sl_html_number(run, worse->run), run, sl_html_time(when, worse->when_ns), *worse->commit ? worse->commit : NULL,
 		sl_html_number(before, worse->before_run), run);
+	if (!worse->settled)
+		sl_html(list->page, " <span title='" SL_SERIES_UNSETTLED "'>(not sure yet)</span>");
 }
 
 void sl_rows_worse(struct sl_html *page)

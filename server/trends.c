@@ -139,9 +139,10 @@ static void put_changes(struct trend *trend, bool bytes)
 		sl_html(trend->page,
 			" <a href='/runs/$'>run $</a> of $, commit $; the run before: commit $. <a "
 			"href='/compare?before=$&amp;after=$'>"
-			"What changed</a></p>",
+			"What changed</a>",
 			sl_html_number(run, p->run), run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : "not known",
 			*p[-1].commit ? p[-1].commit : "not known", sl_html_number(before, p[-1].run), run);
+		sl_html(trend->page, change->settled ? "</p>" : " (" SL_SERIES_UNSETTLED ")</p>");
 	}
 	if (!trend->course.change_count)
 		sl_html(trend->page, "<p>There is $.</p>", sl_series_unchanged(trend->course.points.count));

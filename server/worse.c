@@ -42,7 +42,8 @@ static void put_found(struct look *look, const struct sl_course *course, int64_t
 					   .when_ns = point->when_ns,
 					   .before = change->before,
 					   .after = change->after,
-					   .bytes = sl_course_is_bytes(metric, field)};
+					   .bytes = sl_course_is_bytes(metric, field),
+					   .settled = change->settled};
 		snprintf(worse->project, sizeof(worse->project), "%s", look->project ? look->project : "");
 		snprintf(worse->what, sizeof(worse->what), "%s", what);
 		memcpy(worse->commit, point->commit, sizeof(worse->commit));

@@ -15,7 +15,7 @@ struct sl_worse {
 	int64_t before_run, run, when_ns; /* the last run before the change, and the run that made it */
 	char commit[16];		  /* of the run that made it; "": not known */
 	double before, after;
-	bool bytes;
+	bool bytes, settled; /* settled: the next runs cannot take it back */
 };
 
 void sl_worse_look(struct sl_server *server, const char *project); /* "": runs without a project */

@@ -20,6 +20,7 @@
 #define MAD_UNIT  1.4826 /* MAD of a normal distribution to its standard deviation */
 #define MEAN_UNIT 1.4	 /* the same for the mean distance without the largest tenth */
 #define CHANCE	  0.0001 /* that a stable history has so many runs in a row that are like earlier ones */
+#define MORE	  3	 /* in a row than name a change: then chance hardly brings it to who looks after every run either */
 
 /* How many deviations count as far: more when there are fewer runs. */
 static double deviations(size_t count)
@@ -162,39 +163,53 @@ static bool is_a_step(const struct level *level, const double *values, size_t le
 	return step > floor && fmax(most[0] - least[0], most[1] - least[1]) <= HARDLY * step;
 }
 
-/* True: the first of `left` values made a change; `before` values of the same level stand in front of them. */
-static bool changed(const struct level *level, const double *values, size_t left, size_t before)
+/* What is known of a change at the first of `left` values; `before` values of the same level stand in front of them. */
+enum change { NONE, NAMED, SETTLED };
+
+/* Two runs name it, or more where earlier runs were like them. */
+static enum change of_a_few(const struct level *level, const double *values, size_t left, size_t before)
 {
 	double side = *values > level->median ? 1 : -1, first = side * (values[0] - level->median),
 	       next = side * (values[1] - level->median);
-	size_t runs;
+	size_t like, runs, streak = 2;
 
-	if (is_beyond_all(level, values, left, before) || is_a_step(level, values, left, before))
-		return true;
 	if (first <= level->far || next <= level->far || fabs(next - first) > level->far)
-		return false;
-	runs = in_a_row(alike(level, values - before, before, level->median + side * fmin(first, next)), before);
-	for (size_t i = 2; i < runs && i < left; i++)
-		if (side * (values[i] - level->median) <= level->far)
-			return false;
-	return runs <= left && lasts(level, values, left, before);
+		return NONE;
+	like = alike(level, values - before, before, level->median + side * fmin(first, next));
+	runs = in_a_row(like, before);
+	while (streak < left && side * (values[streak] - level->median) > level->far)
+		streak++;
+	if (runs > streak || !lasts(level, values, left, before))
+		return NONE;
+	return (!like && left >= 2 + SEVEN) || (before >= FEW && streak >= runs + MORE) ? SETTLED : NAMED;
+}
+
+static enum change changed(const struct level *level, const double *values, size_t left, size_t before)
+{
+	enum change few = of_a_few(level, values, left, before);
+
+	if (few != SETTLED && is_a_step(level, values, left, before))
+		few = left < SEVEN ? NAMED : SETTLED;
+	return few != SETTLED && is_beyond_all(level, values, left, before) ? SETTLED : few;
 }
 
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room)
 {
 	size_t begin = 0, found = 0;
 	struct level level = {0};
+	enum change how;
 
 	for (size_t i = SL_CHANGE_BEFORE; i + 1 < count; i++) {
 		if (i - begin < SL_CHANGE_BEFORE)
 			continue;
 		if (i - begin <= SL_CHANGE_WINDOW) /* only the first runs of the window count */
 			level = level_of(values + begin, i - begin, least);
-		if (!changed(&level, values + i, count - i, i - begin))
+		how = changed(&level, values + i, count - i, i - begin);
+		if (how == NONE)
 			continue;
 		if (found == room)
 			break;
-		changes[found++] = (struct sl_series_change){.at = i, .before = level.median};
+		changes[found++] = (struct sl_series_change){.at = i, .settled = how == SETTLED, .before = level.median};
 		begin = i;
 	}
 	for (size_t c = 0; c < found; c++) {

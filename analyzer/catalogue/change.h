@@ -8,14 +8,17 @@
  *    runs named may be taken back;
  *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
  *    do not tell how often it does, and then there is no change.
+ * It is settled by three more in a row (of fewer than 12 runs before: by those seven): who looks after every run sees two runs
+ * that came by chance now and then, but hardly five.
  * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
- * Or seven runs that hardly differ are followed by five that hardly differ, farther than 1 %.
+ * Or seven runs that hardly differ are followed by five that hardly differ, farther than 1 %; settled by seven.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */
 #ifndef ANALYZER_CATALOGUE_CHANGE_H
 #define ANALYZER_CATALOGUE_CHANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SL_CHANGE_BEFORE 5  /* runs needed before a change can be found */
@@ -23,11 +26,15 @@
 
 struct sl_series_change {
 	size_t at;	      /* index of the run that made the change; the next run confirmed it */
+	bool settled;	      /* false: two runs, or a few more, that may have come by chance */
 	double before, after; /* medians: of the runs before, and of those up to the next change */
 };
 
 /* Finds the changes of values, oldest first.  least: smaller differences never count.  Writes at most `room`; returns how many. */
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room);
+
+/* What to say of a change that is not settled. */
+#define SL_SERIES_UNSETTLED "not sure yet: the next runs may take it back"
 
 /* What to say of so many values where no change was found. */
 const char *sl_series_unchanged(size_t count);

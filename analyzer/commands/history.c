@@ -247,6 +247,8 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 	sl_door_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
 		      at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
 	sl_door_print(stdout, "         confirmed by %s\n", next->run_id ? next->run_id : "?");
+	if (!change->settled)
+		sl_door_print(stdout, "         " SL_SERIES_UNSETTLED "\n");
 }
 
 static void put_text(const struct history *h)
@@ -312,6 +314,7 @@ static bool put_json(const struct history *h)
 		sl_json_double(j, "before", change->before);
 		sl_json_double(j, "after", change->after);
 		sl_json_string(j, "confirmed_by", at[1].run_id);
+		sl_json_bool(j, "settled", change->settled);
 		sl_json_end(j);
 	}
 	sl_json_end(j);
