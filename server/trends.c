@@ -11,7 +11,13 @@
 #include "server/html.h"
 #include "server/site.h"
 
-enum { WIDTH = 960, HEIGHT = 240, METRICS_MAX = 100 };
+enum {
+	WIDTH = 960,
+	HEIGHT = 240,
+	METRICS_MAX = 100,
+	PICKED_MAX = 1000, /* points that can be told apart in the picture: of more only changes are marked */
+	ROWS_MAX = 500,	   /* of the table */
+};
 
 enum axis { AXIS_RUN, AXIS_TIME, AXIS_COMMIT };
 static const char *const axes[] = {"run", "time", "commit"};
@@ -100,7 +106,7 @@ static void put_picture(struct trend *trend, bool bytes)
 			snprintf(y, sizeof(y), "%.1f", HEIGHT - part * (HEIGHT - 10));
 			if (!circles)
 				sl_html(trend->page, "$,$ ", x, y);
-			else
+			else if (changed || trend->course.points.count <= PICKED_MAX)
 				sl_html(trend->page,
 					"<a href='/runs/$'><circle class='$' cx='$' cy='$' r='$'><title>run $: $ "
 					"$</title></circle></a>",
@@ -151,10 +157,14 @@ static void put_changes(struct trend *trend, bool bytes)
 static void put_table(struct trend *trend, bool bytes)
 {
 	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];
+	size_t count = trend->course.points.count, last = count > ROWS_MAX ? count - ROWS_MAX : 0;
 
+	if (last)
+		sl_html(trend->page, "<p>The newest $ of $ runs:</p>", sl_html_number(run, ROWS_MAX),
+			sl_html_number(value, (int64_t)count));
 	sl_html(trend->page,
 		"<div class='scroll'><table><thead><tr><th>Run<th class='n'>Value<th>When<th>Commit<th></thead><tbody>");
-	for (size_t i = trend->course.points.count; i-- > 0;) {
+	for (size_t i = count; i-- > last;) {
 		const struct sl_course_point *p = &trend->course.points.item[i];
 		const struct sl_series_change *change;
 

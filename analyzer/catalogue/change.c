@@ -158,6 +158,8 @@ static bool is_a_step(const struct level *level, const double *values, size_t le
 	if (before < REPEATED || left < REPEATS || fabs(values[0] - values[-1]) <= floor)
 		return false;
 	range_of(values, left < SEVEN ? left : SEVEN, &least[1], &most[1]);
+	if (most[1] - least[1] > HARDLY * fabs(values[0] - values[-1])) /* the step is no higher; `before` may be long */
+		return false;
 	range_of(values - before, before, &least[0], &most[0]);
 	step = fmax(least[1] - most[0], least[0] - most[1]);
 	return step > floor && fmax(most[0] - least[0], most[1] - least[1]) <= HARDLY * step;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain: what people and programs get out of the server.  Figures are those that the traces were made with."""
+"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain SEED_STORE: what people and programs get out of the server.  Figures are those that the traces were made with."""
 import base64
 import gzip
 import hashlib
@@ -27,7 +27,7 @@ import runs  # noqa: E402  skips where msgpack is missing
 import msgpack  # noqa: E402
 from served import Server, make_pack, name_of, wait_for  # noqa: E402
 
-PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+PROGRAM, ANALYZE, SEED = map(os.path.abspath, (*sys.argv[1:3], sys.argv[4]))
 PAGE = sys.argv[3] == "page"  # the build has the interactive page
 MIB = 1 << 20
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "server.schema.json")) as schema:
@@ -337,6 +337,21 @@ class Site(unittest.TestCase):
         self.assertEqual((change["run"], change["settled"]), (numbers[14], True), "five runs in a row")
         self.assertNotIn("not sure yet", self.page("/trends", q="project=growing", field="peak").text)
         self.assertIn("no change", self.page("/trends", q="project=steady", field="peak").text)
+
+    def test_a_trend_over_more_runs_than_a_person_reads_shows_the_newest(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        server = Server(PROGRAM, os.path.join(folder, "store"))
+        subprocess.run([SEED, os.path.join(folder, "store", "catalogue.sqlite"), "1100"], check=True)
+        server.start()
+        self.addCleanup(server.kill)
+        points = json.loads(server.get("/api/v1/history?field=peak")[2])["points"]
+        page = Page(server.get("/trends?field=peak")[2].decode())
+        self.assertEqual(len(points), 1100)
+        rows = [link for link in page.links() if re.fullmatch(r"/runs/\d+", link)]
+        self.assertEqual([int(link.rsplit("/", 1)[1]) for link in rows], [p["run"] for p in reversed(points[-500:])])
+        self.assertIn("The newest 500 of 1100 runs", page.text)
+        line, = (attributes["points"] for tag, attributes in page.elements if tag == "polyline")
+        self.assertEqual(len(line.split()), 1100, "the line has all")
 
     # ---- what people add
 
