@@ -657,6 +657,23 @@ static void of_ranges_that_nobody_closes_the_newest_are_kept(void **state)
 	replay_free(&r);
 }
 
+static void of_more_labels_than_single_ranges_the_first_ones_are_kept(void **state)
+{
+	struct replay r;
+	char name[16];
+
+	replay_begin(&r);
+	for (unsigned i = 0; i < SL_PHASES_MAX + 200; i++) {
+		snprintf(name, sizeof(name), "%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676);
+		synth_call(r.synth, 1, "range_push", .label = synth_text(r.synth, name));
+		synth_call(r.synth, 1, "range_pop");
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->phases.count, SL_PHASES_MAX);
+	assert_true(r.model->phases_level < 64); /* a power of two that a number has */
+	replay_free(&r);
+}
+
 static void a_pop_closes_the_range_it_names_and_not_the_innermost(void **state)
 {
 	struct replay r;
@@ -859,6 +876,7 @@ int main(void)
 		cmocka_unit_test(an_entry_that_ran_out_of_memory_is_no_point_of_its_growth),
 		cmocka_unit_test(an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory),
 		cmocka_unit_test(of_ranges_that_nobody_closes_the_newest_are_kept),
+		cmocka_unit_test(of_more_labels_than_single_ranges_the_first_ones_are_kept),
 		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
 		cmocka_unit_test(blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s),
 		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
