@@ -23,7 +23,7 @@ void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_i
 		slot->instant.extra = extra;
 		slot->instant.address = collective.communicator;
 		slot->instant.bytes = collective.bytes;
-		slot->instant.extra2 = 0;
+		slot->instant.extra2 = collective.numbered;
 		slot->instant.label = label;
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, false)));
 }

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* What NCCL says of a range of its own; 0: nothing. */
+/* What NCCL says of a range of its own, and one more than the number of a range whose `extra` is an id; 0: nothing. */
 struct sl_instant_collective {
-	uint64_t communicator, bytes;
+	uint64_t communicator, bytes, numbered;
 };
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective);

@@ -219,6 +219,7 @@ atomic_bool sl_labels_used;
 #define STARTED 64
 static struct started {
 	_Atomic uint64_t id;
+	uint64_t numbered;
 	uint16_t label, api;
 } started[STARTED];
 static _Atomic uint64_t started_for; /* recording that has been given them */
@@ -300,12 +301,14 @@ uint64_t sl_labels_start(unsigned api, struct sl_labels_entry what, uint64_t id)
 
 	if (!id)
 		id = atomic_fetch_add(&last, 1) + 1;
+	what.collective.numbered = what.index + 1;
 	event(api, what.label, id, what.collective);
 	for (unsigned i = 0; i < STARTED; i++) {
 		uint64_t none = 0;
 
 		if (atomic_compare_exchange_strong(&started[i].id, &none, UINT64_MAX)) {
 			started[i].label = what.label;
+			started[i].numbered = what.index + 1;
 			started[i].api = (uint16_t)api;
 			atomic_store(&started[i].id, id);
 			break;
@@ -503,7 +506,8 @@ static void tell_started(void)
 		uint64_t id = atomic_load_explicit(&started[i].id, memory_order_acquire);
 
 		if (id && id != UINT64_MAX && started[i].label)
-			sl_instant_record(started[i].api, id_of(started[i].label), id, no_collective);
+			sl_instant_record(started[i].api, id_of(started[i].label), id,
+					  (struct sl_instant_collective){.numbered = started[i].numbered});
 	}
 }
 

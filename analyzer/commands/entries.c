@@ -77,7 +77,7 @@ static const char *wanted(const struct printer *printer, const struct sl_model *
 /* -1: the label has no number, or the range is the process's. */
 static int64_t step_of(const char *label, const struct sl_entry *entry)
 {
-	return strchr(label, '#') && entry->thread ? (int64_t)entry->step : -1;
+	return strchr(label, '#') ? (int64_t)entry->step : -1;
 }
 
 static int64_t known(uint64_t value)

@@ -209,21 +209,22 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 	const char *text = event->label ? sl_defs_text(&p->process.trace->defs, event->label) : NULL;
 	enum sl_verb verb = hook ? hook->verb : SL_VERB_CALL;
 	const char *hash = text ? strchr(text, '#') : NULL;
+	int64_t step = sl_item_step(p->item, &p->process.trace->defs);
 	bool fresh, oom = hook && hook->oom && event->result == hook->oom && !(event->flags & SL_FLAG_in_flight);
 	uint64_t thread;
 	char label[300];
 
+	if (step >= 0) /* "step_#" with its number */
+		snprintf(label, sizeof(label), "%.*s%lld%s", (int)(hash - text), text, (long long)step, hash + 1);
+	else
+		snprintf(label, sizeof(label), "%s", text ? text : "");
 	if (verb == SL_VERB_RANGE_START || verb == SL_VERB_RANGE_END) {
-		put_range(w, p, text);
+		put_range(w, p, label);
 		return;
 	}
 	if (!oom && verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK && verb != SL_VERB_BLOCK_OOM)
 		return;
 	thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
-	if (text && hash && event->extra != UINT64_MAX) /* "step_#" with its number */
-		snprintf(label, sizeof(label), "%.*s%llu%s", (int)(hash - text), text, (unsigned long long)event->extra, hash + 1);
-	else
-		snprintf(label, sizeof(label), "%s", text ? text : "");
 	if (verb == SL_VERB_RANGE_PUSH)
 		put_event(w, p, SLICE_BEGIN, thread, label);
 	else if (verb == SL_VERB_RANGE_POP)

@@ -131,7 +131,7 @@ static void put_entry(void *context, const struct sl_model *model, const struct 
 	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
 
 	insert(entering->base, entering->base->entries, "itniuinini", (int64_t)entering->process->index, label,
-	       label && strchr(label, '#') && entry->thread ? (int64_t)entry->step : (int64_t)-1,
+	       label && strchr(label, '#') ? (int64_t)entry->step : (int64_t)-1,
 	       (int64_t)sl_process_unix(&entering->process->process, entry->begin_ns),
 	       entry->end_ns ? (int64_t)sl_process_unix(&entering->process->process, entry->end_ns) : (int64_t)0,
 	       (int64_t)entry->before, known(entry->after), (int64_t)entry->peak, (int64_t)entry->made_bytes,

@@ -10,7 +10,7 @@
 
 #include "analyzer/base/memory.h"
 
-void sl_between_entry(struct sl_model *model, const struct sl_event *event)
+void sl_between_entry(struct sl_model *model, const struct sl_event *event, int64_t step)
 {
 	const char *label = sl_defs_text(model->defs, event->label);
 
@@ -24,7 +24,7 @@ void sl_between_entry(struct sl_model *model, const struct sl_event *event)
 				sought->nth_ns = model->now_ns;
 		} else if (!strcmp(label + sought->size, "#")) { /* the agent's "step_#" of step_3 */
 			sought->numbered++;
-			if (event->extra == sought->number && !sought->of_number_ns)
+			if (step >= 0 && (uint64_t)step == sought->number && !sought->of_number_ns)
 				sought->of_number_ns = model->now_ns;
 		}
 	}

@@ -4,8 +4,8 @@
 
 #include "analyzer/model/model.h"
 
-/* An entry of a range begins; notes it if it is one of those sought. */
-void sl_between_entry(struct sl_model *model, const struct sl_event *event);
+/* An entry of a range begins, its number `step`, -1: none; notes it if it is one of those sought. */
+void sl_between_entry(struct sl_model *model, const struct sl_event *event, int64_t step);
 
 /* When the entry sought began: the N-th entry of the label, else the one with that number of LABEL#; 0: there is none. */
 uint64_t sl_between_sought(const struct sl_sought *sought);

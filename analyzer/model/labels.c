@@ -63,12 +63,12 @@ static uint64_t not_negative(int64_t value)
 }
 
 /* Labels in which the agent replaced digits by '#' have a number. */
-static void note_step(struct sl_model *model, const struct sl_event *event)
+static void note_step(struct sl_model *model, const struct sl_item *item)
 {
-	const char *text = sl_defs_text(model->defs, event->label);
+	int64_t step = sl_item_step(item, model->defs);
 
-	if (text && strchr(text, '#'))
-		sl_moments_step(&model->labels.item[label_of(model, event->label)].steps, model->now_ns, event->extra);
+	if (step >= 0)
+		sl_moments_step(&model->labels.item[label_of(model, item->event->label)].steps, model->now_ns, (uint64_t)step);
 }
 
 /*
@@ -85,19 +85,20 @@ static void forget_oldest(struct sl_thread_state *state)
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
 }
 
-static void begin(struct sl_model *model, uint32_t thread, const struct sl_event *event, uint64_t id)
+static void begin(struct sl_model *model, uint32_t thread, const struct sl_item *item, uint64_t id)
 {
+	const struct sl_event *event = item->event;
 	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 
 	fold_peak(model);
 	forget_oldest(state);
 	if (!state->ranges.count)
 		sl_ledger_ranged(model, state, 1);
-	sl_between_entry(model, event);
+	sl_between_entry(model, event, sl_item_step(item, model->defs));
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),
 		.id = id,
-		.step = event->extra,
+		.step = id ? (uint64_t)sl_item_step(item, model->defs) : event->extra,
 		.begin_ns = model->now_ns,
 		.before = not_negative(model->in_use),
 		.peak = model->in_use,
@@ -358,8 +359,8 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 			add_pair(&state->ranges.item[state->ranges.count - 1], (uint32_t)event->label);
 		break;
 	case SL_VERB_RANGE_PUSH:
-		begin(model, item->thread, event, 0);
-		note_step(model, event);
+		begin(model, item->thread, item, 0);
+		note_step(model, item);
 		break;
 	case SL_VERB_RANGE_POP: /* one pop too many is the program's error and does no harm */
 		state = sl_ledger_thread(model, item->thread);
@@ -367,8 +368,9 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 		if (at != SIZE_MAX)
 			end(model, state, at, item->thread);
 		break;
-	case SL_VERB_RANGE_START: /* the index of its label is not recorded; extra is the range's id */
-		begin(model, 0, event, event->extra);
+	case SL_VERB_RANGE_START: /* extra is the range's id */
+		begin(model, 0, item, event->extra);
+		note_step(model, item);
 		break;
 	default:
 		state = sl_ledger_thread(model, 0);

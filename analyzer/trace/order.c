@@ -253,7 +253,9 @@ int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs)
 	unsigned verb = item->hook ? item->hook->verb : SL_VERB_CALL;
 	const char *text = event->label ? sl_defs_text(defs, event->label) : NULL;
 
-	if ((verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK) || !text || !strchr(text, '#'))
+	if (!text || !strchr(text, '#'))
 		return -1;
-	return (int64_t)event->extra;
+	if (verb == SL_VERB_RANGE_START)
+		return (int64_t)(event->extra2 - 1);
+	return verb == SL_VERB_RANGE_PUSH || verb == SL_VERB_RANGE_POP || verb == SL_VERB_MARK ? (int64_t)event->extra : -1;
 }

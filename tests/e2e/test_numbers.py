@@ -326,6 +326,14 @@ nvtx.nvtxRangeEnd(ctypes.c_uint64(first))
 take(2)
 nvtx.nvtxRangeEnd(ctypes.c_uint64(second))
 """
+STARTED = HEAD + """
+before = nvtx.nvtxRangeStartA(b"step_2")
+for n in range(3, 63):
+    take(1)
+    nvtx.nvtxRangeEnd(ctypes.c_uint64(before))
+    before = nvtx.nvtxRangeStartA(b"step_%d" % n)
+nvtx.nvtxRangeEnd(ctypes.c_uint64(before))
+"""
 PINNED = HEAD + """
 cudart.cudaSetDevice(1)
 take(1)
@@ -362,6 +370,19 @@ class Counted(unittest.TestCase):
                                capture_output=True, text=True).stdout.splitlines()
         entries = [json.loads(line) for line in lines]
         self.assertEqual([entry["allocated_bytes"] for entry in entries], [MIB, 3 * MIB], "each entry has all of its own")
+
+    def test_numbers_of_ranges_that_were_started_are_kept(self):
+        run = self.recorded(STARTED)
+        numbers = list(range(2, 63))
+        lines = subprocess.run([e2e.ANALYZE, "table", "--entries", "step_#", "--json", run.traces], check=True,
+                               capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual([json.loads(line)["step"] for line in lines], numbers)
+        lines = subprocess.run([e2e.ANALYZE, "dump", "--json", run.traces], check=True, capture_output=True, text=True).stdout.splitlines()
+        events = [json.loads(line) for line in lines]
+        self.assertEqual([event["step"] for event in events if event.get("api") == "nvtxRangeStartA"], numbers)
+        said = subprocess.run([e2e.ANALYZE, "tree", "--from", "step_#10", "--to", "step_#20", run.traces], check=True,
+                              capture_output=True, text=True).stdout
+        self.assertRegex(said, r"(?m)^ *10.0 MiB ")
 
     def test_an_error_of_the_hosts_memory_is_no_devices(self):
         rows = self.ranks(self.recorded(PINNED, SIM_DEVICES="2").traces)
