@@ -65,7 +65,8 @@ struct options {
 	const char *verb;
 	const char *entries; /* the label whose entries are asked for; NULL: owners are */
 	bool table, json, csv;
-	bool owners; /* an option of owners was given */
+	bool owners;   /* an option of owners was given */
+	bool got_over; /* the program got over the error that `at` is about, as over all of the run */
 	uint64_t min;
 	unsigned depth;
 };
@@ -90,7 +91,9 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
 		sl_door_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-			      options->at.kind == SL_WHEN_OOM ? ", out of memory" : "");
+			      options->at.kind != SL_WHEN_OOM ? ""
+			      : options->got_over	      ? ", out of memory, but got over"
+							      : ", out of memory");
 }
 
 static const char *const by_names[] = {"library", "stack",  "label",	"thread", "rank",
@@ -268,12 +271,15 @@ static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uin
 static bool find_moments(const struct sl_report *report, struct options *options)
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
+	const struct sl_process *process;
 
 	/* Blocks of a framework's allocator lie in memory of a device, whose peak they are shown at. */
 	if (options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK)
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
 		return false;
+	options->got_over =
+		!options->how.between && options->at.kind == SL_WHEN_OOM && sl_oom_got_over(sl_report_first_oom(report, &process));
 	if (!options->how.between && options->how.by != SL_BY_NAME)
 		return true;
 	if (!options->how.between)

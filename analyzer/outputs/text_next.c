@@ -93,11 +93,12 @@ void sl_text_go_on(struct sl_text_page *page, const char *verb)
 {
 	struct sl_report *report = page->report;
 	const struct sl_process *process;
+	const struct sl_oom *oom = sl_report_first_oom(report, &process);
 	const char *kind;
 	char text[64];
 	unsigned column;
 
-	if (!verb && has_events(report) && sl_report_first_oom(report, &process))
+	if (!verb && has_events(report) && oom && !sl_oom_got_over(oom))
 		verb = "tree --at oom";
 	else if (!verb && has_events(report) && (kind = kind_of(page))) {
 		snprintf(text, sizeof(text), "tree --kind %s", kind);

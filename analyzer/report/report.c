@@ -120,23 +120,35 @@ void sl_report_free(struct sl_report *report)
 	sl_images_free(&report->images);
 }
 
-const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process)
+const struct sl_oom *sl_process_first_oom(const struct sl_process *process)
 {
 	const struct sl_oom *first = NULL;
 
 	for (int cured = 0; cured < 2 && !first; cured++)
-		for (unsigned i = 0; i < report->process_count; i++)
-			for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
-				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
-				const struct sl_account *accounts = report->processes[i].accounts;
+		for (size_t k = 0; k < process->model->ooms.count; k++) {
+			const struct sl_oom *oom = &process->model->ooms.item[k];
 
-				if (sl_oom_got_over(oom) != cured || (accounts && accounts[k].told_later))
-					continue;
-				if (first && sl_process_unix(*process, first->time_ns) <=
-						     sl_process_unix(&report->processes[i], oom->time_ns))
-					continue;
+			if (sl_oom_got_over(oom) == cured && !(process->accounts && process->accounts[k].told_later) &&
+			    (!first || oom->time_ns < first->time_ns))
 				first = oom;
-				*process = &report->processes[i];
-			}
+		}
+	return first;
+}
+
+const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process)
+{
+	const struct sl_oom *first = NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *one = &report->processes[i];
+		const struct sl_oom *oom = sl_process_first_oom(one);
+
+		if (!oom || (first && (sl_oom_got_over(oom) > sl_oom_got_over(first) ||
+				       (sl_oom_got_over(oom) == sl_oom_got_over(first) &&
+					sl_process_unix(one, oom->time_ns) >= sl_process_unix(*process, first->time_ns)))))
+			continue;
+		first = oom;
+		*process = one;
+	}
 	return first;
 }

@@ -296,7 +296,8 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 	return sl_header_unix(&process->trace->header, ns);
 }
 
-/* The first error by the clock from which no process recovered, else the first of all; NULL: there was none. */
+/* The first error by the clock that a process, or any of the run, did not get over, else the first of all; NULL: there was none. */
+const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
 
 /* The name of a process in every output; malloc'ed. */

@@ -95,6 +95,21 @@ class Next(unittest.TestCase):
         self.assertEqual(step, "stormlog-analyze tree --at oom traces")
         self.assertRegex(tree, SIZE + r"  pid 77, at .*, out of memory")
 
+    def test_of_an_error_that_the_program_got_over_at_the_peak_and_its_own_moment_says_so(self):
+        with e2e.script("alloc=600", "try=500", "free", "try=500", SIM_VRAM="1G") as run:
+            (step, _), = self.pasted(run.traces).items()
+            self.assertRegex(step, r"^stormlog-analyze tree --at peak ")
+            tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "oom", run.traces], capture_output=True, text=True).stdout
+            self.assertRegex(tree, r"^ +600 MiB  pid \d+, at .*, out of memory, but got over\n")
+        with e2e.script("alloc=600", "try=500", "free", "try=500", "alloc=50", "sampled", "try=450", SIM_VRAM="1G") as run:
+            (step, tree), = self.pasted(run.traces).items()
+            self.assertRegex(step, r"^stormlog-analyze tree --at oom ")
+            self.assertRegex(tree, r"^ +550 MiB  pid \d+, at .*, out of memory\n")
+            page = run.page()
+            if page:
+                moment, = [moment for moment in page["moments"] if moment["kind"] == "oom"]
+                self.assertEqual(sum(moment["bytes"]), 550 << 20)
+
     def test_of_folders_whose_names_a_shell_would_take_apart(self):
         for name in ("a folder of two", "it's", "$HOME;x", "-dash", "plain"):
             with self.subTest(name=name):

@@ -198,7 +198,7 @@ static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_process *p = &page->report->processes[process];
-	const struct sl_oom *oom = p->model->ooms.count ? &p->model->ooms.item[0] : NULL;
+	const struct sl_oom *oom = sl_process_first_oom(p);
 	struct samples samples = {0};
 	uint32_t count = 0;
 	uint64_t left;
