@@ -203,6 +203,7 @@ static void put_object(struct sl_json *j, const struct row *row)
 	sl_json_uint(j, "ooms", row->ooms);
 	sl_json_uint(j, "leaking_places", row->leaks);
 	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(trace)]);
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
 	sl_json_end(j);
 }

@@ -167,6 +167,7 @@ static void put_process(struct sl_json *j, const struct sl_process *process, uin
 	sl_json_known(j, "rank", header->rank);
 	sl_json_int(j, "pid", header->pid);
 	sl_json_string(j, "status", sl_status_name(process->trace->status));
+	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(process->trace)]);
 	sl_json_string(j, "of", drawn(process) == SL_LINE_RSS ? "resident" : "devices");
 	sl_json_known(j, "from_ns", known ? (int64_t)(begin > run_unix_ns ? begin - run_unix_ns : 0) : -1);
 	sl_json_known(j, "to_ns", known ? (int64_t)(end > run_unix_ns ? end - run_unix_ns : 0) : -1);

@@ -311,6 +311,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_texts(j, "command", header->argv, header->argc);
 	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
 	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(trace)]);
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
 	sl_json_uint(j, "events", process->model->events);
 	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);

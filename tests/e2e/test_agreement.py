@@ -217,7 +217,7 @@ class Agreement(unittest.TestCase):
             self.assertEqual(sorted(row["peak_bytes"] for row in mine) if used else [row["peak_bytes"] for row in mine], sorted(peak for peak in peaks if peak) or [0 if used else None])
             for row in mine if used else ():
                 self.assertEqual(row["end_bytes"], sum(one["live_bytes"] for one in process["memory"] if one["device"] == row["device"] and one["kind"] in held_kinds))
-                self.assertEqual(row["exit_status"], process["exit_status"])
+                self.assertEqual((row["exit_status"], row["ended"]), (process["exit_status"], process["ended"]))
             self.assertEqual(sum(row["ooms"] for row in mine), sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]))
         weights = {weigh: sum(int(line.rsplit(" ", 1)[1]) for line in ask("export", "collapsed", "-q", "--weigh", weigh).splitlines())
                    for weigh in ("live", "total", "peak")}
@@ -270,7 +270,7 @@ class Agreement(unittest.TestCase):
                 self.assertEqual(device["end"], sum(held))
             for name in ("peak", "end"):
                 self.assertEqual(process[name], max((device[name] for device in process["devices"]), default=0))
-            ended = "exit status %d" % theirs["exit_status"] if theirs["exit_status"] else theirs["status"]
+            ended = "exit status %d" % theirs["exit_status"] if theirs["exit_status"] else theirs["ended"]
             self.assertEqual((process["events"], process["lost_events"], process["status"]),
                              (theirs["events"], theirs["lost_events"], ended))
         for row in page["memory"]:

@@ -43,7 +43,7 @@ export function answer(page) {
 	const held = processes.filter((p) => !p.devices || p.devices.length); /* what used no device has no peak on one */
 	const top = held.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
 	const asked = failed.length ? failed[0].requested : null;
-	const killed = processes.filter((p) => p.status === "interrupted").length;
+	const killed = processes.filter((p) => ["killed", "interrupted"].includes(p.status)).length;
 	if (failed.length) {
 		const o = failed[0], owner = largestOwner(o);
 		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}${o.cause ? `: ${visible(o.cause, 300)}` : ""}.`);

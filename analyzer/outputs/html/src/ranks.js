@@ -23,7 +23,7 @@ export function orderOf(page, order) {
 	const n = page.processes.length, rows = Array.from({length: n}, (_, i) => i);
 	const number = (i) => page.processes[i].rank ?? 1e9 + i;
 	const peak = scores(page.processes.map((p) => p.peak)), end = scores(page.processes.map((p) => p.end));
-	const weight = (i) => (page.processes[i].ooms ? 1e6 : 0) + (page.processes[i].status === "interrupted" ? 1e5 : 0) + Math.max(peak[i], end[i]);
+	const weight = (i) => (page.processes[i].ooms ? 1e6 : 0) + (["killed", "interrupted"].includes(page.processes[i].status) ? 1e5 : 0) + Math.max(peak[i], end[i]);
 	if (order === "peak")
 		return rows.sort((a, b) => page.processes[b].peak - page.processes[a].peak || number(a) - number(b));
 	if (order === "rank")
