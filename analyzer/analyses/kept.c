@@ -202,16 +202,36 @@ static bool lives_on(const struct sl_track *track, const struct sl_keeping *seri
 	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
 }
 
+/* Without what was only in flight: in a last window that is not full, and, where nothing is cleaned up, beside what lives on. */
+static struct sl_keeping steady_part(const struct sl_track *track, const struct sl_track_course *course,
+				     const struct sl_keeping *series, bool lives)
+{
+	struct sl_keeping part = *series;
+	double live = by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
+
+	if (part.count > 4 && course->births_in_last < course->births_per_window &&
+	    part.tick[part.count - 1] == (double)course->windows[course->count - 1].begin_tick)
+		part.count--;
+	for (unsigned i = part.count; lives && i-- && part.kept[i] > live;)
+		part.kept[i] = live;
+	return part;
+}
+
 static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
 {
 	const struct sl_track *track = kept->track;
-	uint64_t bytes, blocks, births = sl_tracks_course(&model->tracks, track)->births_per_window;
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	struct sl_keeping part;
+	uint64_t bytes, blocks;
 	double error;
+	bool lives;
 
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	lives = lives_on(track, series, blocks);
+	part = steady_part(track, course, series, lives);
 	kept->count_only = by_count(track);
-	kept->per_birth = (series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * births);
-	if (lives_on(track, series, blocks)) {
+	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	if (lives) {
 		bytes = track->live_bytes;
 		blocks = track->live_blocks;
 	}
@@ -219,7 +239,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->births = track->births;
 	kept->blocks = blocks;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
-	kept->per_second = sl_keeping_slope(series, series->time, &error) * 1e9;
+	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
 	kept->per_second_error = error * 1e9;
 	kept->left_blocks = track->live_blocks;
 	kept->left_bytes = track->live_bytes;

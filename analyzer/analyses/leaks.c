@@ -285,6 +285,18 @@ static bool is_told_by_births(struct sl_process *process, const struct sl_leak *
 	return false;
 }
 
+/* Where a leak is all that a place keeps, its rate is the one that is told of the place. */
+static void take_rate(struct sl_process *process, struct sl_leak *leak)
+{
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->blocks == leak->blocks && kept->track->device == leak->device && !kept->count_only &&
+		    sl_leaking_is_at(process, leak, kept))
+			leak->bytes_per_second = kept->per_second;
+	}
+}
+
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
 {
 	sl_report_find(report, &(struct sl_finding){.id = "leak.growing",
@@ -531,6 +543,8 @@ static void run(struct sl_report *report)
 				leak->severity = "info";
 				leak->suggestion = "named in the suppressions file";
 			}
+			if (!strcmp(leak->verdict, "growing"))
+				take_rate(process, leak);
 			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(process, leak))
 				find_growing(report, i, leak);
 		}

@@ -91,6 +91,23 @@ if child:
     os.waitpid(child, 0)
 '''
 
+# One line makes a block of 20 MiB and one of 3, and keeps the small one, in 41 steps.
+BESIDE = '''
+import ctypes, time
+cudart, nvtx, kept = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1"), []
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+for i in range(41):
+    nvtx.nvtxRangePushA(b"step_%d" % i)
+    passing, small = [take(mib) for mib in (20, 3)]
+    kept.append(small)
+    time.sleep(0.005)
+    cudart.cudaFree(passing)
+    nvtx.nvtxRangePop()
+'''
+
 # Keeps 3 MiB, which take 4, every 20 ms.
 GROWS = '''
 import ctypes, time
@@ -141,6 +158,13 @@ class Leaks(Folder):
                     self.assertEqual((page["leaking"]["bytes"], page["processes"][0]["leaks"]), (size, size))
                     [view] = [moment for moment in page["moments"] if moment["kind"] == "leaks"]
                     self.assertEqual(sum(view["bytes"]), size)
+
+    def test_a_line_that_makes_a_passing_block_too_leaks_what_it_keeps_at_one_rate(self):
+        with Recording(sys.executable, self.path("beside.py", BESIDE), SIM_VRAM="8G") as run:
+            report = run.report()
+            [leak], [found] = report["leaks"], [one for one in report["findings"] if one["id"] == "leak.growing"]
+            self.assertIn("leaks +3.00 MiB per step_#: 41 of 82 blocks kept", found["description"])
+            self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"])
 
     def test_what_grew_until_a_process_was_killed_counts(self):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
