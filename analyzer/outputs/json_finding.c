@@ -62,7 +62,9 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 	for (size_t i = 0; i < process->kept.count; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (!sl_stack_same(kept->track->stack, finding->stack))
+		/* a stack may keep memory of several devices and kinds */
+		if (!sl_stack_same(kept->track->stack, finding->stack) || kept->track->device != finding->device ||
+		    kept->bytes != finding->bytes)
 			continue;
 		sl_json_uint(j, "births", kept->births);
 		sl_json_uint(j, "kept", kept->blocks);
@@ -99,7 +101,8 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 	for (size_t i = 0; i < process->growth.count; i++) {
 		const struct sl_growth *growth = &process->growth.item[i];
 
-		if (!growth->credited || !growth->holder_count || !sl_stack_same(growth->holders[0].stack, finding->stack))
+		if (!growth->credited || !growth->holder_count || !sl_stack_same(growth->holders[0].stack, finding->stack) ||
+		    (uint64_t)growth->slope != finding->bytes)
 			continue;
 		sl_json_string(j, "label", sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text));
 		sl_json_double(j, "bytes_per_entry", growth->slope);

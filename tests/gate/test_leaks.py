@@ -108,6 +108,18 @@ for i in range(41):
     nvtx.nvtxRangePop()
 '''
 
+# One line keeps 2 MiB on device 0 in each of 60 steps, and 6 MiB on device 1 in every second.
+TWICE = '''
+import ctypes, time
+cudart = ctypes.CDLL("libcudart.so.13")
+for i in range(60):
+    for device, mib in ((0, 2), (1, 6))[:1 + i % 2]:
+        cudart.cudaSetDevice(device)
+        assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20)) == 0
+    time.sleep(0.005)
+time.sleep(0.1)
+'''
+
 # Keeps 3 MiB, which take 4, every 20 ms.
 GROWS = '''
 import ctypes, time
@@ -165,6 +177,11 @@ class Leaks(Folder):
             [leak], [found] = report["leaks"], [one for one in report["findings"] if one["id"] == "leak.growing"]
             self.assertIn("leaks +3.00 MiB per step_#: 41 of 82 blocks kept", found["description"])
             self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"])
+
+    def test_the_evidence_of_a_leak_is_of_its_own_device(self):
+        with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
+            found = {one["device"]: one for one in run.report()["findings"] if one["id"] == "leak.growing"}
+            self.assertEqual({device: (one["bytes"] >> 20, one["evidence"]["kept"]) for device, one in found.items()}, {0: (120, 60), 1: (180, 30)})
 
     def test_what_grew_until_a_process_was_killed_counts(self):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
