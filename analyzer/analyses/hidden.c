@@ -265,7 +265,7 @@ static void run(struct sl_report *report)
 							    .unix_ns = name->first_unix_ns,
 							    .bytes = name->bytes,
 							    .text = sl_memory_print(
-								    "process %lld, which is not of this run, held %s of device %d",
+								    "process %lld, which was not recorded, held %s of device %d",
 								    (long long)name->pid, SL_SIZE(name->bytes), device->device)});
 		}
 		sl_hidden_free(&hidden);

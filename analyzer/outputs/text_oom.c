@@ -75,7 +75,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 			snprintf(right, sizeof(right), "rank %lld of this run%s", (long long)account->others[i].rank,
 				 account->others[i].stray ? ": stray context" : "");
 		else
-			snprintf(right, sizeof(right), "%s", account->others[i].recorded ? "of this run" : "not of this run");
+			snprintf(right, sizeof(right), "%s", account->others[i].recorded ? "of this run" : "not recorded");
 		sl_text_owner(page, account->others[i].bytes, name, right);
 	}
 }

@@ -173,7 +173,7 @@ class OutOfMemory(Answers):
             return there + ["meet=done"]
         with Ranks(2, steps, devices=1, recorded=(0,), SIM_VRAM="8G") as ranks:
             (finding,) = self.found("device.neighbour", ranks.report())
-            size = re.search(r"held (\S+ \w+) of device", finding["description"])[1]
+            size = re.search(r"process \d+, which was not recorded, held (\S+ \w+) of device", finding["description"])[1]
             self.assertRegex(summary(ranks.run), r"(?ms)^HIDDEN .*process \d+ %s" % re.escape(size))
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
