@@ -3,6 +3,7 @@
 """attachments.py [COUNT [SEED]]: programs of tests/apps that know nothing of a recorder, attached to at a random moment.  From there on the
 trace's calls are the journal's: per thread their names and results in their order, and every block with its address and size."""
 import collections
+import concurrent.futures
 import glob
 import json
 import os
@@ -20,6 +21,7 @@ import stormlog_trace
 import wakings
 
 LATENCY_NS = 3000000
+SHORT = ("driver", "vmm", "graphs", "imports", "contexts", "graphics")  # of few calls: they would have ended before they are watched
 LATER = ("fork_exec", "ipc", "hsa", "plugin_host", "lookup")  # children, a family that is not watched, libraries that come later
 
 
@@ -249,14 +251,18 @@ def make_group(name):
     return None, None
 
 
-def attachment(seed):
-    """One run.  Returns its description, the number of calls compared, and what is wrong."""
+PROGRAMS = [program for program in wakings.PROGRAMS if program[0] not in LATER]
+
+
+def attachment(seed, program=None):
+    """One run, of this program or any.  Returns its description, the number of calls compared, and what is wrong."""
     choice = random.Random(seed)
-    name, arguments, _ = choice.choice([program for program in wakings.PROGRAMS if program[0] not in LATER])
+    name, arguments, _ = program or choice.choice(PROGRAMS)
     arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
+    latency_ns = LATENCY_NS * 20 if name in SHORT else LATENCY_NS // 10 if name == "threads" else LATENCY_NS
     attached = []
     during = watched(attached, choice.choice((0, choice.uniform(0, 0.05), choice.uniform(0, 0.3))))
-    with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=LATENCY_NS, code=None, during=during) as run:
+    with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=latency_ns, code=None, during=during) as run:
         what, since_ns = "seed %d: %s" % (seed, name), attached[0].since_ns
         if not since_ns:  # it had ended, or had no library yet
             return what + ": " + "".join(attached[0].said).strip(), 0, []
@@ -268,6 +274,14 @@ def attachment(seed):
             os.rename(run.folder, run.folder + "-failed")
             wrong.append("kept in " + run.folder + "-failed")
         return what, sum(call.entered_ns > since_ns for call in truth.calls), wrong
+
+
+def each(seed):
+    """attachment() of every program, six at once; of one that ended before it was watched once more."""
+    def until_compared(program):
+        return next((found for found in (attachment(seed + i, program) for i in range(10)) if found[1] or found[2]), ("%s: never watched" % program[0], 0, []))
+    with concurrent.futures.ThreadPoolExecutor(wakings.AT_ONCE) as pool:
+        return list(pool.map(until_compared, PROGRAMS))
 
 
 def main():

@@ -18,7 +18,6 @@ try:
     import e2e
     import stormlog_trace
     import attachments
-    import wakings
     from test_asleep import exists, touch, wait_until
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -36,14 +35,11 @@ class Attached(unittest.TestCase):
         with open(os.path.join(os.path.dirname(e2e.ATTACH), "seen.bpf"), "rb") as file, open(e2e.ATTACH, "rb") as program:
             self.assertIn(file.read(), program.read())
 
-    def test_from_the_attachment_on_calls_are_the_journals(self):
-        first, wrong, compared = random.randrange(1 << 30), [], 0
-        for seed in range(first, first + int(os.environ.get("STORMLOG_ATTACHMENTS", "8"))):
-            what, calls, bad = attachments.attachment(seed)
-            compared += calls
-            wrong += [(what, bad)] if bad else []
-        self.assertEqual(wrong, [])
-        self.assertGreater(compared, 0)
+    def test_from_the_attachment_on_calls_of_every_program_are_the_journals(self):
+        for what, calls, wrong in attachments.each(random.randrange(1 << 30)):
+            with self.subTest(what):
+                self.assertEqual(wrong, [])
+                self.assertGreater(calls, 0)
 
     def test_it_comes_and_goes_under_load_and_the_program_does_not_notice(self):
         def during(run):
@@ -248,8 +244,7 @@ class Attached(unittest.TestCase):
     def test_native_stacks_of_programs_are_those_of_the_agent(self):
         """Programs recorded by the agent, and once more from outside: what was seen from outside is among what the agent has, call by call."""
         compared = 0
-        programs = [program for program in wakings.PROGRAMS if program[0] not in attachments.LATER]
-        for name, arguments, _ in random.sample(programs, min(len(programs), int(os.environ.get("STORMLOG_ATTACHMENTS", "4")))):
+        for name, arguments, _ in random.sample(attachments.PROGRAMS, min(len(attachments.PROGRAMS), int(os.environ.get("STORMLOG_ATTACHMENTS", "4")))):
             arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
             with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), *arguments) as run:
                 trace, = stormlog_trace.open_folder(run.traces)
