@@ -109,10 +109,10 @@ static int hand_over(void *context, void *record, size_t bytes)
 	return 0;
 }
 
-static const char *refusal(int err)
+const char *sl_probes_refusal(int err)
 {
-	return err == EPERM || err == EACCES ? "the kernel does not permit it: CAP_BPF and CAP_PERFMON are needed, or root, and "
-					       "before Linux 6.19 CAP_SYS_ADMIN"
+	return err == EPERM || err == EACCES ? "the kernel does not permit it: root is needed, or CAP_BPF, CAP_PERFMON and "
+					       "CAP_CHECKPOINT_RESTORE, and before Linux 6.19 CAP_SYS_ADMIN"
 	       : err == ENOMEM		     ? "the kernel has no memory for it: look at ulimit -l"
 	       : err == ESRCH		     ? "it has ended"
 	       : err == EMFILE		     ? "too many files are open (ulimit -n)"
@@ -195,7 +195,7 @@ struct sl_probes *sl_probes_open(const char **why)
 		probes->dead = bpf.ring_new(bpf.find_map(probes->object, "dead"), hand_over, probes, NULL);
 	if (probes->dead)
 		return probes;
-	*why = refusal(err ? err : errno);
+	*why = sl_probes_refusal(err ? err : errno);
 	sl_probes_close(probes);
 	return NULL;
 }
@@ -359,7 +359,7 @@ int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const cha
 	count = attach(probes, probes->begins, false, path, &places) && attach(probes, probes->returns, true, path, &places)
 			? (int)places.count
 			: -1;
-	*why = refusal(errno);
+	*why = sl_probes_refusal(errno);
 	free_places(&places);
 	return count;
 }
@@ -426,12 +426,12 @@ const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_pyt
 	counted = attach(probes, probes->dies, false, path, &places);
 	free_places(&places);
 	if (!counted)
-		return refusal(errno);
+		return sl_probes_refusal(errno);
 	process = process_of(probes, pid);
 	process.python = python;
 	process.python.thread_pointer = probes->thread_pointer;
 	process.python.known = true;
-	return put_process(probes, pid, process) ? NULL : refusal(errno);
+	return put_process(probes, pid, process) ? NULL : sl_probes_refusal(errno);
 }
 
 void sl_probes_walk_no_more(struct sl_probes *probes, int pid)
@@ -462,7 +462,7 @@ const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, 
 	good = attach(probes, probes->changes, false, path, &places) &&
 	       (!bpf.update(probes->loads, &key, &none, BPF_NOEXIST) || errno == EEXIST); /* it goes on after an exec */
 	free_places(&places);
-	return good ? NULL : refusal(errno);
+	return good ? NULL : sl_probes_refusal(errno);
 }
 
 uint64_t sl_probes_loads(struct sl_probes *probes, int pid)

@@ -11,6 +11,9 @@
 
 struct sl_probes;
 
+/* Why the kernel refuses, by an error number (static text): which right is missing. */
+const char *sl_probes_refusal(int err);
+
 /* NULL: *why (static text) names the library or the right that is missing. */
 struct sl_probes *sl_probes_open(const char **why);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "attach/room.h"
 #include "attach/sleeper.h"
 #include "attach/targets.h"
 #include "attach/watch.h"
@@ -28,11 +29,11 @@ static const char usage[] =
 	"interrupt: its calls go into a trace of DIR.\n\n"
 	"  -p, --pid PID           as PID\n"
 	"      --all               every process of this node that uses a GPU, those to come too\n"
-	"      --cgroup PATH       every one of a cgroup and those below it\n"
+	"      --cgroup PATH       every one of a cgroup (as in /proc/PID/cgroup) and those below it\n"
 	"      --container ID      every one of a container, by its id or the beginning of it\n"
 	"  -o, --output DIR        where traces of watched processes go (traces)\n"
 	"      --rest              put recordings back to rest: their calls are counted, and nothing else is written\n"
-	"      --duration SECONDS  stay so long, or until an interrupt; what was woken is put to rest then\n"
+	"      --duration SECONDS  stay so long, or until an interrupt; then let go, and put to rest what was woken\n"
 	"      --help, --version\n\n"
 	"Says `ready` on stderr when all have answered and all probes are in place.  Exit status: 0 fine, 2 usage or a target "
 	"that\n"
@@ -46,6 +47,12 @@ struct request {
 	const char *group_name, *folder;
 	struct sl_sleepers sleepers;
 	struct sl_attach_watch *watch;
+	bool wakes_only; /* the kernel does not let us watch */
+	struct refused {
+		long pid;
+		const char *why;
+	} * refused; /* members of the group that cannot be watched so far: each is told of once */
+	size_t refused_count, refused_capacity;
 	int status;
 };
 
@@ -65,6 +72,8 @@ static const char *add_pid(struct request *request, long pid)
 {
 	const char *why, *why_not;
 
+	if (sl_watch_has(request->watch, pid))
+		return NULL;
 	if (sl_sleepers_add_process(&request->sleepers, pid, &why) || request->rest)
 		return request->rest ? why : NULL;
 	why_not = sl_watch_add(request->watch, pid);
@@ -87,8 +96,18 @@ static void add_process(struct request *request, const char *target)
 		fail(request, USAGE);
 	} else if ((why = add_pid(request, pid))) {
 		say(target, why);
-		fail(request, NOTHING);
+		fail(request, sl_watch_failed(request->watch) ? FAILED : NOTHING);
 	}
+}
+
+static void refuse(struct request *request, long pid, const char *why)
+{
+	for (size_t i = 0; i < request->refused_count; i++)
+		if (request->refused[i].pid == pid && request->refused[i].why == why)
+			return;
+	request->refused = sl_room(request->refused, request->refused_count, &request->refused_capacity, sizeof(*request->refused));
+	request->refused[request->refused_count++] = (struct refused){pid, why};
+	fprintf(stderr, "stormlog-attach: %ld: %s\n", pid, why);
 }
 
 /* Takes the members of a group that have a recording or a GPU library; passes over the others. */
@@ -98,9 +117,9 @@ static void add_member(void *data, long pid)
 	const char *why;
 
 	if (!sl_watch_has(request->watch, pid) && !sl_sleepers_has(&request->sleepers, pid) &&
-	    !sl_sleepers_add_process(&request->sleepers, pid, &why) && !request->rest && sl_watch_uses_gpu(pid) &&
-	    (why = sl_watch_add(request->watch, pid)))
-		fprintf(stderr, "stormlog-attach: %ld: %s\n", pid, why);
+	    !sl_sleepers_add_process(&request->sleepers, pid, &why) && !request->rest && !request->wakes_only &&
+	    sl_watch_uses_gpu(pid) && (why = sl_watch_add(request->watch, pid)))
+		refuse(request, pid, why);
 }
 
 static void search(void *data)
@@ -184,6 +203,10 @@ static void choose_group(struct request *request, enum sl_group group, const cha
 		say(name, "an id has 6 characters at least");
 		request->status = USAGE;
 	}
+	if (group == SL_GROUP_CGROUP && *name != '/') {
+		say(name, "the path of a cgroup begins with / (/proc/PID/cgroup has it)");
+		request->status = USAGE;
+	}
 	request->group = group;
 	request->group_name = name;
 }
@@ -235,13 +258,20 @@ static int parse(struct request *request, int argc, char **argv)
 
 static void work(struct request *request)
 {
+	const char *why = request->group && !request->rest ? sl_watch_open(request->watch) : NULL;
+
+	request->wakes_only = why;
 	if (request->group && !sl_targets_each(request->group, request->group_name, add_member, request))
 		say(request->group_name, "no process belongs to it so far");
-	if (!request->sleepers.count && !sl_watch_count(request->watch) && !request->group)
+	if (why) {
+		say(request->group_name, why);
+		fail(request, NOTHING);
+	}
+	if (!request->sleepers.count && !sl_watch_count(request->watch) && (!request->group || why))
 		return;
 	turn(request, !request->rest);
 	fputs("ready\n", stderr);
-	if (sl_watch_count(request->watch) || (request->group && !request->rest)) {
+	if (sl_watch_count(request->watch) || (request->group && !request->rest && !why)) {
 		if (!sl_watch_run(request->watch, request->duration, request->group ? search : NULL, request))
 			fail(request, FAILED);
 	} else if (request->duration > 0) {
@@ -269,5 +299,6 @@ int main(int argc, char **argv)
 	}
 	sl_sleepers_free(&request.sleepers);
 	sl_watch_free(request.watch);
+	free(request.refused);
 	return status;
 }

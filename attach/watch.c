@@ -78,6 +78,11 @@ struct sl_attach_watch *sl_watch_new(const char *folder)
 	return watch;
 }
 
+bool sl_watch_failed(const struct sl_attach_watch *watch)
+{
+	return watch->failed;
+}
+
 size_t sl_watch_count(const struct sl_attach_watch *watch)
 {
 	return watch->count;
@@ -174,6 +179,15 @@ static bool is_known(struct watched *one, struct library library)
 	return false;
 }
 
+const char *sl_watch_open(struct sl_attach_watch *watch)
+{
+	const char *why = NULL;
+
+	if (!watch->probes)
+		watch->probes = sl_probes_open(&why);
+	return why;
+}
+
 static bool add_library(void *data, const struct sl_mapping *mapping)
 {
 	struct look *look = data;
@@ -188,14 +202,13 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 		return false;
 	sl_mappings_path(mapping, path);
 	if (stat(path, &st)) {
-		look->why = errno == EPERM ? "the right CAP_CHECKPOINT_RESTORE is missing" : look->why;
+		look->why = errno == EPERM ? sl_probes_refusal(errno) : look->why;
 		return false;
 	}
 	if (is_known(one, (struct library){st.st_dev, st.st_ino}))
 		return false;
-	if (!watch->probes)
-		watch->probes = sl_probes_open(&why);
-	calls = watch->probes ? sl_probes_add(watch->probes, path, (int)one->pid, &why) : -1;
+	why = sl_watch_open(watch);
+	calls = why ? -1 : sl_probes_add(watch->probes, path, (int)one->pid, &why);
 	look->calls += calls > 0 ? calls : 0;
 	look->libraries += calls > 0;
 	look->why = calls < 0 ? why : look->why;
@@ -271,8 +284,11 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	if (!why && !look.calls)
 		why = look.why ? look.why
 			       : "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
-	if (!why)
-		one->output = sl_recording_open(watch->folder, pid, &why);
+	if (!why && !(one->output = sl_recording_open(watch->folder, pid, &why))) {
+		fprintf(stderr, "stormlog-attach: %s: %s\n", watch->folder, why);
+		why = "no trace of it can be written";
+		watch->failed = true;
+	}
 	if (!one->output) {
 		if (watch->probes)
 			sl_probes_forget(watch->probes, (int)pid);

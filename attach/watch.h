@@ -10,6 +10,12 @@ struct sl_attach_watch;
 
 struct sl_attach_watch *sl_watch_new(const char *folder);
 
+/* NULL: the kernel lets us watch; else why not (static text). */
+const char *sl_watch_open(struct sl_attach_watch *watch);
+
+/* A trace could not be written. */
+bool sl_watch_failed(const struct sl_attach_watch *watch);
+
 /* True: the process has loaded a GPU vendor's library that can be watched. */
 bool sl_watch_uses_gpu(long pid);
 

@@ -7,6 +7,16 @@ struct sl_attach_watch *sl_watch_new(const char *folder)
 	return 0;
 }
 
+const char *sl_watch_open(struct sl_attach_watch *watch)
+{
+	return "this stormlog-attach was built without BPF";
+}
+
+bool sl_watch_failed(const struct sl_attach_watch *watch)
+{
+	return false;
+}
+
 bool sl_watch_uses_gpu(long pid)
 {
 	return false;
