@@ -97,7 +97,10 @@ bool sl_targets_cgroups(long pid, char *paths, size_t size)
 		if (path && path[1] && path[2] && !strstr(paths, path + 1) && used + strlen(path) < size)
 			used += (size_t)snprintf(paths + used, size - used, "%s%s", used ? " " : "", path + 1);
 	}
-	if (file)
-		fclose(file);
-	return *paths;
+	if (!file)
+		return false;
+	fclose(file);
+	if (!*paths)
+		snprintf(paths, size, "/");
+	return true;
 }

@@ -16,7 +16,7 @@ unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(voi
 
 /*
  * The paths of the process's cgroups, which differ where there are several hierarchies, with a space between: pods,
- * containers, jobs and steps of Slurm have their ids in them.  False: none but the root.
+ * containers, jobs and steps of Slurm have their ids in them.  "/": none but the root.  False: it has ended.
  */
 bool sl_targets_cgroups(long pid, char *paths, size_t size);
 

@@ -131,7 +131,7 @@ static void say_groups(struct watched *one, uint64_t ns)
 {
 	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
 
-	if (!sl_targets_cgroups(one->pid, groups, sizeof(groups)) || !strcmp(groups, one->groups))
+	if (!sl_targets_cgroups(sl_mappings_thread(one->pid), groups, sizeof(groups)) || !strcmp(groups, one->groups))
 		return;
 	snprintf(text, sizeof(text), "it has moved to cgroups %s", groups);
 	if (*one->groups)
