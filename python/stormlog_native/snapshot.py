@@ -29,13 +29,16 @@ _COLUMNS = ("time_ns", "api", "kind", "device", "result", "address", "bytes", "s
 _BEGIN_NS = 1000000000
 _REFUSALS = 4  # more than PyTorch asks again before it gives up
 _MIB = 1 << 20
+# A pickle names what it holds again and again in two bytes each, so a small one can hold as much as it likes.
+_DEVICES = 256
+_EVENTS, _EVENTS_OF_BYTE = 1000000, 8  # an entry takes some 50 bytes; one that maps 1 TB by pages of 20 MiB becomes 157 287 events
 
 
 class _Data(pickle.Unpickler):
     """Lists, dictionaries, numbers and texts: a pickle that names anything else is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError("it holds more than data: %s.%s" % (module, name))
+        raise pickle.UnpicklingError("it holds more than data: %a.%a" % (module, name))
 
     def persistent_load(self, pid: Any) -> Any:
         raise pickle.UnpicklingError("it holds more than data")
@@ -59,7 +62,7 @@ class _Lane:
     """One device: entries to events, with what is reserved after each."""
 
     def __init__(self, device: int, entries: List[Dict[str, Any]], segments: List[Dict[str, Any]]) -> None:
-        self.device, self.entries = device, entries
+        self.device, self.entries, self.segments = device, entries, segments
         grown = sum(int(e["size"]) * {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}.get(e["action"], 0)
                     for e in entries)
         self.before = sum(int(s["total_size"]) for s in segments) - grown  # reserved when the history began
@@ -163,14 +166,21 @@ class _Trace:
 
     def stacks(self, entries: List[Dict[str, Any]]) -> Dict[int, int]:
         maps: List[Dict[str, Any]] = []
-        found = {}
+        found: Dict[int, int] = {}
+        known: Dict[int, int] = {}  # of lists that several entries have; 0: without lines
         for index, entry in enumerate(entries):
+            place = id(entry.get("frames"))
+            if known.get(place):
+                found[index] = known[place]
+            if place in known:
+                continue
+            known[place] = 0
             lines = [(str(f.get("name")), str(f.get("filename")), int(f.get("line") or 0)) for f in entry.get("frames") or ()
                      if re.search(r"\.py$|^<", str(f.get("filename")))]
             if not lines:
                 continue
             frames = [self.defined(maps, "frame", line, function=line[0], file=line[1], line=line[2]) for line in lines]
-            found[index] = self.defined(maps, "python_stack", tuple(frames), frames=frames)
+            found[index] = known[place] = self.defined(maps, "python_stack", tuple(frames), frames=frames)
         if maps:
             self.frame(2, maps)
         return found
@@ -211,7 +221,7 @@ def _header(path: str, said: Dict[str, Any], started_ns: int) -> Dict[str, Any]:
 
 def _doubts(said: Dict[str, Any], lanes: List[_Lane]) -> Iterator[str]:
     for lane in lanes:
-        unseen = sum(1 for segment in said["segments"] if int(segment["device"]) == lane.device for block in segment.get("blocks") or ()
+        unseen = sum(1 for segment in lane.segments for block in segment.get("blocks") or ()
                      if block.get("state") == "active_allocated" and int(block.get("address") or 0) not in lane.live
                      and "address" in block)
         if lane.before or lane.strangers or unseen:
@@ -221,22 +231,32 @@ def _doubts(said: Dict[str, Any], lanes: List[_Lane]) -> Iterator[str]:
         yield "there are private pools (CUDA graphs, MemPool), which are not replayed"
 
 
+def _too_much(path: str) -> ConfigurationError:
+    return ConfigurationError("%s: more devices, entries or pages than a snapshot of its size has" % path)
+
+
 def write(path: str, release: str, folder: str) -> Tuple[str, int, List[str]]:
     """Makes a trace of the snapshot; its path, how many events it has, and what the snapshot cannot know."""
     said = load(path)
     if not re.match(r"\d+\.\d+", release):
         raise ConfigurationError("%s: not a release of PyTorch, such as 2.6" % release)
     try:
-        lanes = [_Lane(device, entries, [s for s in said["segments"] if int(s["device"]) == device])
-                 for device, entries in enumerate(said["device_traces"]) if entries]
+        most = _EVENTS + _EVENTS_OF_BYTE * os.path.getsize(path)
+        traces, segments = said["device_traces"], {}
+        if len(traces) > _DEVICES or sum(len(entries) for entries in traces) > most or \
+                sum(len(segment.get("blocks") or ()) for segment in said["segments"]) > most:
+            raise _too_much(path)
+        for segment in said["segments"]:
+            segments.setdefault(int(segment["device"]), []).append(segment)
+        lanes = [_Lane(device, entries, segments.get(device, [])) for device, entries in enumerate(traces) if entries]
         if not lanes:
             raise ConfigurationError("%s: no history: torch.cuda.memory._record_memory_history() comes before the program" % path)
-        return _write(path, said, lanes, release, folder)
-    except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+        return _write(path, said, lanes, release, folder, most)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
         raise ConfigurationError("%s: not a snapshot as PyTorch writes it: %s: %s" % (path, type(error).__name__, error)) from None
 
 
-def _write(path: str, said: Dict[str, Any], lanes: List[_Lane], release: str, folder: str) -> Tuple[str, int, List[str]]:
+def _write(path: str, said: Dict[str, Any], lanes: List[_Lane], release: str, folder: str, most: int) -> Tuple[str, int, List[str]]:
     begin_ns = min(int(lane.entries[0].get("time_us") or 0) for lane in lanes) * 1000
     target, total, last = os.path.join(folder, "rank-00000-1.msgpack.zst"), 0, _BEGIN_NS
     with _new_file(target) as file:
@@ -255,6 +275,8 @@ def _write(path: str, said: Dict[str, Any], lanes: List[_Lane], release: str, fo
                 if len(batch) == 4096:
                     trace.block(lane.device + 1, done, batch)
                     done, batch = done + len(batch), []
+                    if total + done > most:
+                        raise _too_much(path)
             if batch:
                 trace.block(lane.device + 1, done, batch)
             total, last = total + done - 1 + len(batch), max(last, now)

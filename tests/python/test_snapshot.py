@@ -100,6 +100,23 @@ class Snapshot(unittest.TestCase):
                 self.assertFalse(os.path.exists(os.path.join(self.at.name, "trace")) and os.listdir(os.path.join(self.at.name, "trace")))
         self.assertFalse(os.path.exists(os.path.join(HERE, "made-by-a-pickle")))
 
+    def test_a_small_file_cannot_cost_much(self):
+        def entry(**members):
+            return dict({"action": "segment_map", "addr": 1 << 21, "size": 20 << 20, "stream": 0, "time_us": 1, "frames": []}, **members)
+
+        blocks, many = [{"state": "active_allocated", "address": 1}] * 100000, [entry(action="alloc", frames=[])] * 100000
+        for what, why in (([[entry(size=1 << 62)]], "more devices"), ([[entry(size=1 << 45)] * 1000], "more devices"),
+                          ([many] * 257, "more devices"), ([many] * 200, "more devices"), ([[entry(time_us=float("inf"))]], "OverflowError")):
+            with self.subTest(why=why):
+                self.assertIn(why, self.made({"segments": [], "device_traces": what}, code=2)[0])
+        segments = [{"device": 0, "total_size": 1, "blocks": blocks}] * 100000
+        self.assertIn("more devices", self.made({"segments": segments, "device_traces": [[entry()]]}, code=2)[0])
+        frames = [{"name": "f", "filename": "a.c", "line": 1}] * 100000
+        self.made({"segments": [], "device_traces": [[entry(action="alloc", frames=frames)] * 1000]})
+
+    def test_what_a_refused_name_says_steers_no_terminal(self):
+        self.assertNotIn("\x1b", self.made(b"cos\x1b]0;x\x07\nsystem\n.", code=2)[0])
+
 
 if __name__ == "__main__":
     sys.argv[1:] = []
