@@ -51,6 +51,7 @@ struct sl_symbols {
 	SL_VECTOR(struct sl_symbols_missed) missed;
 	char *(*demangle)(const char *name, char *buffer, size_t *size, int *status);
 	void *libstdcxx;
+	bool sought; /* libstdc++: opening it costs as much as the start of the program, and most runs have no such name */
 };
 
 /* The file is mapped already, so no descriptor stays open for it. */
@@ -121,9 +122,6 @@ struct sl_symbols *sl_symbols_new(void)
 	struct sl_symbols *symbols = sl_memory_must(calloc(1, sizeof(*symbols)));
 
 	elf_version(EV_CURRENT);
-	symbols->libstdcxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-	if (symbols->libstdcxx)
-		*(void **)&symbols->demangle = dlsym(symbols->libstdcxx, "__cxa_demangle");
 	return symbols;
 }
 
@@ -300,11 +298,21 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 	return symbols->objects.count - 1;
 }
 
-static const char *readable(struct sl_symbols *symbols, const char *name)
+static char *demangled(struct sl_symbols *symbols, const char *name)
 {
 	int status = -1;
-	char *text =
-		symbols->demangle && name && name[0] == '_' && name[1] == 'Z' ? symbols->demangle(name, NULL, NULL, &status) : NULL;
+
+	if (!symbols->sought)
+		symbols->libstdcxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+	if (!symbols->sought && symbols->libstdcxx)
+		*(void **)&symbols->demangle = dlsym(symbols->libstdcxx, "__cxa_demangle");
+	symbols->sought = true;
+	return symbols->demangle ? symbols->demangle(name, NULL, NULL, &status) : NULL;
+}
+
+static const char *readable(struct sl_symbols *symbols, const char *name)
+{
+	char *text = name && name[0] == '_' && name[1] == 'Z' ? demangled(symbols, name) : NULL;
 	const char *kept;
 	char *hash;
 
