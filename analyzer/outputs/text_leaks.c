@@ -215,13 +215,15 @@ void sl_text_kept(struct sl_text_page *page)
 	page->said |= page->leaks_shown > 0;
 }
 
+#define SEVERAL (-2)
+
 /* What one line left, in however many processes. */
 struct left {
 	struct sl_process *most, *last; /* which left most of it, or grew */
 	const struct sl_leak *leak;	/* of `most` */
 	uint64_t bytes, blocks;
 	unsigned processes, growing;
-	int device; /* -1: several */
+	int device; /* -1: the host's memory; SEVERAL */
 };
 
 struct all_left {
@@ -250,7 +252,7 @@ static void take_left(struct all_left *all, struct sl_process *process, const st
 	to->bytes += leak->bytes;
 	to->blocks += leak->blocks;
 	to->growing += leak->growing;
-	to->device = to->device == leak->device ? to->device : -1;
+	to->device = to->device == leak->device ? to->device : SEVERAL;
 	if (leak->growing == to->leak->growing ? leak->bytes > to->leak->bytes : leak->growing) {
 		to->most = process;
 		to->leak = leak;
@@ -294,8 +296,8 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s%s:" : "   %s%s", who,
 			 sl_process_who(named, worst->most));
-	if (worst->device >= 0 && sl_devices_held(worst->most) > 1)
-		snprintf(on, sizeof(on), " on device %d", worst->device);
+	if (worst->device != -1 && sl_devices_held(worst->most) > 1)
+		snprintf(on, sizeof(on), worst->device == SEVERAL ? " on several devices" : " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
 		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->leak->library,
 		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,

@@ -84,7 +84,7 @@ class Native(unittest.TestCase):
             screen = self.screen(run)
         self.assertRegex(screen, r"LEAK +device 1  .* 40 of 80 blocks kept, 120 MiB")
         self.assertRegex(screen, r"PEAK .*, device 0 +400 MiB .* other devices 223 MiB")
-        self.assertRegex(screen, r"400 MiB in 1 block on device 0")
+        self.assertRegex(screen, r"weights, 500 MiB in 2 blocks on several devices")
 
     def test_calls_that_a_compiler_made_of_one_line_are_one_leak(self):
         with e2e.Recording(self.build(UNROLLED, "-g", "-O0"), SIM_VRAM="8G") as run:
