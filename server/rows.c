@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/catalogue/change.h"
 #include "server/worse.h"
 
 struct runs {
@@ -21,7 +20,7 @@ static void begin_runs(struct runs *runs)
 		sl_html(runs->page, "<p role='status'>$ found</p>", sl_html_number(number, *runs->found));
 	sl_html(runs->page,
 		"<form action='/compare'><div class='scroll'><table class='runs'><thead><tr><th><abbr title='before, after'>"
-		"A&nbsp;B</abbr><th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Leak"
+		"A&nbsp;B</abbr><th>Run<th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Leak"
 		"<th class='n'>OOM<th>Status<th>Finding<th>Commit<th></thead><tbody>");
 	runs->begun = true;
 }
@@ -42,8 +41,9 @@ static bool put_run(void *context, const struct sl_card *card)
 		"<tr><td class='pick'><input type='radio' name='before' value='$' aria-label='before: run $'>"
 		"<input type='radio' name='after' value='$' aria-label='after: run $'>",
 		run, run, run, run);
-	sl_html(page, "<td class='at'><a href='/runs/$'>$</a><td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$",
-		run, sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
+	sl_html(page,
+		"<td><a href='/runs/$'>$</a><td class='at'>$<td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$",
+		run, run, sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
 		sl_html_number(ranks, card->ranks), sl_html_size(peak, card->peak_bytes), sl_html_size(leak, card->leak_bytes));
 	sl_html(page, "<td class='n'>$<td>$<td class='wide'>$<td>$", sl_html_number(ooms, card->ooms), card->status, card->finding,
 		*commit ? commit : NULL);
@@ -109,12 +109,10 @@ static void put_worse(void *context, const struct sl_worse *worse)
 		worse->bytes ? sl_html_size(a, (int64_t)worse->before) : sl_html_number(a, (int64_t)worse->before),
 		worse->bytes ? sl_html_size(b, (int64_t)worse->after) : sl_html_number(b, (int64_t)worse->after));
 	sl_html(list->page,
-		"<td><a href='/runs/$'>$</a><td class='at'>$<td>$<td class='at'><a href='/compare?before=$&amp;after=$'>what "
+		"<td><a href='/runs/$'>$</a>$<td class='at'>$<td>$<td class='at'><a href='/compare?before=$&amp;after=$'>what "
 		"changed</a>",
-		sl_html_number(run, worse->run), run, sl_html_time(when, worse->when_ns), *worse->commit ? worse->commit : NULL,
-		sl_html_number(before, worse->before_run), run);
-	if (!worse->settled)
-		sl_html(list->page, " <span title='" SL_SERIES_UNSETTLED "'>(not sure yet)</span>");
+		sl_html_number(run, worse->run), run, worse->settled ? "" : ", not sure yet", sl_html_time(when, worse->when_ns),
+		*worse->commit ? worse->commit : NULL, sl_html_number(before, worse->before_run), run);
 }
 
 void sl_rows_worse(struct sl_html *page)

@@ -143,12 +143,12 @@ static void put_changes(struct trend *trend, bool bytes)
 		sl_html(trend->page, "<p class='change'>");
 		put_change(trend, change, bytes);
 		sl_html(trend->page,
-			" <a href='/runs/$'>run $</a> of $, commit $; the run before: commit $. <a "
+			" <a href='/runs/$'>run $</a> of $, commit $; the run before: commit $$. <a "
 			"href='/compare?before=$&amp;after=$'>"
-			"What changed</a>",
+			"What changed</a></p>",
 			sl_html_number(run, p->run), run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : "not known",
-			*p[-1].commit ? p[-1].commit : "not known", sl_html_number(before, p[-1].run), run);
-		sl_html(trend->page, change->settled ? "</p>" : " (" SL_SERIES_UNSETTLED ")</p>");
+			*p[-1].commit ? p[-1].commit : "not known", change->settled ? "" : "; " SL_SERIES_UNSETTLED,
+			sl_html_number(before, p[-1].run), run);
 	}
 	if (!trend->course.change_count)
 		sl_html(trend->page, "<p>There is $.</p>", sl_series_unchanged(trend->course.points.count));
@@ -222,13 +222,14 @@ static void put_choices(struct trend *trend, struct sl_ask *ask)
 {
 	struct sl_request *request = trend->page->request;
 
-	sl_html(trend->page, "<p>Over runs of <code>$</code>:", *trend->query ? trend->query : "all");
+	sl_html(trend->page, "<p>A figure of runs of <code>$</code>:", *trend->query ? trend->query : "all");
 	for (unsigned i = 0; i < sl_card_field_count; i++)
 		if (sl_card_fields[i].type == SL_CARD_BYTES || sl_card_fields[i].type == SL_CARD_COUNT)
 			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%' title='$'>$</a>", trend->query,
 				sl_card_fields[i].name, sl_card_fields[i].help, sl_card_fields[i].name);
 	sl_html(trend->page,
-		"</p><div class='scroll'><table><thead><tr><th>Of<th>What<th class='n'>Runs<th class='n'>Most</thead><tbody>");
+		"</p><p>Or a place, label or library, the largest first:</p>"
+		"<div class='scroll'><table><thead><tr><th>Of<th>What<th class='n'>Runs<th class='n'>Most</thead><tbody>");
 	sl_store_metrics(ask->store, ask->runs.query, sl_request_argument(request, "of"), sl_request_argument(request, "text"),
 			 METRICS_MAX, put_choice, trend);
 	sl_html(trend->page, "</tbody></table></div>");
