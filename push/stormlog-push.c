@@ -164,7 +164,8 @@ static bool send_file(struct push *push)
 		return true;
 	sl_door_print(stderr, "stormlog-push: %s: ", push->name);
 	if (status)
-		sl_door_print(stderr, "the server says %ld: %s\n", status, sentence(push->answer));
+		sl_door_print(stderr, "the server says %ld: %s%s\n", status, sentence(push->answer),
+			      status == 401 ? " (STORMLOG_TOKEN, or the file that STORMLOG_TOKEN_FILE names)" : "");
 	else
 		sl_door_print(stderr, "%s\n", *error ? error : "the server cannot be reached");
 	return false;

@@ -85,6 +85,8 @@ struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right
 		return (struct sl_http_outcome){403, "this token does not give that right"};
 	if (any && !count_failure(request))
 		return (struct sl_http_outcome){429, "too many wrong tokens from there: wait a minute"};
+	if (any)
+		return (struct sl_http_outcome){401, "this token is not known"};
 	return (struct sl_http_outcome){401, right == SL_RIGHT_WRITE
 						     ? "a token for writing is needed: Authorization: Bearer TOKEN"
 						     : "a token for reading is needed: Authorization: Bearer TOKEN"};

@@ -105,25 +105,33 @@ static int pack_all(const struct settings *s, char **paths)
 	exit(status);
 }
 
+/* Where its pack is made: messages call it by the last part of the path. */
+static char *name_pack(const struct settings *s, const char *path, unsigned number)
+{
+	char *whole = realpath(path, NULL), *made;
+	const char *slash = whole ? strrchr(whole, '/') : NULL;
+
+	made = sl_memory_print("%s/%.200s.%u.stormlog", s->folder, slash && slash[1] ? slash + 1 : "run", number);
+	free(whole);
+	return made;
+}
+
 /* Packs are sent as they are; for other paths packs are made in a folder of ours. */
 static int take_paths(struct settings *s, char **paths)
 {
 	bool any = false;
 
 	for (unsigned i = 0; paths[i]; i++) {
-		char *made;
-
 		if (is_pack(paths[i])) {
 			*SL_PUSH(&s->packs) = strdup(paths[i]);
 			continue;
 		}
 		if (!make_folder(s))
 			return SL_EXIT_UNSAVED;
-		made = sl_memory_print("%s/%u.stormlog", s->folder, i);
 		if (!any)
 			s->first_made = i;
 		any = true;
-		*SL_PUSH(&s->packs) = made;
+		*SL_PUSH(&s->packs) = name_pack(s, paths[i], i);
 	}
 	return any ? pack_all(s, paths) : SL_EXIT_FINE;
 }
