@@ -2,6 +2,7 @@
 /*
  * Out of memory: who held the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
  * order: one that explains the refusal by itself comes before one that only made it more likely.
+ * (Longer than other files: one error, from who held the device to its finding.)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -68,13 +69,14 @@ static const struct sl_shared_device *device_of(const struct sl_report *report, 
 		       : by_number(report, &report->processes[process], ordinal);
 }
 
-static void add_other(struct sl_account *account, int64_t pid, const struct sl_process *recorded, bool stray, uint64_t bytes)
+static void add_other(struct sl_account *account, int64_t pid, struct sl_process *recorded, const struct sl_device_state *state,
+		      uint64_t bytes)
 {
 	unsigned at;
 
 	for (at = 0; at < account->other_count && account->others[at].pid != pid; at++)
 		;
-	if (at == SL_NEIGHBOURS_MAX)
+	if (at == SL_OTHERS_MAX)
 		return;
 	if (at == account->other_count) {
 		account->other_count++;
@@ -85,9 +87,10 @@ static void add_other(struct sl_account *account, int64_t pid, const struct sl_p
 	if (!recorded)
 		return;
 	account->others[at].bytes = bytes; /* at that time, not when the device was last sampled */
-	account->others[at].recorded = true;
+	account->others[at].process = recorded;
+	account->others[at].state = state;
 	account->others[at].rank = recorded->trace->header.rank;
-	account->others[at].stray = stray;
+	account->others[at].stray = recorded->trace->header.rank >= 0 && sl_devices_home(recorded) != state;
 }
 
 /* It was recorded, and had ended since the device was last sampled. */
@@ -114,9 +117,9 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
 		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns))
-			add_other(account, oom->neighbours[i].pid, NULL, false, oom->neighbours[i].bytes);
+			add_other(account, oom->neighbours[i].pid, NULL, NULL, oom->neighbours[i].bytes);
 	for (unsigned i = 0; device && i < device->process_count; i++) {
-		const struct sl_process *other = &report->processes[device->processes[i]];
+		struct sl_process *other = &report->processes[device->processes[i]];
 		const struct sl_header *header = &other->trace->header;
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		uint64_t bytes = 0, then_ns;
@@ -133,7 +136,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 				state->context_bytes > account->context_each ? state->context_bytes : account->context_each;
 		}
 		if (bytes)
-			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state, bytes);
+			add_other(account, header->pid, other, state, bytes);
 	}
 }
 
@@ -319,6 +322,7 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
+	char most[400];
 
 	switch (account->cause) {
 	case SL_CAUSE_INJECTED:
@@ -348,8 +352,9 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
 		break;
 	case SL_CAUSE_NEIGHBOUR:
-		account->cause_text =
-			sl_memory_print("without %s, which held %s, it would have fitted", who, SL_SIZE(account->others_bytes));
+		sl_story_others(most, sizeof(most), account);
+		account->cause_text = sl_memory_print("without %s, which held %s%s, it would have fitted", who,
+						      SL_SIZE(account->others_bytes), most);
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:

@@ -6,13 +6,13 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/report/kept.h"
+#include "analyzer/report/leaking.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
 #define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
 #define SPIKE_TIMES   2
 #define GREW_PART     0.25 /* share of what the process held */
-#define ALL_OF_IT     20   /* what remains is less than 1/ALL_OF_IT of what it had */
 #define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
@@ -20,6 +20,43 @@
 /* Said of what grows, and of what had not all been asked for yet. */
 #define ENOUGH_ONCE   " would have let this request pass, but not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
+
+/* Where most of what memory pools of the device once held came from; NULL: nowhere. */
+static const struct sl_track *pooled_most(const struct sl_process *process, int device)
+{
+	const struct sl_track *found = NULL;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->kind == SL_KIND_pool && track->device == device &&
+		    (!found || track->most_bytes * track->most_blocks > found->most_bytes * found->most_blocks))
+			found = track;
+	}
+	return found;
+}
+
+/* Memory that pools keep when it is freed would have been enough. */
+static bool tell_pools(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
+		       const struct sl_account *account)
+{
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	uint64_t kept = account->unexplained == SL_UNKNOWN ? 0 : account->unexplained;
+	const struct sl_track *track = pooled_most(process, oom->device);
+	char where[300];
+
+	kept = kept < oom->pool_freed_bytes ? kept : oom->pool_freed_bytes;
+	if (!track || kept < sl_oom_missing(oom) || (hook && hook->kind == SL_KIND_pool))
+		return false;
+	sl_owners_line(process, track->stack, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text), "memory pools keep up to %s that was freed, most of it from %s", SL_SIZE(kept),
+		 where);
+	snprintf(
+		story->advice, sizeof(story->advice),
+		"trim the pool before this request (MemPoolTrimTo), or lower its release threshold: %s less would have been enough",
+		SL_SIZE(sl_oom_missing(oom)));
+	return true;
+}
 
 /* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
@@ -61,7 +98,7 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 			then += oom->owners[i].bytes;
 	}
 	sl_kept_amount(all, sizeof(all), kept);
-	if (!then || kept->bytes <= then + then / ALL_OF_IT)
+	if (!then || kept->bytes <= then)
 		snprintf(out, size, "%s", all);
 	else
 		snprintf(out, size, "%s of it by then; in the end %s", sl_format_size(bytes, then), all);
@@ -90,6 +127,43 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less" ENOUGH_ONCE,
 		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
+}
+
+void sl_story_others(char *out, size_t size, const struct sl_account *account)
+{
+	const struct sl_device_state *state;
+	struct sl_process *other;
+	struct sl_owners owners;
+	unsigned most = 0;
+	char where[300];
+
+	out[0] = 0;
+	for (unsigned i = 1; i < account->other_count; i++)
+		most = account->others[i].bytes > account->others[most].bytes ? i : most;
+	if (!account->other_count || !(other = account->others[most].process))
+		return;
+	state = account->others[most].state;
+	if (2 * state->context_bytes >= account->others[most].bytes) {
+		sl_leaking_line(other, state->context_stack, where, sizeof(where));
+		snprintf(out, size, ", mostly %u context%s%s%s", account->contexts, account->contexts == 1 ? "" : "s",
+			 where[0] ? ", made at " : "", where);
+		return;
+	}
+	sl_owners_init(&owners);
+	for (size_t i = 0; i < other->model->sites.count; i++) {
+		const struct sl_site *site = &other->model->sites.item[i];
+		const char *name = where;
+
+		if (site->device != state->device || !sl_owners_shows(other, site))
+			continue;
+		sl_leaking_line(other, site->stack, where, sizeof(where));
+		if (where[0])
+			sl_owners_add(&owners, &name, 1, sl_model_site_at_peak(other->model, site), 0);
+	}
+	sl_owners_sort(&owners);
+	if (owners.share.item[0].child && owners.share.item[owners.share.item[0].child].bytes)
+		snprintf(out, size, ", most of it at %s", owners.share.item[owners.share.item[0].child].name);
+	sl_owners_free(&owners);
 }
 
 void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
@@ -250,8 +324,8 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
 
-	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
-	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
+	return tell_attempts(story, process, oom, account) || (fits && tell_pools(story, process, oom, account)) ||
+	       tell_request(story, oom) || (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
 	       tell_largest(story, process, oom);
 }

@@ -14,6 +14,12 @@ struct sl_story {
 /* True: the device was full and this is the last of so many attempts; false: the trace shows no such thing. */
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account);
 
+/*
+ * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
+ * where its context was made, if that is most of it; "" if it was not recorded.
+ */
+void sl_story_others(char *out, size_t size, const struct sl_account *account);
+
 /* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 {

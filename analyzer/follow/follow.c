@@ -243,6 +243,8 @@ static void end(struct sl_followed *followed)
 	uint64_t last = process->model->now_ns, footer = process->trace->footer_ns;
 
 	sl_replay_end(process->model);
+	if (sl_trace_ended(process->trace) == SL_ENDED_FAILED || sl_trace_ended(process->trace) == SL_ENDED_KILLED)
+		sl_replay_failed(process->model);
 	process->ended_unix_ns = sl_process_unix(process, last > footer ? last : footer);
 	followed->ended = true;
 }

@@ -205,8 +205,10 @@ struct sl_oom {
 	uint32_t surge;
 	/* The next call of the same name on the thread got this smaller size; 0: it did not */
 	uint64_t less_bytes;
+	bool elsewhere;		      /* another function got them: they count where the program did not fail */
 	uint64_t pool_most_bytes;     /* what the pool that was asked may hold; 0: no such limit is known */
 	uint32_t pool_made;	      /* track of the call that made it */
+	uint64_t pool_freed_bytes;    /* what memory pools of the device held at most, less what they held then */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
 	unsigned pair_count;
@@ -541,6 +543,7 @@ struct sl_table *sl_vmm_mappings(struct sl_vmm *vmm);
 struct sl_physical {
 	uint64_t handle, bytes, time_ns;
 	uint32_t site, refs, mappings;
+	uint32_t newest; /* 1 + the reference that was retained last; 0: none */
 };
 /* Site SL_NO_SITE: the block has ended */
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);

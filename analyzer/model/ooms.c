@@ -6,6 +6,7 @@
 
 #include "analyzer/model/pending.h"
 #include "analyzer/model/moments.h"
+#include "analyzer/model/replay.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
@@ -33,6 +34,86 @@ static bool same_request(const struct sl_oom *oom, const struct sl_item *item)
 	       (oom->device < 0 || item->event->device < 0 || oom->device == item->event->device);
 }
 
+static bool is_one_function(const struct sl_defs *defs, uint32_t id, uint32_t other)
+{
+	const struct sl_python_frame *a = sl_defs_frame(defs, id), *b = sl_defs_frame(defs, other);
+
+	return a && b && a->file == b->file && a->function && b->function && !strcmp(a->function, b->function);
+}
+
+/* The stacks of an error and of another request, of as many frames, innermost first. */
+struct sl_stacks_of_two {
+	const struct sl_defs *defs;
+	const uint32_t *lines[2]; /* NULL: the program counters count */
+	const uint64_t *pcs[2];
+	uint32_t count; /* 0: the stacks are not alike */
+};
+
+static struct sl_stacks_of_two both_of(const struct sl_defs *defs, const struct sl_oom *oom, const struct sl_event *event)
+{
+	const struct sl_python_stack *a = sl_defs_python(defs, oom->stack.python), *b = sl_defs_python(defs, event->python);
+	const struct sl_native_stack *c = sl_defs_native(defs, oom->stack.native), *d = sl_defs_native(defs, event->native);
+
+	if (a && b && a->count == b->count)
+		return (struct sl_stacks_of_two){.defs = defs, .lines = {a->frames, b->frames}, .count = a->count};
+	if (!a && !b && c && d && c->count == d->count)
+		return (struct sl_stacks_of_two){.defs = defs, .pcs = {c->pcs, d->pcs}, .count = c->count};
+	return (struct sl_stacks_of_two){0};
+}
+
+static bool differs(const struct sl_stacks_of_two *both, uint32_t i)
+{
+	return both->lines[0] ? both->lines[0][i] != both->lines[1][i] : both->pcs[0][i] != both->pcs[1][i];
+}
+
+/* True where the function is not known, too. */
+static bool is_in_one_function(const struct sl_stacks_of_two *both, uint32_t i)
+{
+	return !both->lines[0] || is_one_function(both->defs, both->lines[0][i], both->lines[1][i]);
+}
+
+/* The same functions called each other, one of them at another line: a request and what is asked for instead. */
+static bool is_beside(const struct sl_stacks_of_two *both)
+{
+	unsigned others = 0;
+
+	for (uint32_t i = 0; i < both->count; i++)
+		if (differs(both, i) && (others++ || !is_in_one_function(both, i)))
+			return false;
+	return both->count;
+}
+
+/* One function called both of two functions: try_large() or try_small(). */
+static bool is_by_another_function(const struct sl_stacks_of_two *both)
+{
+	uint32_t at = 0;
+
+	while (at < both->count && !differs(both, at))
+		at++;
+	if (at + 1 >= both->count || (differs(both, at + 1) && !is_in_one_function(both, at + 1)))
+		return false;
+	for (uint32_t i = at + 2; i < both->count; i++)
+		if (differs(both, i))
+			return false;
+	return true;
+}
+
+static bool is_at(const struct sl_oom *oom, const struct sl_event *event)
+{
+	return oom->stack.python ? oom->stack.python == event->python
+				 : oom->stack.native == event->native && oom->stack.caller == event->caller;
+}
+
+/* True: it may be the same request, tried again at its line or at another one of its function. */
+static bool is_again(const struct sl_model *model, const struct sl_oom *oom, const struct sl_event *event)
+{
+	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
+	bool bare = !oom->stack.python && !oom->stack.native && !event->python &&
+		    !event->native; /* a caller's address alone tells too little */
+
+	return bare || is_at(oom, event) || is_beside(&both);
+}
+
 /* The thread's next call for the same thing tells whether it recovered from the first. */
 static void settle(struct sl_model *model, const struct sl_item *item, bool failed)
 {
@@ -46,34 +127,10 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 		if (oom->recovered >= 0 || oom->less_bytes || !same_request(oom, item))
 			continue;
 		oom->recovered = !failed;
-		oom->in_retry = failed;
+		oom->in_retry = failed && is_again(model, oom, item->event);
 		state->pending--;
 		return; /* earlier errors of the same request were settled together with this one */
 	}
-}
-
-static bool is_one_function(const struct sl_defs *defs, uint32_t id, uint32_t other)
-{
-	const struct sl_python_frame *a = sl_defs_frame(defs, id), *b = sl_defs_frame(defs, other);
-
-	return a && b && a->file == b->file && a->function && b->function && !strcmp(a->function, b->function);
-}
-
-/* The same functions called each other, one of them at another line: a request and what is asked for instead. */
-static bool is_beside(const struct sl_defs *defs, const struct sl_oom *oom, const struct sl_event *event)
-{
-	const struct sl_python_stack *a = sl_defs_python(defs, oom->stack.python), *b = sl_defs_python(defs, event->python);
-	const struct sl_native_stack *c = sl_defs_native(defs, oom->stack.native), *d = sl_defs_native(defs, event->native);
-	unsigned others = 0;
-
-	if (!a != !b || (a ? a->count != b->count : !c || !d || c->count != d->count))
-		return false;
-	for (uint32_t i = 0; a && i < a->count; i++)
-		if (a->frames[i] != b->frames[i] && (others++ || !is_one_function(defs, a->frames[i], b->frames[i])))
-			return false;
-	for (uint32_t i = 0; !a && i < c->count; i++)
-		others += c->pcs[i] != d->pcs[i];
-	return others <= 1;
 }
 
 /* What its place asked for before that of the error first failed is a request of its own. */
@@ -92,14 +149,13 @@ static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const str
 	return track->births && track->first_ns < first->time_ns;
 }
 
-static bool is_instead(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
+static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
+	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
 
-	if (oom->stack.python ? oom->stack.python == event->python
-			      : oom->stack.native == event->native && oom->stack.caller == event->caller)
-		return true;
-	return is_beside(model->defs, oom, event) && !is_usual(model, oom, item);
+	oom->elsewhere = !is_at(oom, event) && !is_beside(&both);
+	return is_at(oom, event) || ((is_beside(&both) || is_by_another_function(&both)) && !is_usual(model, oom, item));
 }
 
 /* The thread failed, once or several times at one place, then asked for less there (of the same order) and got it. */
@@ -117,9 +173,17 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 		    (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
+		oom->elsewhere |= last && last->elsewhere;
 		sl_ledger_thread(model, item->thread)->pending--;
 		last = oom;
 	}
+}
+
+void sl_replay_failed(struct sl_model *model)
+{
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (model->ooms.item[i].elsewhere)
+			model->ooms.item[i].less_bytes = 0;
 }
 
 /* What its site asked for before. */
@@ -251,7 +315,9 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 static void take_pool(const struct sl_model *model, struct sl_oom *oom, const struct sl_event *event)
 {
 	const struct sl_live *pool = sl_objects_limited_pool(model, event->object);
+	const struct sl_row *row = sl_model_row(model, SL_KIND_pool, oom->device + 1);
 
+	oom->pool_freed_bytes = row->peak_bytes - row->live_bytes;
 	if (!pool)
 		return;
 	oom->pool_most_bytes = pool->owner;

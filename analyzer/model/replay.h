@@ -17,6 +17,8 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 
 /* To be called after the last item: closes lines and ranges. */
 void sl_replay_end(struct sl_model *model);
+/* The program did not end well: what another function got instead of a request that failed was not enough for it. */
+void sl_replay_failed(struct sl_model *model);
 
 /*
  * Frees what only replaying and the analyses of a single process need: live blocks, threads, courses of tracks.  lives: what

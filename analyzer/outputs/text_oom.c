@@ -48,6 +48,7 @@ static size_t add_part(char *out, size_t size, size_t at, const char *name, uint
 static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
 	char right[256] = "", name[64];
+	uint64_t more = 0;
 	size_t at = 0;
 
 	if (account->cached != SL_UNKNOWN && account->cached) {
@@ -68,15 +69,21 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 				 account->unexplained);
 		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
-	for (unsigned i = 0; i < account->other_count; i++) {
+	for (unsigned i = SL_NEIGHBOURS_MAX; i < account->other_count; i++)
+		more += account->others[i].bytes;
+	for (unsigned i = 0; i < account->other_count && i < SL_NEIGHBOURS_MAX; i++) {
 		snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
 		right[0] = 0;
-		if (account->others[i].recorded && account->others[i].rank >= 0)
+		if (account->others[i].process && account->others[i].rank >= 0)
 			snprintf(right, sizeof(right), "rank %lld of this run%s", (long long)account->others[i].rank,
 				 account->others[i].stray ? ": stray context" : "");
 		else
-			snprintf(right, sizeof(right), "%s", account->others[i].recorded ? "of this run" : "not recorded");
+			snprintf(right, sizeof(right), "%s", account->others[i].process ? "of this run" : "not recorded");
 		sl_text_owner(page, account->others[i].bytes, name, right);
+	}
+	if (more) {
+		snprintf(name, sizeof(name), "%u more processes", account->other_count - SL_NEIGHBOURS_MAX);
+		sl_text_owner(page, more, name, "");
 	}
 }
 

@@ -129,6 +129,8 @@ static void replay(struct job *job, struct sl_process *process)
 	sl_order_free(order);
 	sl_stays_end(process->model);
 	sl_replay_end(process->model);
+	if (sl_trace_ended(trace) == SL_ENDED_FAILED || sl_trace_ended(trace) == SL_ENDED_KILLED)
+		sl_replay_failed(process->model);
 	sl_bare_name(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);

@@ -73,6 +73,7 @@ struct sl_kept {
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
 	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
 	double per_birth;		     /* amount per birth */
+	uint64_t bursts;		     /* of births, as struct sl_track_course has them; 0: of an older summary */
 	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
 	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */
@@ -109,6 +110,7 @@ enum sl_cause {
 	SL_CAUSE_TOO_LARGE,  /* larger than the device */
 	SL_CAUSE_FULL,	     /* the process itself held the memory */
 };
+#define SL_OTHERS_MAX 64
 struct sl_account {
 	uint64_t cached, largest_cached;			  /* unused memory that PyTorch kept */
 	uint64_t hidden, context, modules, rounding, unexplained; /* memory of this process that no call named; rounding: about */
@@ -117,8 +119,10 @@ struct sl_account {
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
 		uint64_t bytes;
-		bool recorded, stray; /* stray: a rank of this run on a device that is not its own */
-	} others[SL_NEIGHBOURS_MAX];
+		bool stray;			     /* a rank of this run on a device that is not its own */
+		struct sl_process *process;	     /* NULL: not recorded */
+		const struct sl_device_state *state; /* its own of the device */
+	} others[SL_OTHERS_MAX];
 	unsigned other_count;
 	unsigned contexts; /* of other processes on the device; the largest took context_each bytes */
 	uint64_t context_each;

@@ -174,7 +174,7 @@ SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free
       M(thread), STACK(stack, ), M(label), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
-      M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
+      M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(pool_freed_bytes), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
 #undef STRUCT
 #define STRUCT struct sl_called
 SHAPE(called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));
@@ -280,7 +280,7 @@ SHAPE(growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict)
 #undef STRUCT
 #define STRUCT struct sl_kept
 SHAPE(kept, TRACK(track), M(verdict), M(count_only), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
-      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes));
+      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts));
 #undef STRUCT
 #define STRUCT struct sl_iterations
 SHAPE(iterations, M(count), M(name), M(by_label));

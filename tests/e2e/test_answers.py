@@ -312,6 +312,16 @@ def other(mib):
     if not take(mib): log()
 def log():
     rt.cudaFree(take(30))
+def large(mib):
+    return take(mib)
+def small(mib):
+    return take(mib // 2)
+def either(mib):
+    rt.cudaFree(large(mib) or small(mib))
+def first():
+    take(60)
+def second():
+    take(60)
 """
 
     def test_what_another_line_asks_for_anyway_is_no_smaller_request(self):
@@ -322,12 +332,53 @@ def log():
                 self.assertEqual({oom["recovered"] is True for oom in report["ooms"]}, {over})
                 (self.assertNotIn if over else self.assertIn)("OUT OF MEMORY", screen)
 
+    def test_less_that_another_function_gets_counts_where_the_program_ends_well(self):
+        for program, code in ("either(60)", 0), ("either(60); sys.exit(1)", 1):
+            with self.subTest(program), Recording("python3", "-c", self.LINES + program, code=code, SIM_VRAM="355M") as run:
+                self.assertEqual([oom["recovered"] is True for oom in run.report()["ooms"]], [not code])
+
+    def test_requests_of_two_functions_are_two_errors(self):
+        with Recording("python3", "-c", self.LINES + "first(); second(); sys.exit(1)", code=1, SIM_VRAM="355M") as run:
+            screen = summary(run)
+        self.assertEqual(screen.count("OUT OF MEMORY"), 2)
+        self.assertNotIn("attempts", screen)
+
     def test_of_two_attempts_the_last_is_told_with_what_was_held_then(self):
         with script("alloc=840", "try=1900", "free", "try=1900", SIM_VRAM="2G") as run:
             report, screen = run.report(), summary(run)
         (finding,) = self.found("oom.full", report)
         self.assertIn("0 B held by this process, 152 MiB missing", finding["description"])
         self.assertRegex(screen, r"asked 1\.86 GiB with 1\.71 GiB free of 2\.00 GiB")
+
+    POOL = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+pool, most = ctypes.c_void_p(), ctypes.c_uint64(2**64 - 1)
+rt.cudaDeviceGetDefaultMemPool(ctypes.byref(pool), 0)
+rt.cudaMemPoolSetAttribute(pool, 4, ctypes.byref(most))  # the release threshold
+def prepare():
+    blocks = [ctypes.c_void_p() for _ in range(6)]
+    for block in blocks:
+        rt.cudaMallocAsync(ctypes.byref(block), ctypes.c_size_t(500 << 20), None)
+    for block in blocks:
+        rt.cudaFreeAsync(block, None)
+    rt.cudaDeviceSynchronize()
+prepare()
+sys.exit(rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(sys.argv[1]) << 20)))
+"""
+
+    def test_what_a_pool_keeps_is_told_where_it_would_have_been_enough(self):
+        for mib, told in (6000, True), (8000, False):
+            with self.subTest(mib), Recording("python3", "-c", self.POOL, str(mib), code=2, SIM_VRAM="8G") as run:
+                (finding,) = self.found("oom.full", run.report())
+            self.assertEqual("memory pools keep up to 2.93 GiB that was freed, most of it from <string>:10 prepare" in finding["description"], told)
+
+    def test_a_recorded_neighbour_is_told_with_the_line_that_holds_most(self):
+        def steps(rank):
+            return (["device=0", "alloc=5000", "meet=there", "meet=done"] if rank == 0 else ["meet=there", "device=0", "try=4000", "meet=done"])
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+            (finding,) = self.found("oom.neighbour", ranks.report())
+        self.assertRegex(finding["description"], r"without another process, which held 5\.\d+ GiB, most of it at script\.py:\d+")
 
     def test_a_neighbour_that_was_first_seen_after_the_error(self):
         def steps(rank):
