@@ -237,6 +237,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	}
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->births = track->births;
+	kept->bursts = sl_tracks_course(&model->tracks, track)->bursts;
 	kept->blocks = blocks;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
 	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
@@ -559,6 +560,7 @@ static void join(struct sl_process *process)
 				(double)(to->births + one.births);
 		to->amount += one.amount;
 		to->births += one.births;
+		to->bursts += one.bursts;
 		to->blocks += one.blocks;
 		to->bytes = to->bytes == SL_UNKNOWN ? one.bytes : one.bytes == SL_UNKNOWN ? to->bytes : to->bytes + one.bytes;
 		to->per_second += one.per_second;

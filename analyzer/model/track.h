@@ -28,6 +28,7 @@ enum sl_object {
 	SL_OBJECT_EXEC,
 	SL_OBJECT_STREAM,
 	SL_OBJECT_EVENT,
+	SL_OBJECT_REFERENCE, /* to physical memory, beside that of its creation */
 	SL_OBJECT_END,
 };
 
@@ -58,6 +59,7 @@ struct sl_track_course {
 	struct sl_swing swing; /* of live_bytes */
 	/* The last birth's number among all births, and the first and last birth's event numbers in the process. */
 	uint64_t last_tick, first_event, last_event;
+	uint64_t bursts; /* of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
 	struct sl_track_window *windows;
 	uint32_t count, capacity;

@@ -7,12 +7,21 @@
 #include "analyzer/model/verbs.h"
 
 #include "analyzer/base/memory.h"
+#include "analyzer/model/tracks.h"
+
+/* One that a call retained; `older`, and the index of an unused one: 1 + another of them, 0: none. */
+struct reference {
+	uint64_t time_ns;
+	uint32_t track, older;
+};
 
 struct sl_vmm {
 	struct sl_table handles;  /* handle -> index in refs */
 	struct sl_table mappings; /* address -> index in owner */
 	SL_VECTOR(struct sl_physical) physical;
 	SL_VECTOR(uint32_t) unused;
+	SL_VECTOR(struct reference) references;
+	uint32_t unused_reference;
 };
 
 struct sl_vmm *sl_vmm_new(void)
@@ -30,6 +39,7 @@ void sl_vmm_free(struct sl_vmm *vmm)
 	sl_table_free(&vmm->mappings);
 	free(vmm->physical.item);
 	free(vmm->unused.item);
+	free(vmm->references.item);
 	free(vmm);
 }
 
@@ -70,7 +80,7 @@ void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t s
 		SL_ROOM(&vmm->physical);
 		index = (uint32_t)vmm->physical.count++;
 	}
-	vmm->physical.item[index] = (struct sl_physical){event->address, event->bytes, model->now_ns, site, 1, 0};
+	vmm->physical.item[index] = (struct sl_physical){event->address, event->bytes, model->now_ns, site, 1, 0, 0};
 	if (!handle)
 		handle = sl_table_add(&vmm->handles, event->address);
 	handle->refs = index;
@@ -89,6 +99,42 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 	sl_ledger_end_block(model, site, physical->bytes, physical->time_ns, how);
 }
 
+/* A reference to the memory is retained: it is counted as a block of the call's place. */
+static void refer(struct sl_model *model, uint32_t index, const struct sl_event *event)
+{
+	struct sl_vmm *vmm = model->vmm;
+	struct sl_physical *physical = &vmm->physical.item[index];
+	uint32_t at = vmm->unused_reference, track;
+
+	track = sl_tracks_of(model, event, SL_OBJECT_REFERENCE, model->sites.item[physical->site].device);
+	physical->refs++;
+	if (!at) {
+		SL_ROOM(&vmm->references);
+		at = (uint32_t)++vmm->references.count;
+	} else {
+		vmm->unused_reference = vmm->references.item[at - 1].older;
+	}
+	vmm->references.item[at - 1] = (struct reference){model->now_ns, track, physical->newest};
+	physical->newest = at;
+	sl_tracks_birth(model, track, 0, (uint32_t)event->label);
+}
+
+/* Which reference a release gives back is not in the trace: the newest that was retained. */
+static void unrefer(struct sl_model *model, struct sl_physical *physical)
+{
+	struct sl_vmm *vmm = model->vmm;
+	struct reference *newest = physical->newest ? &vmm->references.item[physical->newest - 1] : NULL;
+	uint32_t at = physical->newest;
+
+	physical->refs--;
+	if (!newest)
+		return;
+	sl_tracks_death(model, newest->track, 0, newest->time_ns);
+	physical->newest = newest->older;
+	newest->older = vmm->unused_reference;
+	vmm->unused_reference = at;
+}
+
 bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_vmm *vmm = model->vmm;
@@ -98,14 +144,15 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 	if (!handle)
 		return false;
 	index = handle->refs;
-	if (!--vmm->physical.item[index].refs)
+	unrefer(model, &vmm->physical.item[index]);
+	if (!vmm->physical.item[index].refs)
 		sl_table_remove(&vmm->handles, handle);
 	end_if_unused(model, index, SL_END_FREE);
 	return true;
 }
 
 /* A handle was obtained from an address after the last release: the memory lived on through its mappings. */
-static bool revive(struct sl_model *model, uint64_t handle)
+static bool revive(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_vmm *vmm = model->vmm;
 
@@ -114,10 +161,10 @@ static bool revive(struct sl_model *model, uint64_t handle)
 	for (uint32_t i = (uint32_t)vmm->physical.count; i--;) {
 		struct sl_physical *physical = &vmm->physical.item[i];
 
-		if (physical->site == SL_NO_SITE || physical->handle != handle || physical->refs)
+		if (physical->site == SL_NO_SITE || physical->handle != event->address || physical->refs)
 			continue;
-		physical->refs = 1;
-		sl_table_add(&vmm->handles, handle)->refs = i;
+		refer(model, i, event);
+		sl_table_add(&vmm->handles, event->address)->refs = i;
 		return true;
 	}
 	return false;
@@ -134,12 +181,12 @@ static void retain(struct sl_model *model, const struct sl_event *event)
 	if (mapping && mapping->owner != UINT64_MAX && !handle) {
 		struct sl_physical *physical = &model->vmm->physical.item[mapping->owner];
 
-		physical->refs++;
 		physical->handle = event->address;
+		refer(model, (uint32_t)mapping->owner, event);
 		sl_table_add(&model->vmm->handles, event->address)->refs = (uint32_t)mapping->owner;
 	} else if (handle) {
-		model->vmm->physical.item[handle->refs].refs++;
-	} else if (!revive(model, event->address)) {
+		refer(model, handle->refs, event);
+	} else if (!revive(model, event)) {
 		import = sl_table_find(&model->imports, event->address);
 		if (import)
 			import->refs++;

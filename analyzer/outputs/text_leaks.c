@@ -127,12 +127,13 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char text[400], time[SL_FORMAT_BYTES], full[100];
+	char text[400], time[SL_FORMAT_BYTES], full[100], thread[100];
 	unsigned places;
 
 	put_full_in(full, sizeof(full), process, kept->track->device, "; at this rate", &places);
-	snprintf(text, sizeof(text), "      since %s; %s%s", sl_kept_begin(time, process, kept),
-		 kept->left_blocks ? "never freed" : "not freed before the program ended", sl_kept_cut(process, kept));
+	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
+		 kept->left_blocks ? "never freed" : "not freed before the program ended",
+		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");

@@ -10,6 +10,9 @@
 #include "analyzer/model/units.h"
 #include "analyzer/report/owners.h"
 
+#define BURSTS_MIN    4
+#define THREAD_BLOCKS 8
+
 struct noun {
 	const char *one, *many;
 };
@@ -35,6 +38,7 @@ static struct noun noun_of(unsigned kind)
 								      {"graph executable", "graph executables"},
 								      {"stream", "streams"},
 								      {"event", "events"},
+								      {"retained reference", "retained references"},
 							      };
 
 	if (kind >= SL_OBJECT_CONTEXT)
@@ -77,6 +81,12 @@ static double steps_meanwhile(const struct sl_process *process, const struct sl_
 	return (double)(sl_model_step_at(label, track->last_ns) - sl_model_step_at(label, track->first_ns));
 }
 
+/* Births at once, where each time they are as many; else 1. */
+static double at_once(const struct sl_kept *kept)
+{
+	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
+}
+
 /* Steps per birth; 0: not known.  The first or last of so many births may lack its step, and the reverse. */
 static double steps_per_birth(const struct sl_process *process, const struct sl_kept *kept)
 {
@@ -100,18 +110,21 @@ static const char *format_period(char *out, double ns)
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_iterations *steps = &process->iterations;
-	double every = steps_per_birth(process, kept);
+	double once = at_once(kept), every = once * steps_per_birth(process, kept);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
-	char amount[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
+	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
+	double amount_of;
 
-	describe_part(amount, sizeof(amount), kept,
-		      !every ? kept->per_birth : kept->per_birth / every * (every < 1.5 ? 1 : round(every)));
+	amount_of = every ? kept->per_birth * once / every * (every < 1.5 ? 1 : round(every)) : kept->per_birth * once;
+	describe_part(amount, sizeof(amount), kept, amount_of);
+	if (once > 1 && kept->blocks == kept->births && !kept->count_only && (!every || every >= 1.5))
+		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
 	if (every && every < 1.5)
 		snprintf(out, size, "+%s per %s", amount, steps->name);
 	else if (every)
 		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
 	else
-		snprintf(out, size, "+%s every %s", amount, format_period(time, span / (double)(kept->births - 1)));
+		snprintf(out, size, "+%s every %s", amount, format_period(time, span / ((double)kept->births / once - 1)));
 }
 
 uint64_t sl_kept_since(const struct sl_kept *kept)
@@ -181,6 +194,41 @@ double sl_kept_weight(const struct sl_kept *kept)
 	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
 }
 
+const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+	uint32_t track = (uint32_t)(kept->track - model->tracks.item), most = 0;
+	uint64_t live = 0, births = 0, its_live = 0, its_births = 0;
+	const struct sl_thread *thread;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (site->track != track)
+			continue;
+		live += site->live_blocks;
+		births += site->total_blocks;
+		if (its_live < site->live_blocks) {
+			its_live = site->live_blocks;
+			most = site->thread;
+		}
+	}
+	its_live = 0;
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		its_live += site->track == track && site->thread == most ? site->live_blocks : 0;
+		its_births += site->track == track && site->thread == most ? site->total_blocks : 0;
+	}
+	thread = sl_defs_thread(model->defs, most);
+	out[0] = 0;
+	if (thread && its_live >= THREAD_BLOCKS && its_live * 10 >= live * 9 && its_births * 2 < births)
+		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
+			 its_live == live ? "all" : "nearly all", (long long)thread->tid, (unsigned long long)its_births,
+			 (unsigned long long)births);
+	return out;
+}
+
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
@@ -196,7 +244,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	const struct sl_track *track = kept->track;
 	const char *label = sl_kept_label(process, kept),
 		   *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
-	char where[300], what[200], rate[200];
+	char where[300], what[200], rate[200], thread[100];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), kept);
@@ -215,6 +263,6 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 				       where, rate, what, left);
 	if (kept->verdict == SL_KEPT_PARTLY)
 		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
-	return sl_memory_print("%s leaks %s%s%s: %s, %s%s", where, rate, label ? " in " : "", label ? label : "", what, left,
-			       sl_kept_cut(process, kept));
+	return sl_memory_print("%s leaks %s%s%s: %s, %s%s%s", where, rate, label ? " in " : "", label ? label : "", what, left,
+			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
 }

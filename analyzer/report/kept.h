@@ -19,6 +19,9 @@ const char *sl_kept_begin(char *out, const struct sl_process *process, const str
  */
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
 
+/* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
+const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);
 

@@ -130,6 +130,46 @@ for i in range(60):
 '''
 
 
+# Each so often six blocks are kept at once; between them come and go others.
+BURSTS = '''
+import ctypes, time
+cudart, kept = ctypes.CDLL("libcudart.so.13"), []
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+for i in range(120):
+    passing = take(1)
+    if i % 20 == 5:
+        for k in range(6):
+            kept.append(take(2))
+    time.sleep(0.002)
+    cudart.cudaFree(passing)
+'''
+
+# Four threads allocate at one line; one of them frees nothing.
+THREADS = '''
+import ctypes, threading, time
+cudart = ctypes.CDLL("libcudart.so.13")
+def work(frees):
+    for i in range(60):
+        p = ctypes.c_void_p()
+        assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 20)) == 0
+        time.sleep(0.002)
+        if frees:
+            cudart.cudaFree(p)
+threads = [threading.Thread(target=work, args=(i != 2,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+'''
+
+
+def screen_of(run):
+    return subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+
+
 class Healthy(Folder):
     def test_what_the_first_screen_does_not_warn_of_fails_no_gate(self):
         with Recording(sys.executable, self.path("units.py", UNITS), SIM_VRAM="2G", STORMLOG_DEVICE_INTERVAL=10) as run:
@@ -139,7 +179,7 @@ class Healthy(Folder):
             # a context is known by the first sample, with the units of what was there by then
             self.assertEqual(set(hidden), {"context", "rounding"})
             self.assertEqual(sum(hidden.values()), (300 + 50 + 1) << 20)
-            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            screen = screen_of(run)
             self.assertRegex(screen, r"about [\d.]+ MiB rounding to 2 MiB")
             self.assertNotIn("LEAK", screen)
             out = check("--fail-on", "warning", "--fail-on-gaps", run.traces).stdout
@@ -158,7 +198,7 @@ class Leaks(Folder):
                 [leak] = report["leaks"]
                 self.assertEqual((leak["verdict"], leak["bytes"], leak["blocks"]), (verdict, size, 40))
                 outside.validate(self, report, schema)
-                screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+                screen = screen_of(run)
                 self.assertRegex(screen, r"LEAK .* 40 of 80 blocks kept, 120 MiB")
                 check("--max-leak", "120M", run.traces)
                 out = check("--max-leak", "119M", run.traces, code=1).stdout
@@ -183,6 +223,16 @@ class Leaks(Folder):
             found = {one["device"]: one for one in run.report()["findings"] if one["id"] == "leak.growing"}
             self.assertEqual({device: (one["bytes"] >> 20, one["evidence"]["kept"]) for device, one in found.items()}, {0: (120, 60), 1: (180, 30)})
 
+    def test_blocks_that_are_kept_at_once_have_one_rate(self):
+        with Recording("python3", "-c", BURSTS) as run:
+            screen = screen_of(run)
+        self.assertRegex(screen, r"LEAK +\+12\.0 MiB in 6 blocks every \d+ ms, 36 of 36 blocks kept, 72\.0 MiB")
+
+    def test_the_thread_that_keeps_what_others_free_is_named(self):
+        with Recording("python3", "-c", THREADS) as run:
+            screen = " ".join(screen_of(run).split())
+        self.assertRegex(screen, r"never freed, (all|nearly all) by thread \d+, which allocated 60 of the 240")
+
     def test_what_grew_until_a_process_was_killed_counts(self):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")
         with Recording(sys.executable, self.path("half.py", script), code=-9, SIM_VRAM="8G") as run:
@@ -195,7 +245,7 @@ class Leaks(Folder):
                              {(1, "growing", 80), (2, "live_at_exit", 48), (0, "live_at_exit", 20)})
             out = check("--fail-on", "critical", run.traces, code=1).stdout
             self.assertRegex(out, r"FAIL +leak +148 MiB left behind, and 80.0 MiB of it growing, at devices.py:\d+ ")
-            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            screen = screen_of(run)
             self.assertRegex(screen, r"LEAK +device 1  .*10 of 10 blocks kept, 80.0 MiB")
             self.assertRegex(screen, r"LEFT +68.0 MiB never freed, 1 place\s+devices.py:\d+ [^,]*, 68.0 MiB in \d+ blocks\n")
 
