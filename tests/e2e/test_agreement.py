@@ -136,6 +136,7 @@ class Agreement(unittest.TestCase):
         if page:
             self.page_agrees(page, report)
         self.leaks_agree(printed, report, page)
+        self.screens_agree(run, report, gate)
         self.verbs_agree(run, report, printed)
         self.exports_agree(run, report, events)
 
@@ -197,6 +198,47 @@ class Agreement(unittest.TestCase):
         self.assertEqual([round(one, -4) for one in said], [self.near(one, said) for one in most], (printed, places))
         if page:
             self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (len(places), sum(leak["bytes"] for leak in leaks)))
+
+    def screens_agree(self, run, report, gate):
+        """The words of the screen beside those of report.json, `runs`, `diff` and the gate: how it ended, peaks, what was left, rates."""
+        def ask(*words, **more):
+            return subprocess.run([e2e.ANALYZE, *words], check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "600"}, **more).stdout
+        screen, processes = ask(run.traces), report["processes"]
+        sized = lambda words: [float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)\b", words)]
+        title = screen.splitlines()[0]
+        for word in ("completed", "failed", "killed", "running"):
+            count = sum(process["ended"] == word for process in processes)
+            told = re.search(r"(?:(\d+)|(pid|rank) \d+) %s" % word, title)
+            if len(processes) == 1:
+                self.assertEqual(title.endswith("exit status %s" % processes[0]["exit_status"] if word == "failed" else word), count == 1, title)
+            else:
+                self.assertEqual(int(told[1] or 1) if told else 0, count, title)
+        totals = {name: one["bytes"] for name, one in gate["total"].items()}
+        peak = re.search(r"^PEAK .*", screen, re.M)
+        if peak:
+            shared = re.search(r"with others ([\d.]+ \w*B)", peak[0])
+            said, = sized(shared[1]) if shared else sized(peak[0])[:1]
+            self.assertAlmostEqual(said, totals["peak"], delta=0.01 * said, msg=peak[0])
+        row = ask("runs", "-q", "--catalogue", os.path.join(run.folder, "runs.sqlite"), run.traces).splitlines()
+        cells = dict(zip(re.split("  +", row[0]), re.split("  +", row[1].strip())))
+        for name in ("peak", "leak"):
+            if totals[name] is not None and cells[name.upper()] != "-":
+                said, = sized(cells[name.upper()]) or [0]
+                self.assertAlmostEqual(said, totals[name], delta=0.01 * said, msg=row)
+        for one in json.loads(ask("diff", "--json", run.traces, run.traces))["differences"]:
+            if one["of"] == "total":
+                self.assertEqual(one["after"] and one["after"]["max_bytes"], totals[one["key"]], one)
+        left = re.search(r"^(?:LEFT|LEAKS) +([\d.]+ \w*B) never freed, (\d+) place", screen, re.M)
+        if left and not re.search("^LEAK ", screen, re.M):
+            counted = [leak for leak in report["leaks"] if leak["verdict"] in ("growing", "live_at_exit")]
+            self.assertAlmostEqual(sized(left[1])[0], sum(leak["bytes"] for leak in counted), delta=0.01 * sized(left[1])[0], msg=left[0])
+            self.assertLessEqual(int(left[2]), len(counted))
+        for found in (one for one in report["findings"] if one["id"] == "leak.growing" and "per_second" in (one["evidence"] or {})):
+            for leak in report["leaks"]:
+                if all(leak[name] == found[name] for name in ("session_id", "device", "bytes")) and leak["verdict"] == "growing":
+                    self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"], found["description"])
+        if report["ooms"]:
+            self.assertEqual("but got over" in ask("tree", "--at", "oom", run.traces), not re.search("^OUT OF MEMORY", screen, re.M))
 
     def near(self, exact, said):
         """The figure of those said that is so much, rounded as they are."""

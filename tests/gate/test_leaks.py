@@ -259,6 +259,10 @@ class Leaks(Folder):
             said = subprocess.run([ANALYZE, "runs", "-q", *words], capture_output=True, text=True).stdout.splitlines()
             row = dict(zip(said[0].split(), re.split("  +", said[1])))
             self.assertEqual((row["PEAK"], row["LEAK"]), ("24.0 MiB", "12.0 MiB"))
+            said = subprocess.run([ANALYZE, "diff", "--all", run.traces, run.traces], capture_output=True, text=True).stdout
+            self.assertRegex(said, r"(?s) peak   24.0 MiB -> 24.0 MiB.*\nLEAKS\n.* shared.py:\d+ work.*   12.0 MiB -> 12.0 MiB")
+            said = subprocess.run([ANALYZE, "diff", "--help"], capture_output=True, text=True).stdout
+            self.assertRegex(said, r"Peak and hidden are of the device with most, .*\s+together; every other number is of the process with most\.")
 
     def test_when_a_device_is_full_counts_what_the_kept_blocks_take_of_it(self):
         with Recording(sys.executable, self.path("grows.py", GROWS), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
