@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""bench_attached.py BUILD [ROUNDS]: CPU a call adds in the calling thread where it is watched from outside: by stormlog-attach, and by bpftrace
-with what tools of that kind do of the same two calls (sizes by thread, sums by process; the same by user stack).  As root; prints medians."""
+"""bench_attached.py BUILD [ROUNDS [GADGETS]]: CPU a call adds in the calling thread where it is watched from outside: by stormlog-attach, by bpftrace
+with what tools of that kind do of the same two calls (sizes by thread, sums by process; the same by user stack), and by Inspektor Gadget's own
+programs, compiled into the folder GADGETS as top_cuda_memory.o and profile_cuda.o (doc/attach.md).  As root; prints medians."""
 import os
 import signal
 import statistics
@@ -10,20 +11,23 @@ import sys
 import tempfile
 import time
 
-SIZES = """uprobe:%(lib)s:cudaMalloc { @bytes[tid] = arg1; }
-uretprobe:%(lib)s:cudaMalloc { if (retval == 0) { @all[%(key)s] = sum(@bytes[tid]); } delete(@bytes[tid]); }
-uprobe:%(lib)s:cudaFree { @freed[pid] = count(); }
-uretprobe:%(lib)s:cudaFree { @done[pid] = count(); }
+SIZES = """uprobe:{lib}:cudaMalloc { @bytes[tid] = arg1; }
+uretprobe:{lib}:cudaMalloc { if (retval == 0) { @all[%s] = sum(@bytes[tid]); } delete(@bytes[tid]); }
+uprobe:{lib}:cudaFree { @freed[pid] = count(); }
+uretprobe:{lib}:cudaFree { @done[pid] = count(); }
 BEGIN { printf("ready\\n"); }"""
-WAYS = {"absent": None, "bpftrace, sums by process": "pid", "bpftrace, sums by stack": "pid, ustack", "stormlog-attach": ""}
+BPFTRACE = ["bpftrace", "-p", "{pid}", "-e"]
+GADGET = ["{build}/tests/bench/bench_gadget"]
+WAYS = {"bpftrace, sums by process": [*BPFTRACE, SIZES % "pid"],
+        "bpftrace, sums by stack": [*BPFTRACE, SIZES % "pid, ustack"],
+        "gadget top_cuda_memory": [*GADGET, "{gadgets}/top_cuda_memory.o", "{lib}", "{pid}", "cudaMalloc=cudaMalloc", "cudaFree=cudaFree"],
+        "gadget profile_cuda": [*GADGET, "{gadgets}/profile_cuda.o", "{lib}", "{pid}", "cuMemAlloc_v2=cudaMalloc"],
+        "stormlog-attach": ["{build}/attach/stormlog-attach", "-o", "{folder}", "{pid}"]}
 
 
-def begin(build, way, pid, folder):
-    if way is None:
-        return None
-    lib = os.path.realpath(os.path.join(build, "tests", "bench", "libcuda.so.1"))
-    command = (["bpftrace", "-p", str(pid), "-e", SIZES % {"lib": lib, "key": way}] if way else
-               [os.path.join(build, "attach", "stormlog-attach"), "-o", folder, str(pid)])
+def begin(command, **names):
+    for name, value in names.items():
+        command = [word.replace("{%s}" % name, str(value)) for word in command]
     watcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in watcher.stdout:
         if line == "ready\n":
@@ -32,13 +36,14 @@ def begin(build, way, pid, folder):
     sys.exit("%s does not start" % command[0])
 
 
-def run(build, way):
+def run(build, gadgets, command):
     """ns a call in the calling thread"""
     with tempfile.TemporaryDirectory() as folder:
-        program = subprocess.Popen([os.path.join(build, "tests", "bench", "bench_calls"), "1", "100000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        program = subprocess.Popen([os.path.join(build, "tests", "bench", "bench_calls"), "1", "20000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(build, "tests", "bench"), BENCH_WAIT="1"))
         time.sleep(0.3)  # its libraries are loaded
-        watcher = begin(build, way, program.pid, folder)
+        lib = os.path.realpath(os.path.join(build, "tests", "bench", "libcuda.so.1"))
+        watcher = begin(command, build=build, gadgets=gadgets, pid=program.pid, lib=lib, folder=folder) if command else None
         said = program.communicate("\n")[0].split()
         if watcher:
             watcher.send_signal(signal.SIGINT)
@@ -47,13 +52,14 @@ def run(build, way):
 
 
 def main():
-    build, rounds = os.path.abspath(sys.argv[1]), int((sys.argv + [""])[2] or 5) if len(sys.argv) > 2 else 5
-    found = {name: [] for name in WAYS}
-    for _ in range(rounds):
-        for name, way in WAYS.items():
-            found[name].append(run(build, way))
-    print("%d rounds: ns a call, added in the calling thread" % rounds)
-    for name in list(WAYS)[1:]:
+    build, rounds, gadgets = (sys.argv[1:] + ["5", ""][len(sys.argv) - 2:])[:3]
+    ways = {name: command for name, command in WAYS.items() if gadgets or "{gadgets}" not in " ".join(command)}
+    found = {name: [] for name in ["absent", *ways]}
+    for _ in range(int(rounds)):
+        for name in found:
+            found[name].append(run(os.path.abspath(build), os.path.abspath(gadgets), ways.get(name)))
+    print("%s rounds: ns a call, added in the calling thread" % rounds)
+    for name in ways:
         print("%-28s %7.0f" % (name, statistics.median(mine - base for mine, base in zip(found[name], found["absent"]))))
 
 
