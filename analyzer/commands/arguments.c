@@ -37,16 +37,16 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
 
-	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
+	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->command->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
-	if (options->about) { /* a paragraph of ours with several lines */
+	if (options->command->about) { /* a paragraph of ours with several lines */
 		fputc('\n', out);
-		fputs(options->about, out);
+		fputs(options->command->about, out);
 		fputc('\n', out);
 	}
 	fputc('\n', out);
-	for (const struct sl_option *o = options->table; o->name; o++) {
+	for (const struct sl_option *o = options->command->table; o->name; o++) {
 		char left[80], letter[8] = "    ";
 
 		if (o->letter)
@@ -82,7 +82,7 @@ static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
 
-	for (const struct sl_option *o = options->table; o->name && text[1] == '-'; o++)
+	for (const struct sl_option *o = options->command->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
 	if (nearest.name)
 		sl_door_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
@@ -110,8 +110,8 @@ int sl_arguments_next(struct sl_arguments *options)
 		sl_arguments_usage(options, false);
 		return SL_ARGUMENT_HELP;
 	}
-	for (int i = 0; options->table[i].name; i++) {
-		const struct sl_option *o = &options->table[i];
+	for (int i = 0; options->command->table[i].name; i++) {
+		const struct sl_option *o = &options->command->table[i];
 
 		if (!o->value) {
 			if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter && !text[2])) {
@@ -139,15 +139,15 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 		if (i == SL_ARGUMENT_PATH) {
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
-		} else if (i >= 0 && !strcmp(options->table[i].name, "--symbols")) {
+		} else if (i >= 0 && !strcmp(options->command->table[i].name, "--symbols")) {
 			options->symbols = options->value;
 		} else if (i >= 0 && !take(context, i, options->value)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value,
-				      options->table[i].value);
+			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->command->table[i].name,
+				      options->value, options->command->table[i].value);
 			return SL_EXIT_USAGE;
 		}
 	}
-	if (options->path_count || options->without)
+	if (options->path_count || options->command->paths == SL_PATHS_OPTIONAL)
 		return -1;
 	sl_arguments_usage(options, true);
 	return SL_EXIT_USAGE;

@@ -4,12 +4,14 @@
  * "--" there are only paths.  One thread.
  *
  *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several runs"}, {0}};
- *	struct sl_arguments o = {.usage = "check [options] PATH...", .table = table, .argc = argc, .argv = argv};
- *	int status = sl_arguments_parse(&o, take, &settings);
+ *	static int run(struct sl_arguments *parsed)
+ *	{
+ *		struct settings settings = {0};
+ *		int status = sl_arguments_parse(parsed, take, &settings);
  *
- *	if (status < 0)
- *		status = work(&settings, o.paths, o.path_count);
- *	sl_arguments_free(&o);
+ *		return status < 0 ? work(&settings, parsed->paths, parsed->path_count) : status;
+ *	}
+ *	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
  */
 #ifndef ANALYZER_COMMANDS_ARGUMENTS_H
 #define ANALYZER_COMMANDS_ARGUMENTS_H
@@ -38,10 +40,9 @@ enum {
 	SL_ARGUMENT_WRONG = -5,	    /* said on stderr */
 };
 
+struct sl_command; /* commands.h */
 struct sl_arguments {
-	const char *usage, *about; /* usage: "VERB [options] PATH..."; about: a paragraph for --help, or NULL */
-	const struct sl_option *table;
-	bool without; /* paths are optional */
+	const struct sl_command *command;
 	int argc;
 	char **argv;
 	/* after sl_arguments_parse: */

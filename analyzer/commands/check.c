@@ -75,7 +75,7 @@ static int wrong(const char *name, const char *value, const char *why)
 /* Applied after the file, so that options win: the first --max-growth drops the file's limits of growth. */
 static int apply_options(struct options *o, const struct sl_arguments *parsed)
 {
-	struct sl_arguments again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
+	struct sl_arguments again = {.command = parsed->command, .argc = parsed->argc, .argv = parsed->argv};
 	bool growth = false;
 	const char *why;
 
@@ -325,25 +325,23 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options o = {0};
 	struct sl_report report = {0};
-	int status = sl_arguments_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(parsed, take, &o);
 
 	if (status < 0)
-		status = settle(&o, &parsed);
+		status = settle(&o, parsed);
 	if (status < 0) {
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
+		status = sl_native_open(&report, parsed->paths, parsed->path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
-			status = check(&report, &o, parsed.paths[0]);
+			status = check(&report, &o, parsed->paths[0]);
 		sl_report_free(&report);
 	}
 	sl_suppressions_free(&o.suppressions);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_check = {"check", "compare a run with limits and a baseline; for CI", run};
+const struct sl_command sl_command_check = {
+	"check", "compare a run with limits and a baseline; for CI", "check [options] PATH...", about, table, run};

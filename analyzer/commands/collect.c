@@ -242,14 +242,13 @@ static const char about[] =
 	"packs the traces into one file: a job whose ranks write to disks of their nodes leaves one file for each node on a\n"
 	"shared disk.";
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "collect [options] DIR", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings s = {0};
 	char output[PATH_MAX];
-	int status = sl_arguments_parse(&parsed, take, &s);
+	int status = sl_arguments_parse(parsed, take, &s);
 
-	if (status < 0 && parsed.path_count > 1) {
+	if (status < 0 && parsed->path_count > 1) {
 		fputs("stormlog-analyze: collect takes one folder\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
@@ -259,16 +258,19 @@ static int run(int argc, char **argv)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0) {
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths,
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths,
 					      .changes = true,
 					      .reads = {SL_REMOTE_RING},
 					      .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
 					      .begins = {NULL, SL_PACK_MAGIC}});
-		status = collect(parsed.paths, &s, s.output ? output : NULL);
+		status = collect(parsed->paths, &s, s.output ? output : NULL);
 	}
-	sl_arguments_free(&parsed);
 	return status;
 }
 
 const struct sl_command sl_command_collect = {"collect",
-					      "bring home what killed processes left on this node; one file of its traces", run};
+					      "bring home what killed processes left on this node; one file of its traces",
+					      "collect [options] DIR",
+					      about,
+					      table,
+					      run};

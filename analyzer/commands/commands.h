@@ -9,10 +9,17 @@
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
+struct sl_option; /* arguments.h */
+struct sl_arguments;
+
 struct sl_command {
 	const char *name;
 	const char *summary; /* one line for --help */
-	int (*run)(int argc, char **argv);
+	/* usage: "VERB [options] PATH..."; about: a paragraph for the verb's own --help, or NULL */
+	const char *usage, *about;
+	const struct sl_option *table;
+	int (*run)(struct sl_arguments *arguments); /* not parsed yet; an exit status */
+	enum { SL_PATHS_NEEDED, SL_PATHS_OPTIONAL } paths;
 };
 
 /* clang-format off */

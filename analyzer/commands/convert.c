@@ -93,22 +93,19 @@ static int convert(struct conversion *c, char **paths)
 	return c->all ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
-static int run(int argc, char **argv)
+static const char about[] = "Write every telemetry record of the files as a V3 JSON line to stdout.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "convert [options] FILE...",
-				      .table = table,
-				      .argc = argc,
-				      .argv = argv,
-				      .about = "Write every telemetry record of the files as a V3 JSON line to stdout."};
 	struct conversion c = {.all = true};
-	int status = sl_arguments_parse(&parsed, take, &c);
+	int status = sl_arguments_parse(parsed, take, &c);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
 	if (status < 0)
-		status = convert(&c, parsed.paths);
-	sl_arguments_free(&parsed);
+		status = convert(&c, parsed->paths);
 	return status;
 }
 
-const struct sl_command sl_command_convert = {"convert", "telemetry of any version to V3 JSON lines", run};
+const struct sl_command sl_command_convert = {
+	"convert", "telemetry of any version to V3 JSON lines", "convert [options] FILE...", about, table, run};

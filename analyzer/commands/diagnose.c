@@ -399,24 +399,23 @@ static const char about[] =
 	"Writes a bundle of the process that held most, as Python Stormlog's diagnose does.  The exit status is its too: 0 fine,\n"
 	"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.";
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *options)
 {
-	struct sl_arguments options = {.usage = "diagnose [options] [PATH|PID]...",
-				       .about = about,
-				       .table = table,
-				       .without = true,
-				       .argc = argc,
-				       .argv = argv};
-	struct diagnosis d = {.duration = 5, .interval = 0.5, .argv = argv, .follow = sl_follow_new()};
-	int status = sl_arguments_parse(&options, take, &d);
+	struct diagnosis d = {.duration = 5, .interval = 0.5, .argv = options->argv, .follow = sl_follow_new()};
+	int status = sl_arguments_parse(options, take, &d);
 
 	if (status < 0)
-		status = begin(&d, &options);
-	sl_arguments_free(&options);
+		status = begin(&d, options);
 	sl_machine_free(&d.machine);
 	free(d.points.item);
 	sl_follow_free(d.follow);
 	return status;
 }
 
-const struct sl_command sl_command_diagnose = {"diagnose", "a bundle as Python Stormlog's diagnose writes one", run};
+const struct sl_command sl_command_diagnose = {"diagnose",
+					       "a bundle as Python Stormlog's diagnose writes one",
+					       "diagnose [options] [PATH|PID]...",
+					       about,
+					       table,
+					       run,
+					       SL_PATHS_OPTIONAL};

@@ -358,29 +358,27 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 				      .symbols = parsed->symbols});
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct comparison c = {.newest = 5};
-	int status = sl_arguments_parse(&parsed, take, &c);
-	unsigned counts[2] = {parsed.split, parsed.path_count - parsed.split};
+	int status = sl_arguments_parse(parsed, take, &c);
+	unsigned counts[2] = {parsed->split, parsed->path_count - parsed->split};
 
 	if (status < 0 && !counts[1] && counts[0] == 2)
 		counts[0] = counts[1] = 1;
 	if (status < 0 && (!counts[0] || !counts[1])) {
-		sl_arguments_usage(&parsed, true);
+		sl_arguments_usage(parsed, true);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		status = open_catalogue(&c, parsed.paths, parsed.path_count);
+		status = open_catalogue(&c, parsed->paths, parsed->path_count);
 	if (status < 0) {
-		go_inside(&c, &parsed);
-		status = compare(&c, parsed.paths, counts);
+		go_inside(&c, parsed);
+		status = compare(&c, parsed->paths, counts);
 	}
 	comparison_free(&c);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_diff = {"diff", "what changed from one run, or several, to others", run};
+const struct sl_command sl_command_diff = {
+	"diff", "what changed from one run, or several, to others", "diff [options] BEFORE AFTER", about, table, run};

@@ -138,29 +138,26 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-static int run(int argc, char **argv)
+static const char about[] = "Every event as a line of JSON, in time order over all processes of the run.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "dump [options] PATH...",
-				      .table = table,
-				      .argc = argc,
-				      .argv = argv,
-				      .about = "Every event as a line of JSON, in time order over all processes of the run."};
 	struct sl_images images = {0};
 	const char *chosen = NULL;
-	int status = sl_arguments_parse(&parsed, take, &chosen);
+	int status = sl_arguments_parse(parsed, take, &chosen);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
 	if (status < 0)
-		status = sl_native_images(&images, parsed.paths);
+		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
 		int run = sl_native_choose(&images, chosen);
 
 		status = run < -1 ? SL_EXIT_USAGE : dump(&images, run) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 	}
 	sl_images_free(&images);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_dump = {"dump", "every event as a line of JSON, in time order", run};
+const struct sl_command sl_command_dump = {
+	"dump", "every event as a line of JSON, in time order", "dump [options] PATH...", about, table, run};

@@ -87,15 +87,13 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-static const char *list_formats(void)
-{
-	static char about[1200];
+static char about[1200]; /* list_formats fills it */
 
-	about[0] = 0;
+static void list_formats(void)
+{
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		snprintf(about + strlen(about), sizeof(about) - strlen(about), "  %-18s %s%s", (*e)->name, (*e)->summary,
 			 e[1] ? "\n" : "");
-	return about;
 }
 
 /* An exit status, or -1 to go on. */
@@ -189,21 +187,22 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	return opened == SL_STREAM_FINE ? status : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "export FORMAT [options] PATH...", .about = list_formats(), .table = table, .argc = argc, .argv = argv};
 	struct options o = {.stream.rank = -1};
-	int status = sl_arguments_parse(&parsed, take, &o);
+	int status;
 
+	list_formats();
+	status = sl_arguments_parse(parsed, take, &o);
 	if (status < 0)
-		status = choose(&o, &parsed);
+		status = choose(&o, parsed);
 	if (status < 0)
-		confine(&o, &parsed);
+		confine(&o, parsed);
 	if (status < 0)
-		status = export_run(&o, parsed.paths + 1, parsed.path_count - 1);
-	sl_arguments_free(&parsed);
+		status = export_run(&o, parsed->paths + 1, parsed->path_count - 1);
 	return status;
 }
 
-const struct sl_command sl_command_export = {"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", run};
+const struct sl_command sl_command_export = {
+	"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", "export FORMAT [options] PATH...", about, table,
+	run};

@@ -220,25 +220,27 @@ static void explain_snapshots(char *const *paths)
 	}
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
 	struct asked asked = {.question.ties = SL_FIT_GIVEN};
-	struct sl_arguments parsed = {.usage = "fit [options] PATH...", .table = table, .argc = argc, .argv = argv, .about = about};
 	struct sl_images images = {0};
-	int status = sl_arguments_parse(&parsed, take, &asked);
+	int status = sl_arguments_parse(parsed, take, &asked);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
 	if (status < 0)
-		status = sl_native_images(&images, parsed.paths);
+		status = sl_native_images(&images, parsed->paths);
 	if (status == SL_EXIT_UNREADABLE)
-		explain_snapshots(parsed.paths);
+		explain_snapshots(parsed->paths);
 	if (status < 0)
 		status = fit(&images, &asked);
 	sl_images_free(&images);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_fit = {"fit", "would it have fit on another card, with other settings of PyTorch's allocator",
+const struct sl_command sl_command_fit = {"fit",
+					  "would it have fit on another card, with other settings of PyTorch's allocator",
+					  "fit [options] PATH...",
+					  about,
+					  table,
 					  run};

@@ -341,25 +341,24 @@ static int show(struct history *h, const char *name)
 	return SL_EXIT_FINE;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "history [options] PLACE|METRIC [QUERY] [PATH...]",
-				      .about = about,
-				      .table = table,
-				      .argc = argc,
-				      .argv = argv};
 	struct history h = {.field = -1};
-	int status = sl_arguments_parse(&parsed, take, &h);
+	int status = sl_arguments_parse(parsed, take, &h);
 
 	if (status < 0)
-		status = sl_catalogued_open(&h.catalogued, &parsed, 1);
+		status = sl_catalogued_open(&h.catalogued, parsed, 1);
 	if (status < 0)
-		status = show(&h, parsed.paths[0]);
+		status = show(&h, parsed->paths[0]);
 	free(h.changes);
 	SL_DROP(&h.points);
 	sl_catalogued_close(&h.catalogued);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_history = {"history", "one quantity over many runs, and the run where it changed", run};
+const struct sl_command sl_command_history = {"history",
+					      "one quantity over many runs, and the run where it changed",
+					      "history [options] PLACE|METRIC [QUERY] [PATH...]",
+					      about,
+					      table,
+					      run};

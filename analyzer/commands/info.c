@@ -126,23 +126,20 @@ static void put_text(const struct host *host, const struct sl_machine *machine)
 	fputs("stormlog-run --check -- COMMAND says what would work for one program\n", stdout);
 }
 
-static int run(int argc, char **argv)
+static const char about[] = "This machine: drivers, GPUs, and the libraries whose calls would be recorded.";
+
+static int run(struct sl_arguments *options)
 {
-	struct sl_arguments options = {.usage = "info [--json]",
-				       .about = "This machine: drivers, GPUs, and the libraries whose calls would be recorded.",
-				       .table = table,
-				       .argc = argc,
-				       .argv = argv};
 	struct sl_machine machine;
 	struct host host;
 	bool json = false, fine = true;
 
-	for (int option; (option = sl_arguments_next(&options)) != SL_ARGUMENT_END;) {
+	for (int option; (option = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
 		if (option == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;
 		if (option != 0) {
 			if (option == SL_ARGUMENT_PATH)
-				sl_arguments_usage(&options, true);
+				sl_arguments_usage(options, true);
 			return SL_EXIT_USAGE;
 		}
 		json = true;
@@ -157,4 +154,4 @@ static int run(int argc, char **argv)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-const struct sl_command sl_command_info = {"info", "this machine, and what would be recorded", run};
+const struct sl_command sl_command_info = {"info", "this machine, and what would be recorded", "info [--json]", about, table, run};

@@ -115,28 +115,24 @@ static int merge(char **paths, unsigned count, const struct settings *s)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static const char about[] =
+	"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "merge PATH... -o DIR",
-		.table = table,
-		.argc = argc,
-		.argv = argv,
-		.about =
-			"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
 	struct settings s = {0};
-	int status = sl_arguments_parse(&parsed, take, &s);
+	int status = sl_arguments_parse(parsed, take, &s);
 
 	if (status < 0 && !s.folder) {
 		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .reads = {s.folder}, .writes = {s.folder}});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
 	if (status < 0)
-		status = merge(parsed.paths, parsed.path_count, &s);
-	sl_arguments_free(&parsed);
+		status = merge(parsed->paths, parsed->path_count, &s);
 	return status;
 }
 
-const struct sl_command sl_command_merge = {"merge", "one telemetry sink of all ranks, for upstream's cross-rank analysis", run};
+const struct sl_command sl_command_merge = {
+	"merge", "one telemetry sink of all ranks, for upstream's cross-rank analysis", "merge PATH... -o DIR", about, table, run};

@@ -367,30 +367,25 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
-static int run(int argc, char **argv)
+static const char about[] =
+	"What runs holds now, a row for each device of each process; without PATH of all recordings on this node.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "monitor [options] [PATH|PID]...",
-		.about = "What runs holds now, a row for each device of each process; without PATH of all recordings on this node.",
-		.table = table,
-		.without = true,
-		.argc = argc,
-		.argv = argv};
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
 	static const char *const begins[] = {"time ", "timestamp_ns,", "{\"schema\":\"stormlog.monitor\""};
-	int status = sl_arguments_parse(&parsed, take, &monitor);
+	int status = sl_arguments_parse(parsed, take, &monitor);
 
 	if (status < 0) {
-		if (!parsed.path_count)
+		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths,
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths,
 					      .writes = {monitor.output},
 					      .begins = {begins[monitor.format]},
-					      .node = sl_living_is_node(&parsed)});
-		status = sl_living_add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
+					      .node = sl_living_is_node(parsed)});
+		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}
-	sl_arguments_free(&parsed);
 	sl_follow_free(follow);
 	free(monitor.outlooks.item);
 	free(monitor.device_outlooks.item);
@@ -398,4 +393,6 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_monitor = {"monitor", "what running programs hold now, row by row", run};
+const struct sl_command sl_command_monitor = {
+	"monitor",	  "what running programs hold now, row by row", "monitor [options] [PATH|PID]...", about, table, run,
+	SL_PATHS_OPTIONAL};

@@ -103,23 +103,22 @@ static bool print_json(const struct sl_report *report)
 	return sl_json_finish(j);
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "oom [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options options = {.pipeline.quiet = true};
 	struct sl_report report;
-	int status = sl_arguments_parse(&parsed, take, &options);
+	int status = sl_arguments_parse(parsed, take, &options);
 
 	if (status < 0) {
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &options.pipeline);
+		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options.pipeline);
 		if (status == SL_EXIT_FINE && options.json)
 			status = print_json(&report) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 		else if (status == SL_EXIT_FINE)
 			print(&report);
 		sl_report_free(&report);
 	}
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_oom = {"oom", "why a run ran out of memory, in two lines", run};
+const struct sl_command sl_command_oom = {"oom", "why a run ran out of memory, in two lines", "oom [options] PATH...", about, table,
+					  run};

@@ -75,13 +75,11 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "pack [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings s = {.path = "traces.stormlog"};
 	struct sl_images images = {0};
-	int status = sl_arguments_parse(&parsed, take, &s), chosen;
+	int status = sl_arguments_parse(parsed, take, &s), chosen;
 
 	if (status < 0 && s.json && !strcmp(s.path, "-")) {
 		fputs("stormlog-analyze: --json and -o - both go to standard output\n", stderr);
@@ -89,9 +87,9 @@ static int run(int argc, char **argv)
 	}
 	if (status < 0)
 		sl_inside(&(struct sl_inside){
-			.inputs = parsed.paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed.symbols});
+			.inputs = parsed->paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed->symbols});
 	if (status < 0)
-		status = sl_native_images(&images, parsed.paths);
+		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
 		chosen = sl_native_choose(&images, s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
@@ -99,8 +97,8 @@ static int run(int argc, char **argv)
 			tell(&s, &images);
 	}
 	sl_images_free(&images);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_pack = {"pack", "a run as one file, for a bug report; names masked on request", run};
+const struct sl_command sl_command_pack = {
+	"pack", "a run as one file, for a bug report; names masked on request", "pack [options] PATH...", about, table, run};

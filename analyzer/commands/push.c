@@ -204,12 +204,10 @@ static void clean(struct settings *s)
 		sl_save_finished(s->folder);
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "push [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings s = {.to = getenv("STORMLOG_SERVER")};
-	int status = sl_arguments_parse(&parsed, take, &s), packed = SL_EXIT_FINE;
+	int status = sl_arguments_parse(parsed, take, &s), packed = SL_EXIT_FINE;
 
 	if (status < 0 && !(s.to && *s.to)) {
 		fputs("stormlog-analyze: push needs --to URL, or STORMLOG_SERVER\n", stderr);
@@ -217,12 +215,11 @@ static int run(int argc, char **argv)
 	}
 	sl_save_watch_signals();
 	if (status < 0)
-		packed = take_paths(&s, parsed.paths);
+		packed = take_paths(&s, parsed->paths);
 	if (status < 0)
 		status = packed == SL_EXIT_FINE ? send_packs(&s) : packed;
 	clean(&s);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_push = {"push", "a run to a stormlog-server", run};
+const struct sl_command sl_command_push = {"push", "a run to a stormlog-server", "push [options] PATH...", about, table, run};

@@ -259,24 +259,21 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-static int run(int argc, char **argv)
+static const char about[] =
+	"A line for each process and each device on which it held memory: what it held at most and at the end,\n"
+	"errors, leaks, how it ended.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "ranks [options] PATH...",
-		.about = "A line for each process and each device on which it held memory: what it held at most and at the end,\n"
-			 "errors, leaks, how it ended.",
-		.table = table,
-		.argc = argc,
-		.argv = argv};
 	struct options o = {0};
 	struct sl_report report = {0};
-	int status = sl_arguments_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(parsed, take, &o);
 	bool fine = true;
 	struct rows rows = {0};
 
 	if (status < 0) {
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
-		status = sl_native_open_all(&report, parsed.paths, parsed.path_count, &o.pipeline);
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
+		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 	}
 	if (status == SL_EXIT_FINE && report.process_count) {
 		take_rows(&rows, &report, o.sort);
@@ -288,8 +285,8 @@ static int run(int argc, char **argv)
 		status = fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 	}
 	sl_report_free(&report);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_ranks = {"ranks", "a line for each process of a run and each of its devices", run};
+const struct sl_command sl_command_ranks = {
+	"ranks", "a line for each process of a run and each of its devices", "ranks [options] PATH...", about, table, run};

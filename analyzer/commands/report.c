@@ -104,36 +104,35 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
 	struct sl_report_options options;
-	struct sl_arguments parsed;
 	struct sl_destination place = {0};
-	int status = sl_report_options_parse(&options, &parsed, argc, argv);
+	int status = sl_report_options_parse(&options, parsed);
 	const char *foreign;
 	char folder[FOLDER];
 	bool native = false;
 
 	if (status < 0) {
-		name_place(folder, &options, parsed.paths);
-		confine(&options, &parsed, folder);
+		name_place(folder, &options, parsed->paths);
+		confine(&options, parsed, folder);
 		status = sl_report_options_read(&options);
 	}
 	if (status < 0)
-		native = any_native(parsed.paths);
+		native = any_native(parsed->paths);
 	foreign = native ? options.only_telemetry : options.only_native;
 	if (status < 0 && foreign) {
 		sl_door_print(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
-			      native ? "Stormlog's own files" : "traces", parsed.paths[0]);
+			      native ? "Stormlog's own files" : "traces", parsed->paths[0]);
 		status = SL_EXIT_USAGE;
 	}
-	if (status < 0 && !choose_place(&place, folder, &options, parsed.paths, native))
+	if (status < 0 && !choose_place(&place, folder, &options, parsed->paths, native))
 		status = SL_EXIT_USAGE;
 	if (status < 0)
-		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count, &place);
+		status = (native ? native_report : sl_telemetry_report)(&options, parsed->paths, parsed->path_count, &place);
 	sl_report_options_free(&options);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_report = {"report", "who held the memory (default)", run};
+const struct sl_command sl_command_report = {"report",	      "who held the memory (default)", "[report] [options] PATH...",
+					     sl_report_about, sl_report_options_table,	       run};

@@ -14,7 +14,7 @@
 #include "analyzer/upstream/records/source.h"
 #include "common/size.h"
 
-static const struct sl_option table[] = {
+const struct sl_option sl_report_options_table[] = {
 	{"--output", 'o', "DIR",
 	 "where the analysis goes (default: PATH/analysis); an earlier analysis there is replaced, anything else is left"},
 	{"--json", 0, NULL, "print report.json and write nothing"},
@@ -161,12 +161,12 @@ static bool take(void *context, int option, const char *value)
 	if (option >= ANSWERS)
 		return take_answers(o, option, value);
 	if (option == SESSION_ID) {
-		o->only_telemetry = table[option].name;
+		o->only_telemetry = sl_report_options_table[option].name;
 		o->session_id = value;
 		return true;
 	}
 	if (option >= NATIVE) {
-		o->only_native = table[option].name;
+		o->only_native = sl_report_options_table[option].name;
 		return take_native(o, option, value);
 	}
 	if (option == HTML_MAX_BYTES)
@@ -178,12 +178,12 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-static const char about[] =
+const char sl_report_about[] =
 	"Print who held the memory, what leaked and what was there when it ran out, and write PATH/analysis: report.html,\n"
 	"report.json, summary.md, pictures, telemetry, OOM bundles.  PATH: a folder of traces, a trace, a pack, or what Python\n"
 	"Stormlog writes.";
 
-int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv)
+int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed)
 {
 	int status;
 
@@ -191,8 +191,6 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 	options->pipeline.alerts = &options->alerts;
 	options->pipeline.suppressions = &options->suppressions;
 	options->pipeline.emit = &options->emit;
-	*parsed = (struct sl_arguments){
-		.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	status = sl_arguments_parse(parsed, take, options);
 	if (status >= 0)
 		return status;

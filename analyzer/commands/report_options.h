@@ -27,8 +27,11 @@ struct sl_report_options {
 	const char *only_native, *only_telemetry;
 };
 
-/* An exit status after printing why, or -1: go on with parsed->paths.  The caller frees both in any case. */
-int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv);
+extern const struct sl_option sl_report_options_table[];
+extern const char sl_report_about[];
+
+/* An exit status after printing why, or -1: go on with parsed->paths.  The caller frees options in any case. */
+int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed);
 
 /* Reads the files that options name; result as above. */
 int sl_report_options_read(struct sl_report_options *options);

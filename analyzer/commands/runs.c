@@ -164,27 +164,26 @@ static int list(struct listing *l)
 	return fine ? SL_EXIT_FINE : sl_catalogued_fail(&l->catalogued);
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "runs [options] [QUERY] [PATH...]",
-				      .about = sl_query_help,
-				      .table = table,
-				      .without = true,
-				      .argc = argc,
-				      .argv = argv};
 	struct listing l = {.order = -1};
-	int status = sl_arguments_parse(&parsed, take, &l);
+	int status = sl_arguments_parse(parsed, take, &l);
 
 	if (status < 0)
-		status = sl_catalogued_open(&l.catalogued, &parsed, 0);
+		status = sl_catalogued_open(&l.catalogued, parsed, 0);
 	if (status < 0)
 		status = list(&l);
 	for (size_t i = 0; i < l.cards.count; i++)
 		sl_arena_free(&l.cards.item[i].arena);
 	SL_DROP(&l.cards);
 	sl_catalogued_close(&l.catalogued);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_runs = {"runs", "many runs: what is below folders and in a catalogue, found by a query", run};
+const struct sl_command sl_command_runs = {"runs",
+					   "many runs: what is below folders and in a catalogue, found by a query",
+					   "runs [options] [QUERY] [PATH...]",
+					   sl_query_help,
+					   table,
+					   run,
+					   SL_PATHS_OPTIONAL};

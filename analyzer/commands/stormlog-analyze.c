@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 #include "common/nearest.h"
@@ -68,6 +69,15 @@ static int finish(int status)
 	return status == SL_EXIT_FINE ? SL_EXIT_UNSAVED : status;
 }
 
+static int obey(const struct sl_command *command, int argc, char **argv)
+{
+	struct sl_arguments arguments = {.command = command, .argc = argc, .argv = argv};
+	int status = command->run(&arguments);
+
+	sl_arguments_free(&arguments);
+	return finish(status);
+}
+
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
@@ -90,7 +100,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
-			return finish(commands[i]->run(argc - 1, argv + 1));
+			return obey(commands[i], argc - 1, argv + 1);
 	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
 		return SL_EXIT_USAGE;
@@ -103,7 +113,7 @@ int main(int argc, char **argv)
 		return SL_EXIT_USAGE;
 	}
 	if (argc > 1)
-		return finish(sl_command_report.run(argc, argv)); /* report is the verb when none is named */
+		return obey(&sl_command_report, argc, argv); /* report is the verb when none is named */
 	help(stderr, false);
 	return SL_EXIT_USAGE;
 }

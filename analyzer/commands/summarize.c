@@ -205,22 +205,24 @@ static int settle(struct settings *s, char *const *paths)
 	return -1;
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "summarize [options] PATH... -o FILE.summary", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings s = {.drive.run = "all"};
-	int status = sl_arguments_parse(&parsed, take, &s);
+	int status = sl_arguments_parse(parsed, take, &s);
 
 	if (status < 0)
-		status = settle(&s, parsed.paths);
+		status = settle(&s, parsed->paths);
 	if (status < 0)
 		sl_inside(&(struct sl_inside){
-			.inputs = parsed.paths, .writes = {s.path}, .begins = {"\x28\xb5\x2f\xfd"}, .symbols = parsed.symbols});
+			.inputs = parsed->paths, .writes = {s.path}, .begins = {"\x28\xb5\x2f\xfd"}, .symbols = parsed->symbols});
 	if (status < 0)
-		status = summarize(&s, parsed.paths, parsed.path_count);
-	sl_arguments_free(&parsed);
+		status = summarize(&s, parsed->paths, parsed->path_count);
 	return status;
 }
 
-const struct sl_command sl_command_summarize = {"summarize", "what was replayed as one file, to merge and to report", run};
+const struct sl_command sl_command_summarize = {"summarize",
+						"what was replayed as one file, to merge and to report",
+						"summarize [options] PATH... -o FILE.summary",
+						about,
+						table,
+						run};

@@ -238,27 +238,24 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-static int run(int argc, char **argv)
+static const char about[] = "Memory over time, one picture a process.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "timeline [options] PATH...",
-				      .about = "Memory over time, one picture a process.",
-				      .table = table,
-				      .argc = argc,
-				      .argv = argv};
 	struct options o = {.only = {-1, -1}, .height = 16, .style = sl_terminal_style()};
 	struct sl_report report = {0};
-	int status = sl_arguments_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(parsed, take, &o);
 
 	if (status < 0) {
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
 		o.pipeline.only = &o.only;
-		status = sl_native_open_all(&report, parsed.paths, parsed.path_count, &o.pipeline);
+		status = sl_native_open_all(&report, parsed->paths, parsed->path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			draw_all(&report, &o);
 		sl_report_free(&report);
 	}
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_timeline = {"timeline", "memory over time, drawn in the terminal", run};
+const struct sl_command sl_command_timeline = {
+	"timeline", "memory over time, drawn in the terminal", "timeline [options] PATH...", about, table, run};

@@ -351,24 +351,17 @@ static const char about[] =
 	"Writes what running programs hold, as telemetry that Python Stormlog can read meanwhile.  Without PATH: of every\n"
 	"recording on this node, and of its devices.";
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *options)
 {
-	struct sl_arguments options = {.usage = "track --output DIR [options] [PATH|PID]...",
-				       .about = about,
-				       .table = table,
-				       .without = true,
-				       .argc = argc,
-				       .argv = argv};
 	struct track track = {.interval = 1, .thresholds = sl_alert_defaults, .follow = sl_follow_new()};
-	int status = sl_arguments_parse(&options, take, &track);
+	int status = sl_arguments_parse(options, take, &track);
 
 	if (status < 0 && track.thresholds.critical_percent < track.thresholds.warning_percent) {
 		fputs("stormlog-analyze: --critical-threshold is below --warning-threshold\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		status = begin(&track, &options);
-	sl_arguments_free(&options);
+		status = begin(&track, options);
 	for (size_t i = 0; i < track.tracked.count; i++) {
 		free(track.tracked.item[i]->session_id);
 		free(track.tracked.item[i]);
@@ -379,4 +372,10 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_track = {"track", "write what running programs hold to a telemetry sink", run};
+const struct sl_command sl_command_track = {"track",
+					    "write what running programs hold to a telemetry sink",
+					    "track --output DIR [options] [PATH|PID]...",
+					    about,
+					    table,
+					    run,
+					    SL_PATHS_OPTIONAL};

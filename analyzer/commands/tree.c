@@ -357,30 +357,30 @@ static int print_entries(const struct options *options, const struct sl_argument
 									.csv = options->csv});
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {
-		.usage = "tree|table|flame [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options options = {.only = {-1, -1}, .depth = 40};
-	int status = sl_arguments_parse(&parsed, take, &options);
+	int status = sl_arguments_parse(parsed, take, &options);
 
-	options.verb = argv[0];
-	options.table = !strcmp(argv[0], "table");
-	if (status < 0 && !is_of_verb(&options, argv[0]))
+	options.verb = parsed->argv[0];
+	options.table = !strcmp(parsed->argv[0], "table");
+	if (status < 0 && !is_of_verb(&options, parsed->argv[0]))
 		status = SL_EXIT_USAGE;
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .symbols = parsed.symbols});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
 	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !options.how.kind;
 	if (status < 0)
-		status = options.entries ? print_entries(&options, &parsed) : print_instant(&options, &parsed, argv[0]);
-	sl_arguments_free(&parsed);
+		status = options.entries ? print_entries(&options, parsed) : print_instant(&options, parsed, parsed->argv[0]);
 	return status;
 }
 
-const struct sl_command sl_command_tree = {"tree", "who held the memory at an instant, as a tree", run};
-const struct sl_command sl_command_table = {"table", "the same as a table, one line for each owner", run};
-const struct sl_command sl_command_flame = {"flame", "the same as collapsed stacks, for a flame graph", run};
+const struct sl_command sl_command_tree = {
+	"tree", "who held the memory at an instant, as a tree", "tree|table|flame [options] PATH...", about, table, run};
+const struct sl_command sl_command_table = {
+	"table", "the same as a table, one line for each owner", "tree|table|flame [options] PATH...", about, table, run};
+const struct sl_command sl_command_flame = {
+	"flame", "the same as collapsed stacks, for a flame graph", "tree|table|flame [options] PATH...", about, table, run};

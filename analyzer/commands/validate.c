@@ -161,25 +161,22 @@ static int answer(struct validation *v, char **paths)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static const char about[] = "Check telemetry files, sinks and bundles, one line for each thing that is wrong.";
+
+static int run(struct sl_arguments *parsed)
 {
-	struct sl_arguments parsed = {.usage = "validate [options] PATH...",
-				      .table = table,
-				      .argc = argc,
-				      .argv = argv,
-				      .about = "Check telemetry files, sinks and bundles, one line for each thing that is wrong."};
 	struct validation v = {.valid = true};
-	int status = sl_arguments_parse(&parsed, take, &v);
+	int status = sl_arguments_parse(parsed, take, &v);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
 	if (status < 0)
-		status = answer(&v, parsed.paths);
+		status = answer(&v, parsed->paths);
 	if (v.json)
 		sl_json_close(v.json);
 	sl_arena_free(&v.arena);
-	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_validate = {"validate", "check telemetry files, sinks and bundles", run};
+const struct sl_command sl_command_validate = {
+	"validate", "check telemetry files, sinks and bundles", "validate [options] PATH...", about, table, run};

@@ -246,14 +246,12 @@ static void go(struct settings *settings)
 	sl_watch_free(watch);
 }
 
-static int run(int argc, char **argv)
+static int run(struct sl_arguments *options)
 {
-	struct sl_arguments options = {
-		.usage = "watch [options] [PATH|PID]...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings settings = {.interval = 1, .node = true, .follow = sl_follow_new()};
 	int status;
 
-	status = parse(&options, &settings);
+	status = parse(options, &settings);
 	if (status < 0)
 		status = rules_of_file(&settings);
 	if (status < 0) {
@@ -274,4 +272,6 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_watch = {"watch", "check rules against running programs, and act when one turns", run};
+const struct sl_command sl_command_watch = {
+	"watch", "check rules against running programs, and act when one turns", "watch [options] [PATH|PID]...", about, table,
+	run};

@@ -20,7 +20,7 @@ MAY = {
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that came through the door
         ("commands/inside.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
-        ("commands/arguments.c", "fputs(options->about, out);")}  # a text of our own, of several lines
+        ("commands/arguments.c", "fputs(options->command->about, out);")}  # a text of our own, of several lines
 CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 
