@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/host.h"
+#include "analyzer/base/host_header.h"
 #include "analyzer/trace/inside.h"
 #include "common/ringfile.h"
 #include "common/now.h"
@@ -120,13 +120,13 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	bool open_metrics = accept && strstr(accept, "application/openmetrics-text"), metrics = !strcmp(url, "/metrics");
 	static const char stranger[] = "stormlog-exporter: it does not go by that name (--name HOST)\n";
 	struct exporter *exporter = context;
-	char *text = NULL, host[SL_HOST_MAX];
+	char *text = NULL, host[SL_HOST_HEADER_MAX];
 	size_t length = 0;
 	FILE *out;
 
 	exporter_slow_answers(connection);
-	sl_host_of(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"), host);
-	if (!sl_host_is_ours(host, exporter->names.item, (unsigned)exporter->names.count))
+	sl_host_header_name(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"), host);
+	if (!sl_host_header_is_ours(host, exporter->names.item, (unsigned)exporter->names.count))
 		return say(connection, 421, "text/plain; charset=utf-8", strdup(stranger), strlen(stranger));
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return MHD_NO;
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
 {
 	struct exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
 	const char *listen = "127.0.0.1:9836";
-	char node[SL_HOST_MAX] = "";
+	char node[SL_HOST_HEADER_MAX] = "";
 	bool once = false;
 	int status = parse(&exporter, argc, argv, &listen, &once), fd = 0;
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/host.h"
+#include "analyzer/base/host_header.h"
 #include "analyzer/upstream/records/hash.h"
 
 enum {
@@ -229,11 +229,11 @@ static bool add_token(struct push *push)
 /* Whoever shares the network could read the token and write with it. */
 static void warn_of_plain(const struct push *push, const char *base)
 {
-	char host[SL_HOST_MAX];
+	char host[SL_HOST_HEADER_MAX];
 
 	if (strncmp(base, "http://", 7) || !push->headers)
 		return;
-	sl_host_of(base + 7, host);
+	sl_host_header_name(base + 7, host);
 	if (strcmp(host, "localhost") && strncmp(host, "127.", 4) && strcmp(host, "[::1]"))
 		sl_door_print(stderr,
 			      "stormlog-push: the token goes to %s unencrypted: put a proxy with TLS in front, and use https\n",

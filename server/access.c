@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "analyzer/base/host.h"
+#include "analyzer/base/host_header.h"
 
 enum { FAILURES_MAX = 20, WINDOW_S = 60, SLOTS = 1024 };
 
@@ -96,18 +96,18 @@ struct sl_http_outcome sl_access_site(const struct sl_request *request)
 {
 	const char *site = sl_request_header(request, "Sec-Fetch-Site"), *origin = sl_request_header(request, "Origin"),
 		   *to = sl_request_header(request, "Host");
-	char host[SL_HOST_MAX], from[SL_HOST_MAX];
+	char host[SL_HOST_HEADER_MAX], from[SL_HOST_HEADER_MAX];
 	bool changes = strcmp(request->method, "GET") && strcmp(request->method, "HEAD");
 
-	sl_host_of(to, host);
-	if (!sl_host_is_ours(host, request->server->names, request->server->name_count))
+	sl_host_header_name(to, host);
+	if (!sl_host_header_is_ours(host, request->server->names, request->server->name_count))
 		return (struct sl_http_outcome){421, "this server does not go by that name (--name)"};
 	if (changes && site && strcmp(site, "same-origin") && strcmp(site, "none"))
 		return (struct sl_http_outcome){403, "a page of another site sent this"};
 	if (changes && origin) {
 		const char *authority = strstr(origin, "://");
 
-		sl_host_of(authority ? authority + 3 : NULL, from);
+		sl_host_header_name(authority ? authority + 3 : NULL, from);
 		/* Compares the whole authority: another port is another site. */
 		if (strcmp(from, host) || strcasecmp(authority + 3, to))
 			return (struct sl_http_outcome){403, "a page of another site sent this"};

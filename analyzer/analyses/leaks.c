@@ -12,7 +12,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/suppressed.h"
@@ -49,9 +49,9 @@ static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *s
 
 	count = sl_stacks_fold(frames, count);
 	for (unsigned i = 0; i < count; i++) {
-		hash = sl_text_mix_text(hash, frames[i].module);
-		hash = sl_text_mix_text(hash, frames[i].file);
-		hash = sl_text_mix_text(hash, frames[i].function);
+		hash = sl_utf8_mix_text(hash, frames[i].module);
+		hash = sl_utf8_mix_text(hash, frames[i].file);
+		hash = sl_utf8_mix_text(hash, frames[i].function);
 		hash = sl_hash64(hash ^ frames[i].offset) ^ frames[i].line;
 	}
 	return hash ? hash : 1;
@@ -386,9 +386,9 @@ static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *lea
 	uint64_t hash = sl_hash64(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
 
 	for (unsigned i = 0; i < count; i++) {
-		hash = sl_text_mix_text(hash, frames[i].module);
-		hash = sl_text_mix_text(hash, frames[i].file);
-		hash = sl_text_mix_text(hash, frames[i].function);
+		hash = sl_utf8_mix_text(hash, frames[i].module);
+		hash = sl_utf8_mix_text(hash, frames[i].file);
+		hash = sl_utf8_mix_text(hash, frames[i].function);
 		hash = sl_hash64(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
 	}
 	return hash ? hash : 1;

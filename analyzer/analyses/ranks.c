@@ -14,7 +14,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/rank_holdings.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
@@ -151,7 +151,7 @@ static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 			continue;
 		uint64_t at = frame->file ? frame->line : frame->offset;
 
-		hash = sl_text_mix_text(sl_text_mix_text(sl_text_mix_text(hash, frame->function), frame->file), frame->module);
+		hash = sl_utf8_mix_text(sl_utf8_mix_text(sl_utf8_mix_text(hash, frame->function), frame->file), frame->module);
 		hash = sl_fnv_bytes(hash, &at, sizeof(at));
 		taken++;
 	}

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 /* Characters that have a meaning in the form. */
 static const char *const special[] = {
@@ -66,15 +66,15 @@ static void put_hash(FILE *out, enum sl_door door, bool second)
 /* What follows the blanks, of any script, that GitHub's runner removes. */
 static const char *behind_blanks(const char *text)
 {
-	for (const char *next = text; *text && sl_text_is_space(sl_text_next(&next)); text = next)
+	for (const char *next = text; *text && sl_utf8_is_space(sl_utf8_next(&next)); text = next)
 		;
 	return text;
 }
 
 static const char *put_shown(FILE *out, const char *text)
 {
-	char shown[SL_TEXT_SEQUENCE];
-	unsigned size = sl_text_shown(&text, shown);
+	char shown[SL_UTF8_SEQUENCE];
+	unsigned size = sl_utf8_shown(&text, shown);
 
 	fwrite(shown, 1, size, out);
 	return text;
@@ -153,10 +153,10 @@ static void went(struct print *p, const char *text, size_t size)
 	if (line)
 		p->begins = true, p->colon = false;
 	while (p->begins && at < text + size) {
-		uint32_t code = sl_text_next(&at);
+		uint32_t code = sl_utf8_next(&at);
 
 		p->colon = code == ':';
-		p->begins = p->colon || sl_text_is_space(code);
+		p->begins = p->colon || sl_utf8_is_space(code);
 	}
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 const struct sl_value *sl_value_get(const struct sl_value *object, const char *key)
 {

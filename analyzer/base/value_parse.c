@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 enum { DEPTH_MAX = 256, MANY_MEMBERS = 24 };
 
@@ -41,7 +41,7 @@ static void skip_space(struct parser *p)
 static char *put_utf8(char *out, uint32_t code)
 {
 	if (code)
-		return sl_text_put(out, code);
+		return sl_utf8_put(out, code);
 	*out++ = (char)0xc0;
 	*out++ = (char)0x80;
 	return out;
@@ -118,7 +118,7 @@ static bool parse_string(struct parser *p, const char **text)
 		} else if (c < 0x20) {
 			return fail(p, "control character in a string");
 		} else {
-			unsigned length = sl_text_sequence(p->at, (size_t)(p->end - p->at));
+			unsigned length = sl_utf8_sequence(p->at, (size_t)(p->end - p->at));
 
 			if (length == 0)
 				return fail(p, "invalid UTF-8");

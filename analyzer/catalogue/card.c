@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 const char *const sl_name_kinds[SL_NAME_KIND_COUNT] = {"label", "function", "file", "library", "place", "meta"};
 
@@ -51,7 +51,7 @@ const char *sl_card_keep(struct sl_card *card, const char *text)
 	if (!text || !*text)
 		return NULL;
 	while (text[size]) {
-		unsigned step = sl_text_sequence(text + size, SL_TEXT_SEQUENCE);
+		unsigned step = sl_utf8_sequence(text + size, SL_UTF8_SEQUENCE);
 
 		step = step ? step : 1;
 		if (size + step > SL_CARD_TEXT)

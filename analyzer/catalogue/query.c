@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "common/base.h"
 #include "common/nearest.h"
 #include "common/size.h"
@@ -44,7 +44,7 @@ static void fail(struct parser *p, const char *at, const char *format, ...)
 	p->failed = true;
 	p->error->column = 1;
 	for (const char *c = p->text; c < at; p->error->column++)
-		sl_text_next(&c);
+		sl_utf8_next(&c);
 	va_start(args, format);
 	vsnprintf(p->error->reason, sizeof(p->error->reason), format, args);
 	va_end(args);
@@ -323,7 +323,7 @@ static int term(struct parser *p)
 
 	for (size_t i = 0; size && i < SL_COUNT(relations); i++)
 		if (!strncmp(at + size, relations[i].text, strlen(relations[i].text))) {
-			name = sl_text_lower(&p->query->arena, sl_arena_strndup(&p->query->arena, at, size));
+			name = sl_utf8_lower(&p->query->arena, sl_arena_strndup(&p->query->arena, at, size));
 			p->at += size + strlen(relations[i].text);
 			return field_term(p, name, at, relations[i].relation);
 		}
@@ -413,7 +413,7 @@ bool sl_query_parse(struct sl_query *query, const char *text, int64_t now_ns, st
 		fail(&p, text, "longer than %d bytes", SL_QUERY_BYTES);
 		return false;
 	}
-	if (sl_text_is_blank(text))
+	if (sl_utf8_is_blank(text))
 		return true;
 	query->root = any(&p);
 	if (!p.failed && *p.at)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 #define BATCH 1000
 
@@ -69,7 +69,7 @@ void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 	fputc('X', pickle->out); /* BINUNICODE */
 	put_le(pickle->out, length, 4);
 	for (size_t i = 0; i < length;) {
-		unsigned size = sl_text_sequence(text + i, length - i);
+		unsigned size = sl_utf8_sequence(text + i, length - i);
 
 		if (size)
 			fwrite(text + i, 1, size, pickle->out);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 enum { VARINT = 0, BYTES = 2 };
 
@@ -48,7 +48,7 @@ void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 	memcpy(to, text, length + 1);
 	proto->size += length;
 	for (size_t i = 0; i < length;) {
-		unsigned size = sl_text_sequence((const char *)to + i, length - i);
+		unsigned size = sl_utf8_sequence((const char *)to + i, length - i);
 
 		if (!size)
 			to[i] = '?';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/fingerprint.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
 #include <stdio.h>
@@ -43,12 +43,12 @@ static uint64_t mix_frame(uint64_t hash, const struct sl_stack_frame *frame)
 	const char *file = sl_stacks_basename(frame->file);
 
 	if (frame->python) {
-		hash = sl_text_mix_text(hash, file);
+		hash = sl_utf8_mix_text(hash, file);
 	} else {
 		sl_fingerprint_library(module, sizeof(module), frame->module);
-		hash = sl_text_mix_text(hash, module);
+		hash = sl_utf8_mix_text(hash, module);
 	}
-	return sl_text_mix(hash, frame->function ? frame->function : "", frame->function ? plain_length(frame->function) : 0);
+	return sl_utf8_mix(hash, frame->function ? frame->function : "", frame->function ? plain_length(frame->function) : 0);
 }
 
 enum part { PART_OWN, PART_PYTHON, PART_NATIVE };
@@ -68,8 +68,8 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 	bool any = false;
 
 	sl_fingerprint_library(name, sizeof(name), library);
-	hash = sl_text_mix_text(hash, sl_event_kinds[kind].name);
-	hash = sl_text_mix_text(hash, name);
+	hash = sl_utf8_mix_text(hash, sl_event_kinds[kind].name);
+	hash = sl_utf8_mix_text(hash, name);
 	for (enum part part = PART_OWN; part <= PART_NATIVE && !any; part++)
 		for (unsigned i = 0; i < count; i++) {
 			uint64_t one;
@@ -79,7 +79,7 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 			one = mix_frame(0, &frames[i]);
 			any = true;
 			if (one != before) /* a recursion counts once, whatever its depth */
-				hash = sl_text_mix(hash, (const char *)&one, sizeof(one));
+				hash = sl_utf8_mix(hash, (const char *)&one, sizeof(one));
 			before = one;
 		}
 	snprintf(out, SL_FINGERPRINT_BYTES, "%016llx", (unsigned long long)hash);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
 #define STACKS_MAX    1000 /* largest stacks of a process that are counted: further ones do not change who is a helper */
@@ -56,7 +56,7 @@ size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 
 uint64_t sl_place_hash(const char *text)
 {
-	return sl_text_mix_text(SL_FNV_START, text);
+	return sl_utf8_mix_text(SL_FNV_START, text);
 }
 
 static uint64_t function_of(const struct sl_stack_frame *frame)
@@ -69,15 +69,15 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 		size = sizeof(name) - 1;
 	home_size = home ? strnlen(home, sizeof(name)) : 0; /* no file has a longer name, and each frame of each stack comes here */
 	if (!size && frame->bare)			    /* where functions end is not known: each call is its own */
-		return sl_text_mix(sl_text_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home, home_size);
-	return sl_text_mix(sl_text_mix(SL_FNV_START, name, size), home, home_size);
+		return sl_utf8_mix(sl_utf8_mix(SL_FNV_START, (const char *)&frame->offset, sizeof(frame->offset)), home, home_size);
+	return sl_utf8_mix(sl_utf8_mix(SL_FNV_START, name, size), home, home_size);
 }
 
 static uint64_t line_of(const struct sl_stack_frame *frame)
 {
 	uint64_t line = frame->line ? frame->line : frame->offset;
 
-	return sl_text_mix(function_of(frame), (const char *)&line, sizeof(line));
+	return sl_utf8_mix(function_of(frame), (const char *)&line, sizeof(line));
 }
 
 static bool is_constructor(const struct sl_stack_frame *frame)

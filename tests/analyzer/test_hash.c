@@ -10,7 +10,7 @@
 #include "analyzer/upstream/records/hash.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/source.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 static void digests_are_those_of_the_standards(void **state)
 {
@@ -111,7 +111,7 @@ static void check_bytes(const struct sl_value *row)
 	int64_t bytes;
 
 	assert_true(sl_value_get_int64(row, "bytes", &bytes));
-	sl_text_format_bytes((double)bytes, text);
+	sl_utf8_format_bytes((double)bytes, text);
 	assert_string_equal(text, sl_value_get_text(row, "text"));
 }
 

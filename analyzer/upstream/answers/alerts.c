@@ -63,7 +63,7 @@ static void check_jump(struct deriving *d, const struct sl_v3_event *sample, int
 
 	if (change <= d->thresholds->jump_bytes)
 		return;
-	sl_text_format_bytes((double)change, size);
+	sl_utf8_format_bytes((double)change, size);
 	raise_alert(d, sample, "warning", sl_arena_printf(d->arena, "Large allocation detected: %s", size), "large_allocation",
 		    (struct sl_value){.kind = SL_VALUE_BOOL, .truth = true});
 }

@@ -101,7 +101,7 @@ static const char *truncate_text(struct sl_arena *arena, const char *text, size_
 	const char *at = text;
 
 	while (*at && n--)
-		sl_text_next(&at);
+		sl_utf8_next(&at);
 	return *at ? sl_arena_strndup(arena, text, (size_t)(at - text)) : text;
 }
 
@@ -110,7 +110,7 @@ const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_va
 	const char *text = sl_event_dimension_of(arena, error, "unknown"), *colon = strchr(text, ':');
 
 	if (colon)
-		text = sl_text_strip(arena, sl_arena_strndup(arena, text, (size_t)(colon - text)));
+		text = sl_utf8_strip(arena, sl_arena_strndup(arena, text, (size_t)(colon - text)));
 	text = truncate_text(arena, text, 120);
 	return *text ? text : "unknown";
 }

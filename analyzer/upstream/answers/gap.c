@@ -121,7 +121,7 @@ static void find_drift(const struct usable *u, double threshold, struct sl_gap_r
 	finding->drift.p_value = sl_stats_round_numpy(line.p_value, 6);
 	finding->drift.start = sl_stats_round(u->gaps[0], 1);
 	finding->drift.end = sl_stats_round(u->gaps[u->count - 1], 1);
-	sl_text_format_bytes(trunc(line.slope * 1e9), rate);
+	sl_utf8_format_bytes(trunc(line.slope * 1e9), rate);
 	snprintf(finding->description, sizeof(finding->description),
 		 "Device-vs-allocator gap is drifting upward at %s/s (R\u00b2=%.2f).", rate, r2);
 }

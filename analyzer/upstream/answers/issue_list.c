@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 
 static int severity_rank(const char *severity)
@@ -126,7 +126,7 @@ static const char *state_of(const struct sl_issue *issue, const struct sl_value 
 	const char *state = sl_value_get_text(states, issue->id);
 
 	for (size_t i = 0; state && i < 4; i++)
-		if (sl_text_matches(state, words[i]))
+		if (sl_utf8_matches(state, words[i]))
 			return words[i];
 	return "open";
 }

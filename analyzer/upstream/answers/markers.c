@@ -28,7 +28,7 @@ static int point_of(const char *event_type)
 		if (hit == event_type && event_type[strlen(points[i].event_type)] == 0)
 			return i;
 		struct sl_arena arena = {0};
-		bool same = strcmp(sl_text_strip(&arena, event_type), points[i].event_type) == 0;
+		bool same = strcmp(sl_utf8_strip(&arena, event_type), points[i].event_type) == 0;
 
 		sl_arena_free(&arena);
 		if (same)
@@ -60,12 +60,12 @@ static bool point_marker(struct sl_markers *markers, const struct sl_v3_event *e
 	if (strcmp(points[i].event_type, "error") == 0 &&
 	    (sl_value_get(event->metadata, "oom_reason") || sl_value_get(event->metadata, "oom_dump_path"))) {
 		marker->kind = "oom";
-		marker->label = reason && !sl_text_is_blank(reason) ? sl_arena_printf(&markers->arena, "OOM detected: %s",
-										      sl_text_strip(&markers->arena, reason))
+		marker->label = reason && !sl_utf8_is_blank(reason) ? sl_arena_printf(&markers->arena, "OOM detected: %s",
+										      sl_utf8_strip(&markers->arena, reason))
 								    : "OOM detected";
 	}
-	if (event->context && !sl_text_is_blank(event->context))
-		marker->label = sl_text_strip(&markers->arena, event->context);
+	if (event->context && !sl_utf8_is_blank(event->context))
+		marker->label = sl_utf8_strip(&markers->arena, event->context);
 	return true;
 }
 

@@ -49,7 +49,7 @@ static bool read_boundary(const struct sl_v3_event *event, struct boundary *b)
 	b->scope_id = sl_value_get_text(scope, "scope_id");
 	b->thread_name = sl_value_get_text(scope, "thread_name");
 	b->path = sl_value_get(scope, "path");
-	return action && strcmp(action, enter ? "enter" : "exit") == 0 && name && !sl_text_is_blank(name) && b->scope_id &&
+	return action && strcmp(action, enter ? "enter" : "exit") == 0 && name && !sl_utf8_is_blank(name) && b->scope_id &&
 	       b->thread_name && has_path(b->path) && sl_value_get_int64(scope, "sequence", &b->sequence) &&
 	       sl_value_get_int64(scope, "thread_id", &b->thread_id) &&
 	       (!parent || parent->kind == SL_VALUE_NULL || is_text(parent));

@@ -200,7 +200,7 @@ void sl_telemetry_summary(FILE *out, const struct sl_telemetry *t, const struct 
 	fclose(memory);
 	rest = text;
 	for (char *line; (line = strsep(&rest, "\n")) && rest;) {
-		sl_text_printable(line);
+		sl_utf8_printable(line);
 		sl_door_print(out, "%s\n", line);
 	}
 	free(text);

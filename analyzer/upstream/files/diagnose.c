@@ -121,15 +121,15 @@ static void read_summary(struct sl_telemetry *t, const char *folder, const char 
 	if (sl_session_summary_read(sl_value_get(manifest, "session"), summary))
 		return;
 	*summary = (struct sl_session_summary){
-		.session_id = id && !sl_text_is_blank(id) ? id : sl_record_session_id(&t->arena, parts, 2),
-		.source = id && !sl_text_is_blank(id) ? "stormlog.diagnose.bundle" : "stormlog.diagnose.timeline",
+		.session_id = id && !sl_utf8_is_blank(id) ? id : sl_record_session_id(&t->arena, parts, 2),
+		.source = id && !sl_utf8_is_blank(id) ? "stormlog.diagnose.bundle" : "stormlog.diagnose.timeline",
 		.host = "unknown",
 		.pid = -1,
 		.status = SL_SESSION_INCOMPLETE,
 		.started_at_ns = to_number(&c->timestamps->items[0], &seconds) && seconds < 9e9 ? (int64_t)(seconds * 1e9) : 0,
 	};
 	for (int i = SL_SESSION_COMPLETED; status && i <= SL_SESSION_RUNNING; i++)
-		if (sl_text_matches(status, sl_session_status_names[i]))
+		if (sl_utf8_matches(status, sl_session_status_names[i]))
 			summary->status = (enum sl_session_status)i;
 }
 

@@ -131,7 +131,7 @@ static void write_health(struct sl_json *j, const struct sl_session_summary *sum
 		if (!sl_event_is_collector_transition(event)) {
 			const char *own = sl_value_get_text(event->metadata, "collector_health_status");
 
-			status = own && !sl_text_is_blank(own) ? own : status;
+			status = own && !sl_utf8_is_blank(own) ? own : status;
 		} else if (strcmp(event->event_type, "collector_degraded") == 0) {
 			degraded++;
 			since_ns = event->timestamp_ns;
@@ -153,7 +153,7 @@ static void write_health(struct sl_json *j, const struct sl_session_summary *sum
 	sl_json_int(j, "degraded_count", degraded);
 	sl_json_int(j, "recovered_count", recovered);
 	sl_json_int(j, "degraded_time_ns", degraded_ns);
-	sl_json_string(j, "last_status", status ? sl_text_lower(&arena, sl_text_strip(&arena, status)) : NULL);
+	sl_json_string(j, "last_status", status ? sl_utf8_lower(&arena, sl_utf8_strip(&arena, status)) : NULL);
 	sl_json_end(j);
 	sl_arena_free(&arena);
 }
@@ -169,7 +169,7 @@ static void write_ooms(struct sl_json *j, const struct sl_series *all)
 		const char *path = sl_value_get_text(all->events[i]->metadata, "oom_dump_path");
 
 		count++;
-		if (path && !sl_text_is_blank(path))
+		if (path && !sl_utf8_is_blank(path))
 			sl_map_intern(&bundles, path);
 	}
 	sl_json_object(j, "oom");

@@ -6,7 +6,7 @@
 
 static const char *or_null(const char *text)
 {
-	return text && !sl_text_is_blank(text) ? text : NULL;
+	return text && !sl_utf8_is_blank(text) ? text : NULL;
 }
 
 static void write_tags(struct sl_json *j, const struct sl_run_envelope *run)

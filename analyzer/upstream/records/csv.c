@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 #define FIELD_MAX_BYTES (16u << 20)
 
@@ -151,14 +151,14 @@ static void give_row(const char *const *names, size_t names_count, struct row *r
 	struct sl_member *members = sl_arena_alloc(&row->arena, (names_count + 1) * sizeof(*members));
 
 	for (size_t i = 0; i < names_count; i++) {
-		const char *text = i < count ? sl_text_strip(&row->arena, row->fields[i]) : "";
+		const char *text = i < count ? sl_utf8_strip(&row->arena, row->fields[i]) : "";
 
 		members[i].key = names[i];
 		if (!to_value(&row->arena, names[i], text, &members[i].value)) {
 			char reason[160];
 
 			snprintf(reason, sizeof(reason), "%.60s: not a number: %.60s", names[i], text);
-			sl_text_printable(reason);
+			sl_utf8_printable(reason);
 			reader->problem(reader->context, SL_SOURCE_RECORD, path, line, reason);
 			return;
 		}

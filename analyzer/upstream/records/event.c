@@ -141,7 +141,7 @@ bool sl_event_is_sample(const struct sl_v3_event *event)
 
 bool sl_event_is_any_sample(const struct sl_v3_event *event)
 {
-	return is_type(event, "sample") || sl_text_matches(event->event_type, "sample");
+	return is_type(event, "sample") || sl_utf8_matches(event->event_type, "sample");
 }
 
 bool sl_event_is_collector_transition(const struct sl_v3_event *event)
@@ -192,7 +192,7 @@ const char *sl_event_severity(struct sl_arena *arena, const struct sl_v3_event *
 {
 	const char *own = sl_value_get_text(event->metadata, "severity");
 
-	if (own && !sl_text_is_blank(own))
+	if (own && !sl_utf8_is_blank(own))
 		return sl_event_dimension(arena, own, "unknown");
 	if (is_type(event, "critical") || is_type(event, "error"))
 		return "critical";
@@ -230,7 +230,7 @@ static char *replace_hex(struct sl_arena *arena, const char *text)
 
 static bool word_follows(const char *at)
 {
-	return *at && sl_text_is_word(sl_text_next(&at));
+	return *at && sl_utf8_is_word(sl_utf8_next(&at));
 }
 
 /* Length of a match of \d+(?:\.\d+)?%?(?!\w) here, with the backing off a regular expression does; 0: no match. */
@@ -273,7 +273,7 @@ static char *replace_numbers(struct sl_arena *arena, const char *text)
 		}
 		const char *next = text;
 
-		after_word = sl_text_is_word(sl_text_next(&next));
+		after_word = sl_utf8_is_word(sl_utf8_next(&next));
 		memcpy(out, text, (size_t)(next - text));
 		out += next - text;
 		text = next;
@@ -288,7 +288,7 @@ static char *collapse_space(struct sl_arena *arena, const char *text)
 
 	while (*text) {
 		const char *next = text;
-		bool here = sl_text_is_space(sl_text_next(&next));
+		bool here = sl_utf8_is_space(sl_utf8_next(&next));
 
 		if (!here) {
 			memcpy(out, text, (size_t)(next - text));
@@ -304,9 +304,9 @@ static char *collapse_space(struct sl_arena *arena, const char *text)
 
 const char *sl_event_dimension(struct sl_arena *arena, const char *text, const char *fallback)
 {
-	if (!text || sl_text_is_blank(text))
+	if (!text || sl_utf8_is_blank(text))
 		return fallback;
-	return collapse_space(arena, replace_numbers(arena, replace_hex(arena, sl_text_lower(arena, sl_text_strip(arena, text)))));
+	return collapse_space(arena, replace_numbers(arena, replace_hex(arena, sl_utf8_lower(arena, sl_utf8_strip(arena, text)))));
 }
 
 const char *sl_event_dimension_of(struct sl_arena *arena, const struct sl_value *value, const char *fallback)

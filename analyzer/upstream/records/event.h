@@ -11,7 +11,7 @@
 #include "analyzer/base/arena.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/upstream/records/record.h"
 
 #define SL_EVENT_UNKNOWN ((int64_t)-1) /* a count that was not known */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 const char *const sl_identity_names[SL_IDENTITY_FIELDS] = {"job_id", "rank", "local_rank", "world_size"};
 
@@ -14,7 +14,7 @@ static const char *const number_reasons[] = {NULL, "rank must be an integer", "l
 static bool to_integer(const char *text, __int128 *out)
 {
 	struct sl_arena arena = {0};
-	const char *at = sl_text_strip(&arena, text);
+	const char *at = sl_utf8_strip(&arena, text);
 	bool negative = *at == '-', ok = false;
 	__int128 sum = 0;
 
@@ -39,8 +39,8 @@ static void job_from_env(struct sl_arena *arena, sl_identity_env *env, void *con
 	for (size_t i = 0; i < 2 && job->kind == SL_VALUE_NULL; i++) {
 		const char *text = env(context, names[i]);
 
-		if (text && !sl_text_is_blank(text))
-			*job = (struct sl_value){.kind = SL_VALUE_STRING, .text = sl_text_strip(arena, text)};
+		if (text && !sl_utf8_is_blank(text))
+			*job = (struct sl_value){.kind = SL_VALUE_STRING, .text = sl_utf8_strip(arena, text)};
 	}
 }
 
@@ -59,7 +59,7 @@ static bool numbers_from_env(sl_identity_env *env, void *context, struct sl_valu
 			text[i] = env(context, groups[g][i]);
 		if (!text[0] || !text[2])
 			continue;
-		if (!text[1] || sl_text_is_blank(text[1]))
+		if (!text[1] || sl_utf8_is_blank(text[1]))
 			text[1] = text[0];
 		for (size_t i = 0; i < 3; i++) {
 			__int128 number;
@@ -87,7 +87,7 @@ static bool check(struct sl_value *values, const char **reason)
 	__int128 world;
 
 	*reason = job->kind != SL_VALUE_NULL && job->kind != SL_VALUE_STRING	? "job_id must be a string"
-		  : job->kind == SL_VALUE_STRING && sl_text_is_blank(job->text) ? "job_id must be a non-empty string"
+		  : job->kind == SL_VALUE_STRING && sl_utf8_is_blank(job->text) ? "job_id must be a non-empty string"
 										: NULL;
 	for (int i = SL_IDENTITY_RANK; i < SL_IDENTITY_FIELDS && !*reason; i++)
 		if (values[i].kind != SL_VALUE_INT)

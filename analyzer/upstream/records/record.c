@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/upstream/records/hash.h"
 #include "analyzer/upstream/records/identity.h"
 
@@ -64,7 +64,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(struct sl_record_error *e
 	va_start(args, format);
 	vsnprintf(error->reason, sizeof(error->reason), format, args);
 	va_end(args);
-	sl_text_printable(error->reason);
+	sl_utf8_printable(error->reason);
 	return false;
 }
 
@@ -75,7 +75,7 @@ static bool is_number(const struct sl_value *value)
 
 static bool is_text(const struct sl_value *value)
 {
-	return sl_value_is(value, SL_VALUE_STRING) && !sl_text_is_blank(value->text);
+	return sl_value_is(value, SL_VALUE_STRING) && !sl_utf8_is_blank(value->text);
 }
 
 static bool check_field(int i, const struct sl_value *value, struct sl_record_error *error)
@@ -337,7 +337,7 @@ static struct sl_value legacy_device(struct sl_arena *arena, const struct sl_val
 	if (id)
 		return *id;
 	if (device) {
-		const char *lower = sl_text_lower(arena, device), *colon = strrchr(lower, ':');
+		const char *lower = sl_utf8_lower(arena, device), *colon = strrchr(lower, ':');
 
 		if (strstr(lower, "cpu"))
 			return sl_value_of_int(-1);
@@ -386,7 +386,7 @@ static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_
 	if (!backend)
 		backend = sl_value_get(metadata, "backend");
 	for (size_t i = 0; i < 4 && sl_value_is(backend, SL_VALUE_STRING); i++)
-		if (sl_text_matches(backend->text, known[i].backend))
+		if (sl_utf8_matches(backend->text, known[i].backend))
 			return sl_value_of_text(known[i].collector);
 	if (sl_value_get(raw, "memory_mb"))
 		return sl_value_of_text("stormlog.tensorflow.memory_tracker");

@@ -37,7 +37,7 @@ static bool to_integer(const struct sl_value *value, int64_t *out)
 		return true;
 	case SL_VALUE_STRING:
 		*out = strtoll(value->text, &end, 10);
-		return end != value->text && sl_text_is_blank(end);
+		return end != value->text && sl_utf8_is_blank(end);
 	default:
 		return false;
 	}
@@ -55,13 +55,13 @@ static const char *full_text(const struct sl_value *object, const char *key)
 {
 	const char *text = sl_value_get_text(object, key);
 
-	return text && !sl_text_is_blank(text) ? text : NULL;
+	return text && !sl_utf8_is_blank(text) ? text : NULL;
 }
 
 static bool to_status(const char *text, enum sl_session_status *status)
 {
 	for (int i = SL_SESSION_COMPLETED; text && i <= SL_SESSION_RUNNING; i++) {
-		if (sl_text_matches(text, sl_session_status_names[i])) {
+		if (sl_utf8_matches(text, sl_session_status_names[i])) {
 			*status = (enum sl_session_status)i;
 			return true;
 		}

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 #include "analyzer/upstream/records/csv.h"
 
 #define LINE_MAX_BYTES (16u << 20)
@@ -102,7 +102,7 @@ const struct sl_value *sl_source_document(struct sl_arena *arena, const char *pa
 static bool is_blank_line(const char *line, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
-		if (!sl_text_is_space((unsigned char)line[i]) || (unsigned char)line[i] >= 128)
+		if (!sl_utf8_is_space((unsigned char)line[i]) || (unsigned char)line[i] >= 128)
 			return false;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text as Python Stormlog treats it: what is blank, what is white space, what is lower case. */
-#ifndef ANALYZER_BASE_TEXT_H
-#define ANALYZER_BASE_TEXT_H
+#ifndef ANALYZER_BASE_UTF8_H
+#define ANALYZER_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,50 +10,50 @@
 #include "analyzer/base/arena.h"
 
 /* The code point at *at; moves *at behind it.  A wrong byte is returned as itself.  At the end: 0, and *at stays. */
-uint32_t sl_text_next(const char **at);
+uint32_t sl_utf8_next(const char **at);
 
 /*
  * Bytes of the well-formed UTF-8 sequence at `at`, of which `size` may be read: 1 to 4, or 0 where there is none.
- * In a string that ends in NUL, SL_TEXT_SEQUENCE will do as a size: the NUL is never passed.
+ * In a string that ends in NUL, SL_UTF8_SEQUENCE will do as a size: the NUL is never passed.
  */
-#define SL_TEXT_SEQUENCE 4
-unsigned sl_text_sequence(const char *at, size_t size);
+#define SL_UTF8_SEQUENCE 4
+unsigned sl_utf8_sequence(const char *at, size_t size);
 
 /* The hash (FNV-1a) goes on over `size` bytes and an end mark that no text contains. */
-uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size);
-uint64_t sl_text_mix_text(uint64_t hash, const char *text); /* NULL is as "" */
+uint64_t sl_utf8_mix(uint64_t hash, const char *text, size_t size);
+uint64_t sl_utf8_mix_text(uint64_t hash, const char *text); /* NULL is as "" */
 
 /* Appends the code point as UTF-8, 1 to 4 bytes; returns the end. */
-char *sl_text_put(char *out, uint32_t code);
+char *sl_utf8_put(char *out, uint32_t code);
 
 /* str.isspace() of one code point. */
-bool sl_text_is_space(uint32_t code);
+bool sl_utf8_is_space(uint32_t code);
 
 /* \w of Python's re: exact below 128, true for letters and digits beyond. */
-bool sl_text_is_word(uint32_t code);
+bool sl_utf8_is_word(uint32_t code);
 
 /* Empty, or white space only. */
-bool sl_text_is_blank(const char *text);
+bool sl_utf8_is_blank(const char *text);
 
 /* str.strip() */
-char *sl_text_strip(struct sl_arena *arena, const char *text);
+char *sl_utf8_strip(struct sl_arena *arena, const char *text);
 
 /* str.lower(), one to one. */
-char *sl_text_lower(struct sl_arena *arena, const char *text);
+char *sl_utf8_lower(struct sl_arena *arena, const char *text);
 
 /* text.strip().lower() == word, word in lower case ASCII. */
-bool sl_text_matches(const char *text, const char *word);
+bool sl_utf8_matches(const char *text, const char *word);
 
 /*
  * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/door.h)
- * and for a byte that is not UTF-8.  Returns the bytes in `shown`, at most SL_TEXT_SEQUENCE and never more than *at moved.
+ * and for a byte that is not UTF-8.  Returns the bytes in `shown`, at most SL_UTF8_SEQUENCE and never more than *at moved.
  */
-unsigned sl_text_shown(const char **at, char *shown);
+unsigned sl_utf8_shown(const char **at, char *shown);
 
 /* The same for a whole text, in place. */
-void sl_text_printable(char *text);
+void sl_utf8_printable(char *text);
 
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
-void sl_text_format_bytes(double bytes, char *out);
+void sl_utf8_format_bytes(double bytes, char *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/base/text.h"
+#include "analyzer/base/utf8.h"
 
 #include <locale.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "common/fnv.h"
 
-unsigned sl_text_sequence(const char *text, size_t size)
+unsigned sl_utf8_sequence(const char *text, size_t size)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	unsigned length = at[0] < 0x80			  ? 1
@@ -30,7 +30,7 @@ unsigned sl_text_sequence(const char *text, size_t size)
 	return length;
 }
 
-uint32_t sl_text_next(const char **at)
+uint32_t sl_utf8_next(const char **at)
 {
 	const unsigned char *p = (const unsigned char *)*at;
 	int more = p[0] < 0x80 ? 0 : (p[0] & 0xe0) == 0xc0 ? 1 : (p[0] & 0xf0) == 0xe0 ? 2 : (p[0] & 0xf8) == 0xf0 ? 3 : 0;
@@ -49,17 +49,17 @@ uint32_t sl_text_next(const char **at)
 	return code;
 }
 
-uint64_t sl_text_mix(uint64_t hash, const char *text, size_t size)
+uint64_t sl_utf8_mix(uint64_t hash, const char *text, size_t size)
 {
 	return (sl_fnv_bytes(hash, text, size) ^ 0xff) * SL_FNV_PRIME;
 }
 
-uint64_t sl_text_mix_text(uint64_t hash, const char *text)
+uint64_t sl_utf8_mix_text(uint64_t hash, const char *text)
 {
-	return sl_text_mix(hash, text, text ? strlen(text) : 0);
+	return sl_utf8_mix(hash, text, text ? strlen(text) : 0);
 }
 
-bool sl_text_is_space(uint32_t code)
+bool sl_utf8_is_space(uint32_t code)
 {
 	return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xa0 || code == 0x1680 ||
 	       (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f ||
@@ -76,17 +76,17 @@ static locale_t unicode(void)
 	return locale;
 }
 
-bool sl_text_is_word(uint32_t code)
+bool sl_utf8_is_word(uint32_t code)
 {
 	if (code < 128)
 		return code == '_' || (code >= '0' && code <= '9') || ((code | 32) >= 'a' && (code | 32) <= 'z');
 	return unicode() ? iswalnum_l((wint_t)code, unicode()) != 0 : true;
 }
 
-bool sl_text_is_blank(const char *text)
+bool sl_utf8_is_blank(const char *text)
 {
 	for (const char *at = text; *at;)
-		if (!sl_text_is_space(sl_text_next(&at)))
+		if (!sl_utf8_is_space(sl_utf8_next(&at)))
 			return false;
 	return true;
 }
@@ -98,7 +98,7 @@ static void strip_bounds(const char *text, const char **begin, const char **end)
 	for (const char *at = text; *at;) {
 		const char *here = at;
 
-		if (sl_text_is_space(sl_text_next(&at)))
+		if (sl_utf8_is_space(sl_utf8_next(&at)))
 			continue;
 		if (!*begin)
 			*begin = here;
@@ -108,7 +108,7 @@ static void strip_bounds(const char *text, const char **begin, const char **end)
 		*begin = *end;
 }
 
-char *sl_text_strip(struct sl_arena *arena, const char *text)
+char *sl_utf8_strip(struct sl_arena *arena, const char *text)
 {
 	const char *begin, *end;
 
@@ -116,7 +116,7 @@ char *sl_text_strip(struct sl_arena *arena, const char *text)
 	return sl_arena_strndup(arena, begin, (size_t)(end - begin));
 }
 
-char *sl_text_put(char *out, uint32_t code)
+char *sl_utf8_put(char *out, uint32_t code)
 {
 	if (code < 0x80) {
 		*out++ = (char)code;
@@ -136,14 +136,14 @@ char *sl_text_put(char *out, uint32_t code)
 	return out;
 }
 
-char *sl_text_lower(struct sl_arena *arena, const char *text)
+char *sl_utf8_lower(struct sl_arena *arena, const char *text)
 {
 	/* A lower case letter can take one byte more than its upper case. */
 	char *lower = sl_arena_alloc(arena, strlen(text) * 2 + 1), *out = lower;
 
 	for (const char *at = text; *at;) {
 		const char *here = at;
-		uint32_t code = sl_text_next(&at);
+		uint32_t code = sl_utf8_next(&at);
 		uint32_t small = code >= 'A' && code <= 'Z' ? code + 32 : code;
 
 		if (code >= 128 && unicode())
@@ -152,13 +152,13 @@ char *sl_text_lower(struct sl_arena *arena, const char *text)
 			memcpy(out, here, (size_t)(at - here));
 			out += at - here;
 		} else {
-			out = sl_text_put(out, small);
+			out = sl_utf8_put(out, small);
 		}
 	}
 	return lower;
 }
 
-bool sl_text_matches(const char *text, const char *word)
+bool sl_utf8_matches(const char *text, const char *word)
 {
 	const char *begin, *end;
 
@@ -181,12 +181,12 @@ static bool steers(uint32_t code)
 	return false;
 }
 
-unsigned sl_text_shown(const char **at, char *shown)
+unsigned sl_utf8_shown(const char **at, char *shown)
 {
-	unsigned size = sl_text_sequence(*at, SL_TEXT_SEQUENCE);
+	unsigned size = sl_utf8_sequence(*at, SL_UTF8_SEQUENCE);
 	const char *next = *at;
 
-	if (!size || steers(sl_text_next(&next))) {
+	if (!size || steers(sl_utf8_next(&next))) {
 		shown[0] = '?';
 		*at += size ? size : 1;
 		return 1;
@@ -196,16 +196,16 @@ unsigned sl_text_shown(const char **at, char *shown)
 	return size;
 }
 
-void sl_text_printable(char *text)
+void sl_utf8_printable(char *text)
 {
 	const char *at = text;
 
 	while (*at)
-		text += sl_text_shown(&at, text);
+		text += sl_utf8_shown(&at, text);
 	*text = 0;
 }
 
-void sl_text_format_bytes(double bytes, char *out)
+void sl_utf8_format_bytes(double bytes, char *out)
 {
 	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
 	double size = fabs(bytes);
