@@ -15,10 +15,9 @@
 #include "agent/agent.h"
 #include "agent/file/capability.h"
 #include "agent/hooks/ids.h"
-#include "agent/hooks/torch.h"
+#include "agent/hooks/tensors.h"
 #include "agent/instant.h"
 #include "agent/labels.h"
-#include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
@@ -198,9 +197,9 @@ static bool look_at(struct buffer *buffer, void *handle)
 		return false;
 	buffer->name = buffer->of.buffer_name(handle);
 	buffer->ordinal = ordinal_of(buffer->name);
-	if (buffer->ordinal < 0 && !sl_torch_wants_cpu()) /* host memory does not begin a recording either */
+	if (buffer->ordinal < 0 && !sl_tensors_of_cpu()) /* host memory does not begin a recording either */
 		return false;
-	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
+	if (!sl_tensors_wanted())
 		return false;
 	buffer->bytes = buffer->of.size(handle);
 	buffer->base = buffer->bytes ? (uintptr_t)buffer->of.base(handle) : 0;
@@ -226,7 +225,7 @@ static bool is_last(struct buffer *buffer, void *handle)
 	buffer->base = last.base;
 	buffer->bytes = last.bytes;
 	buffer->ordinal = last.ordinal;
-	return sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF;
+	return sl_tensors_wanted();
 }
 
 static bool look_again(struct buffer *buffer, void *handle)

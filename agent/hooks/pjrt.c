@@ -15,7 +15,7 @@
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/hooks/pjrt_ask.h"
 #include "agent/hooks/pjrt_names.h"
-#include "agent/hooks/torch.h"
+#include "agent/hooks/tensors.h"
 #include "agent/instant.h"
 #include "agent/record.h"
 #include "agent/stacks/stacks.h"
@@ -158,7 +158,7 @@ static bool place_of(unsigned plugin, const void *buffer, struct device **device
 
 	*device = NULL;
 	if (ask(plugin, BUFFER_IS_ON_CPU, &on_cpu) && on_cpu.yes)
-		return sl_torch_wants_cpu();
+		return sl_tensors_of_cpu();
 	if (!ask(plugin, BUFFER_DEVICE, &where) || !where.object)
 		return false;
 	*device = device_at(plugin, where.object);

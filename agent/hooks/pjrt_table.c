@@ -6,13 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "agent/hooks/ids.h"
 #include "agent/hooks/pjrt.h"
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/hooks/pjrt_ask.h"
-#include "agent/hooks/torch.h"
-#include "agent/preload.h"
+#include "agent/hooks/tensors.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 
@@ -29,13 +27,6 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin)
 	return atomic_load_explicit(&plugins[plugin].real, memory_order_relaxed);
 }
 
-/* False before there is a recording, and while the agent itself asks the plugin. */
-static inline bool is_told(void)
-{
-	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_torch_wants_cpu()) &&
-	       sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF;
-}
-
 #define HAS(args, member) ((args)->struct_size >= (size_t)((const char *)(&(args)->member + 1) - (const char *)(args)))
 
 #define FUNCTION(number, name, type, last, before, after, plugin_)                                                                 \
@@ -46,10 +37,10 @@ static inline bool is_told(void)
 		void *error;                                                                                                       \
                                                                                                                                    \
 		(void)plugin, (void)api;                                                                                           \
-		if (HAS(args, last) && is_told())                                                                                  \
+		if (HAS(args, last) && sl_tensors_wanted_anywhere())                                                               \
 			before;                                                                                                    \
 		error = sl_pjrt_real(plugin_)->slot[number](given);                                                                \
-		if (!error && HAS(args, last) && is_told()) /* the recording may have begun in it */                               \
+		if (!error && HAS(args, last) && sl_tensors_wanted_anywhere()) /* the recording may have begun in it */            \
 			after;                                                                                                     \
 		return error;                                                                                                      \
 	}

@@ -6,24 +6,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
 #include "agent/hooks/ids.h"
 #include "agent/hooks/tensorflow_op.h"
-#include "agent/hooks/torch.h"
-#include "agent/preload.h"
+#include "agent/hooks/tensors.h"
 #include "agent/record.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/tensorflow.h"
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
-
-/* Host memory of TensorFlow alone does not begin a recording. */
-static inline bool is_wanted(void)
-{
-	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_torch_wants_cpu()) &&
-	       sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF;
-}
 
 /* A function of the allocator.  twin: the other one; blocks of a library that lacks it would have no end, and are not recorded. */
 struct function {
@@ -49,7 +40,7 @@ static void *real_of(struct function *function, const void *caller)
 
 static inline bool is_told(const struct function *function)
 {
-	return is_wanted() && SL_LIKELY(!atomic_load_explicit(&function->alone, memory_order_relaxed));
+	return sl_tensors_wanted_anywhere() && SL_LIKELY(!atomic_load_explicit(&function->alone, memory_order_relaxed));
 }
 
 /* AllocateRaw(size_t alignment, size_t bytes, const AllocationAttributes &) and DeallocateRaw(void *) of one namespace. */

@@ -20,6 +20,7 @@
 #include "agent/instant.h"
 #include "agent/process/file.h"
 #include "agent/hooks/ids.h"
+#include "agent/hooks/tensors.h"
 #include "agent/hooks/torch.h"
 #include "agent/labels.h"
 #include "agent/symbols/objects.h"
@@ -258,7 +259,7 @@ struct pool_name {
 
 static void tell_pool(unsigned api, const void *object, struct pool_name pool, uint64_t more)
 {
-	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
+	if (sl_tensors_wanted())
 		sl_record_block(api, (uintptr_t)object, pool.first, sl_device_current(SL_FAMILY_cuda_runtime).device, pool.second,
 				more, NULL, 0);
 }
@@ -461,30 +462,12 @@ struct sl_torch_code sl_torch_code;
 
 void sl_torch_event_seen(unsigned api, uint64_t event)
 {
-	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
+	if (sl_tensors_wanted())
 		sl_record_block(api, event, 0, -1, 0, 0, NULL, 0);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------
  */
-
-/*
- * --tensors cpu.  Asked before there is a recording: PyTorch decides with its first tensor whether it keeps the sizes of CPU
- * blocks, and warns when it has not.
- */
-bool sl_torch_wants_cpu(void)
-{
-	static atomic_int known; /* 1 no, 2 yes */
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
-
-	if (SL_UNLIKELY(!answer)) {
-		const char *tensors = getenv("STORMLOG_TENSORS");
-
-		answer = tensors && !strcmp(tensors, "cpu") ? 2 : 1;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
-	}
-	return answer == 2;
-}
 
 static SL_NOINLINE void note_type(int type)
 {
@@ -506,9 +489,9 @@ static inline bool wanted(uint64_t device, int *ordinal)
 	int type = (int8_t)device;
 
 	*ordinal = type == DEVICE_CPU ? -1 : (int8_t)(device >> 8);
-	if (type == DEVICE_CPU && !sl_torch_wants_cpu())
+	if (type == DEVICE_CPU && !sl_tensors_of_cpu())
 		return false;
-	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
+	if (!sl_tensors_wanted())
 		return false;
 	if (type != DEVICE_CPU && type != DEVICE_CUDA && type != DEVICE_HIP) {
 		note_type(type);
@@ -608,7 +591,7 @@ bool memory_profiling_enabled(void)
 	static struct real real = {.symbol = "_ZN3c1022memoryProfilingEnabledEv"};
 	bool (*forward)(void) = real_of(&real, __builtin_return_address(0));
 
-	return sl_torch_wants_cpu() || (forward && forward());
+	return sl_tensors_of_cpu() || (forward && forward());
 }
 
 /* --- backward ----------------------------------------------------------------------------------------------

@@ -14,9 +14,6 @@ extern struct sl_torch_code {
 	uintptr_t begin, bytes;
 } sl_torch_code SL_HIDDEN;
 
-/* --tensors cpu; it is asked before there is a recording and does not begin one. */
-bool sl_torch_wants_cpu(void);
-
 void sl_torch_event_seen(unsigned api, uint64_t event);
 
 /* Who asks for free memory is PyTorch's allocator while the program sets its memory fraction, which is recorded (up to 2.9). */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/hooks/tensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+
+/*
+ * --tensors cpu.  Asked before there is a recording: PyTorch decides with its first tensor whether it keeps the sizes of CPU
+ * blocks, and warns when it has not.
+ */
+bool sl_tensors_of_cpu(void)
+{
+	static atomic_int known; /* 1 no, 2 yes */
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (SL_UNLIKELY(!answer)) {
+		const char *tensors = getenv("STORMLOG_TENSORS");
+
+		answer = tensors && !strcmp(tensors, "cpu") ? 2 : 1;
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	}
+	return answer == 2;
+}
