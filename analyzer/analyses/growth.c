@@ -273,8 +273,7 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
-		unsigned frame_count = sl_process_stack(process, frames, holder->stack);
-		const struct sl_stack_frame *frame = sl_place_of(process, frames, frame_count);
+		const struct sl_stack_frame *frame = sl_place_at(process, holder->stack, frames);
 
 		if (frame)
 			sl_stacks_describe(where[count], sizeof(where[count]), frame);

@@ -520,15 +520,10 @@ static void process(struct sl_process *process)
 		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
 }
 
-static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)
-{
-	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
-}
-
 static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *b = place_of(process, track->stack, frames);
+	const struct sl_stack_frame *b = sl_place_at(process, track->stack, frames);
 
 	return a && b && (a->line ? a->line == b->line : a->offset == b->offset) &&
 	       !strcmp(a->file ? a->file : "", b->file ? b->file : "");
@@ -542,7 +537,7 @@ static void join(struct sl_process *process)
 
 	for (size_t i = 0; i < process->kept.count; i++) {
 		struct sl_kept one = process->kept.item[i], *to;
-		const struct sl_stack_frame *place = place_of(process, one.track->stack, frames);
+		const struct sl_stack_frame *place = sl_place_at(process, one.track->stack, frames);
 
 		for (k = 0; k < kept; k++) {
 			const struct sl_track *other = process->kept.item[k].track;
@@ -628,7 +623,7 @@ static bool is_unrolled(struct sl_process *process, const struct sl_track *track
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *place = place_of(process, track->stack, frames);
+	const struct sl_stack_frame *place = sl_place_at(process, track->stack, frames);
 
 	for (size_t i = 0; i < tracks->count; i++) {
 		const struct sl_track *other = &tracks->item[i];

@@ -261,8 +261,7 @@ static void describe_item(struct sl_process *process, const struct sl_item *item
 {
 	struct sl_site site = {.stack = sl_stack_of(item->event)};
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, site.stack);
-	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
+	const struct sl_stack_frame *frame = sl_place_at(process, site.stack, frames);
 
 	out[0] = 0;
 	if (frame)

@@ -233,8 +233,8 @@ static bool is_same_line(struct sl_process *process, const struct sl_site *site,
 	struct sl_stack_frame frames[2][SL_STACK_MAX];
 	const struct sl_stack_frame *a, *b;
 
-	a = sl_place_of(process, frames[0], sl_process_stack(process, frames[0], site->stack));
-	b = sl_place_of(process, frames[1], sl_process_stack(process, frames[1], oom->stack));
+	a = sl_place_at(process, site->stack, frames[0]);
+	b = sl_place_at(process, oom->stack, frames[1]);
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 

@@ -175,7 +175,7 @@ static int open_one(const char *path, const char *build_id)
 /* Looks where the folder of --symbols may have it. */
 static int open_extra(const char *path, const char *build_id)
 {
-	const char *slash = strrchr(path, '/'), *tails[] = {path, slash ? slash + 1 : path};
+	const char *tails[] = {path, sl_paths_name(path)};
 	char place[2 * PATH_MAX];
 	int fd = -1;
 

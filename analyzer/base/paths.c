@@ -54,7 +54,7 @@ bool sl_paths_ends(const char *path, const char *suffix)
 
 const char *sl_paths_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	return slash ? slash + 1 : path;
 }

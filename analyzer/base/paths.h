@@ -26,7 +26,7 @@ bool sl_paths_in(const char *folder, const char *name, char *path, size_t size);
 /* True: the path ends in it, and something stands before. */
 bool sl_paths_ends(const char *path, const char *suffix);
 
-/* What stands behind the last slash. */
+/* What stands behind the last slash; NULL stays NULL. */
 const char *sl_paths_name(const char *path);
 
 /* Makes the missing folders of a path.  False: errno. */

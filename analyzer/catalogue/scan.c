@@ -356,7 +356,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 		if (stat(paths[i], &st)) {
 			scan->missing = paths[i];
 			fine = false;
-		} else if (S_ISDIR(st.st_mode) || sl_names_is_trace(sl_stacks_basename(paths[i])) || sl_summaries_named(paths[i])) {
+		} else if (S_ISDIR(st.st_mode) || sl_names_is_trace(sl_paths_name(paths[i])) || sl_summaries_named(paths[i])) {
 			sl_images_add(&images, paths[i]);
 		} else {
 			add_path(&packs, paths[i]);

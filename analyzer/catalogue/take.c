@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/gate/measure.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/trace/archive.h"
@@ -42,7 +43,7 @@ static const char *project_of(const struct sl_report *report)
 	const char *project = some(metadata(report, "project")), *repository = some(metadata(report, "git.repository"));
 	const char *folder = some(report->processes[0].trace->header.cwd);
 
-	return project ? project : repository ? repository : folder ? some(sl_stacks_basename(folder)) : NULL;
+	return project ? project : repository ? repository : folder ? some(sl_paths_name(folder)) : NULL;
 }
 
 static const char *command_of(struct sl_card *card, const struct sl_header *header)
@@ -172,9 +173,9 @@ static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_proces
 
 	for (unsigned i = 0; i < count; i++) {
 		add_once(card, met, SL_NAME_FUNCTION, frames[i].function);
-		add_once(card, met, SL_NAME_FILE, frames[i].file ? sl_stacks_basename(frames[i].file) : NULL);
+		add_once(card, met, SL_NAME_FILE, frames[i].file ? sl_paths_name(frames[i].file) : NULL);
 		add_once(card, met, SL_NAME_LIBRARY,
-			 frames[i].python || !frames[i].module ? NULL : sl_stacks_basename(frames[i].module));
+			 frames[i].python || !frames[i].module ? NULL : sl_paths_name(frames[i].module));
 	}
 }
 

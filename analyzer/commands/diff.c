@@ -60,7 +60,7 @@ struct comparison {
 
 static void put_frame(char **to, const char *end, const struct sl_stack_frame *frame)
 {
-	const char *place = frame->python ? sl_stacks_basename(frame->file) : frame->module;
+	const char *place = frame->python ? sl_paths_name(frame->file) : frame->module;
 	char text[400], *at = text;
 
 	snprintf(text, sizeof(text), "%s%s%s", place ? place : "", place && frame->function ? " " : "",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
@@ -24,7 +25,7 @@ static void name_device(const struct sl_process *process, int device, char name[
 /* Functions with the same name in two files are different. */
 static void name_function(const struct sl_stack_frame *frame, char name[300])
 {
-	const char *file = frame->file ? sl_stacks_basename(frame->file) : frame->module;
+	const char *file = frame->file ? sl_paths_name(frame->file) : frame->module;
 
 	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
 }

@@ -92,7 +92,7 @@ static void check_folder(struct validation *v, const char *path)
 
 static void check_path(struct validation *v, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = sl_paths_name(path);
 	struct sl_source_reader reader = {check_record, report, NULL, v};
 	struct stat status;
 
@@ -100,7 +100,7 @@ static void check_path(struct validation *v, const char *path)
 	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
 		check_folder(v, path);
 	else if (strcmp(name, "manifest.json") == 0)
-		check_folder(v, slash ? sl_arena_strndup(&v->arena, path, (size_t)(slash - path)) : ".");
+		check_folder(v, name > path ? sl_arena_strndup(&v->arena, path, (size_t)(name - 1 - path)) : ".");
 	else
 		sl_source_read(path, &reader);
 }

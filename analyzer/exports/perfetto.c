@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/proto.h"
 
@@ -61,8 +62,8 @@ static const char *program_of(const struct sl_header *header)
 		if (header->argv[i] && header->argv[i][0] != '-')
 			script = header->argv[i];
 	if (header->exe && strstr(header->exe, "python") && script)
-		return sl_stacks_basename(script);
-	return header->exe ? sl_stacks_basename(header->exe) : "process";
+		return sl_paths_name(script);
+	return header->exe ? sl_paths_name(header->exe) : "process";
 }
 
 static void describe_process(struct writer *w, const struct sl_stream_process *p)

@@ -10,6 +10,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/model/replay.h"
@@ -232,7 +233,7 @@ static void put_processes(struct base *base)
 		insert(base, processes,
 		       "intittt"
 		       "uu",
-		       (int64_t)i, h->rank, h->host, h->pid, h->exe ? sl_stacks_basename(h->exe) : NULL, h->run_id,
+		       (int64_t)i, h->rank, h->host, h->pid, h->exe ? sl_paths_name(h->exe) : NULL, h->run_id,
 		       sl_status_name(p->process.trace->status), (int64_t)h->started_ns,
 		       (int64_t)sl_process_unix(&p->process, p->process.model->now_ns));
 		put_memory(base, p, memory);

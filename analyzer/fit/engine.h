@@ -34,7 +34,7 @@ struct sl_fit_stats {
 	uint64_t reserved, peak_reserved, allocated, peak_allocated, inactive_split, peak_inactive_split;
 	uint64_t requested, peak_requested;
 	uint64_t segments, peak_segments; /* expandable segments not counted */
-	uint64_t driver_calls, retries, collections;
+	uint64_t driver_calls, retries;
 	uint64_t allocated_at_peak, inactive_at_peak; /* at the peak of reserved bytes */
 	/*
 	 * Every granted request to the driver needed a capacity of at most `granted`; every refused one needed at least

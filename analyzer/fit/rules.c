@@ -560,8 +560,6 @@ static void collect_garbage(struct sl_fit_engine *e)
 		total_age += (uint64_t)(pool->searches - b->gc_base);
 		count++;
 	}
-	if (count)
-		e->stats.collections++;
 	while (count > 0 && reclaimed < target && freed) {
 		double oldest = (double)total_age / count;
 		struct sl_fit_block *next;

@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/model/units.h"
 #include "analyzer/report/place.h"
@@ -65,8 +66,7 @@ static void point(struct sl_outcome *outcome, const struct sl_measure_line *line
 static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, stack);
-	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
+	const struct sl_stack_frame *frame = sl_place_at(process, stack, frames);
 
 	if (!frame || !frame->own)
 		return;
@@ -281,8 +281,8 @@ static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *re
 		const struct sl_trace *trace = report->processes[i].trace;
 
 		if (trace->damage.damaged || trace->gap_events || trace->damage.lost_events)
-			add(outcomes, "incomplete", SL_LEVEL_WARNING, fails, sl_stacks_basename(trace->name),
-			    "%s: parts of the trace are missing, so less is known than happened", sl_stacks_basename(trace->name));
+			add(outcomes, "incomplete", SL_LEVEL_WARNING, fails, sl_paths_name(trace->name),
+			    "%s: parts of the trace are missing, so less is known than happened", sl_paths_name(trace->name));
 	}
 }
 

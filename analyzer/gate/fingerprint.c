@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/fingerprint.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
@@ -40,7 +41,7 @@ static size_t plain_length(const char *function)
 static uint64_t mix_frame(uint64_t hash, const struct sl_stack_frame *frame)
 {
 	char module[256];
-	const char *file = sl_stacks_basename(frame->file);
+	const char *file = sl_paths_name(frame->file);
 
 	if (frame->python) {
 		hash = sl_utf8_mix_text(hash, file);

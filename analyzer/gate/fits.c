@@ -23,8 +23,7 @@ static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *s
 static void point(struct sl_fits *one, struct sl_process *process, uint32_t python)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *frame =
-		sl_place_of(process, frames, sl_process_stack(process, frames, (struct sl_stack){.python = python}));
+	const struct sl_stack_frame *frame = sl_place_at(process, (struct sl_stack){.python = python}, frames);
 
 	if (!frame || !frame->own)
 		return;

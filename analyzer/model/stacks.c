@@ -4,15 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/model/symbols.h"
 #include "common/base.h"
-
-const char *sl_stacks_basename(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path;
-}
 
 /* Objects that only pass a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
@@ -22,7 +16,7 @@ static bool is_bridge(const char *path)
 		"libhiprtc",	"libstormlog",	 "libffi",   "_ctypes",	    "ld-linux",
 		"libnvidia-ml", "librocm_smi64", "libc.so",  "libc-",	    "libpthread",
 	};
-	const char *name = sl_stacks_basename(path);
+	const char *name = sl_paths_name(path);
 
 	for (size_t i = 0; name && i < SL_COUNT(names); i++)
 		if (!strncmp(name, names[i], strlen(names[i])))
@@ -40,7 +34,7 @@ static const struct sl_module *module_at(const struct sl_defs *defs, uint64_t ad
 /* The interpreter itself: memory that a script asks for through ctypes is the script's. */
 static bool is_interpreter(const char *path)
 {
-	const char *name = sl_stacks_basename(path);
+	const char *name = sl_paths_name(path);
 
 	if (!name)
 		return false;
@@ -57,7 +51,7 @@ bool sl_stacks_passes_on(const char *module)
 const char *sl_stacks_program(const struct sl_header *header)
 {
 	for (unsigned i = 0; i < header->argc; i++) {
-		const char *base = sl_stacks_basename(header->argv[i]);
+		const char *base = sl_paths_name(header->argv[i]);
 		size_t size = strlen(base);
 
 		if (size > 3 && !strcmp(base + size - 3, ".py"))
@@ -66,8 +60,8 @@ const char *sl_stacks_program(const struct sl_header *header)
 			return header->argv[i + 1];
 	}
 	if (header->exe)
-		return sl_stacks_basename(header->exe);
-	return header->argc ? sl_stacks_basename(header->argv[0]) : "the program";
+		return sl_paths_name(header->exe);
+	return header->argc ? sl_paths_name(header->argv[0]) : "the program";
 }
 
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, struct sl_stack stack)
@@ -76,13 +70,13 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 	const struct sl_module *module = module_at(defs, stack.caller);
 
 	if (module && module->path && !sl_stacks_passes_on(module->path))
-		return sl_stacks_basename(module->path);
+		return sl_paths_name(module->path);
 	for (uint32_t i = 0; native && i < native->count; i++) {
 		module = module_at(defs, native->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))
 			continue;
 		/* frames beyond the interpreter started the script */
-		return is_interpreter(module->path) ? sl_stacks_program(header) : sl_stacks_basename(module->path);
+		return is_interpreter(module->path) ? sl_stacks_program(header) : sl_paths_name(module->path);
 	}
 	return sl_stacks_program(header);
 }
@@ -140,7 +134,7 @@ static bool is_eval(const struct sl_defs *defs, uint64_t pc)
 /* Objects and headers of the system, of installed packages, and of PyTorch wherever it was built. */
 static bool is_systems(const char *path)
 {
-	const char *name = sl_stacks_basename(path);
+	const char *name = sl_paths_name(path);
 
 	return !path || !strncmp(name, "libc10", 6) || !strncmp(name, "libtorch", 8) || !strncmp(path, "/usr/", 5) ||
 	       !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") || strstr(path, "dist-packages/");
@@ -170,7 +164,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 
 		if (!now)
 			return;
-		now->module = module ? sl_stacks_basename(module->path) : NULL;
+		now->module = module ? sl_paths_name(module->path) : NULL;
 		now->offset = module ? pc - module->base : SL_MAPPED_REAL(pc);
 		now->passes_on = sl_stacks_passes_on(now->module);
 		now->bare = module && !now->passes_on && !is_systems(module->path) && !(count && found[i].line);
@@ -268,7 +262,7 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame)
 {
-	const char *file = sl_stacks_basename(frame->file);
+	const char *file = sl_paths_name(frame->file);
 
 	if (file && frame->line)
 		snprintf(out, size, "%s:%u %s", file, frame->line, frame->function ? frame->function : "");

@@ -60,7 +60,4 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 /* The array "stack" of such texts. */
 void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count);
 
-/* The last part of a path. */
-const char *sl_stacks_basename(const char *path);
-
 #endif

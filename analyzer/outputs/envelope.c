@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/upstream/sessions.h"
@@ -44,7 +45,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 	add(attachments, &run.attachment_count, "Report page", "report", "report.html", NULL);
 	add(attachments, &run.attachment_count, "Summary", "report", "summary.md", NULL);
 	for (unsigned i = 0; i < report->process_count; i++) {
-		const char *name = sl_stacks_basename(report->processes[i].trace->name);
+		const char *name = sl_paths_name(report->processes[i].trace->name);
 
 		summaries[i] = &sessions[i].summary;
 		run.started_at_ns =

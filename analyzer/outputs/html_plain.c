@@ -3,6 +3,7 @@
  * report.html of a build without node: the numbers as tables, and the pictures beside it.  Nothing from a trace is
  * written but through put_text.
  */
+#include "analyzer/base/paths.h"
 #include "analyzer/report/place.h"
 #include "analyzer/base/format.h"
 #include "analyzer/gate/diff.h"
@@ -70,7 +71,7 @@ static void put_processes(const struct sl_report *report, FILE *out)
 				if (!row->used || kind == SL_KIND_block)
 					continue;
 				fputs("<tr><td>", out);
-				put_text(out, sl_stacks_basename(p->trace->name));
+				put_text(out, sl_paths_name(p->trace->name));
 				fprintf(out, "</td><td>%s</td><td>%s</td><td>", sl_ended_names[sl_trace_ended(p->trace)],
 					sl_event_kinds[kind].name);
 				if (d)
@@ -92,8 +93,7 @@ static void put_leaks(struct sl_report *report, FILE *out)
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count && k < 100; k++) {
 			const struct sl_leak *leak = &report->processes[i].leaks.item[k];
-			unsigned count = sl_process_stack(&report->processes[i], frames, leak->stack);
-			const struct sl_stack_frame *frame = sl_place_of(&report->processes[i], frames, count);
+			const struct sl_stack_frame *frame = sl_place_at(&report->processes[i], leak->stack, frames);
 
 			fputs("<tr>", out);
 			put_size(out, leak->bytes);

@@ -14,8 +14,7 @@
 static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process ? sl_process_stack(process, frames, finding->stack) : 0;
-	const struct sl_stack_frame *place = count ? sl_place_of(process, frames, count) : NULL;
+	const struct sl_stack_frame *place = process ? sl_place_at(process, finding->stack, frames) : NULL;
 
 	if (!place) {
 		sl_json_null(j, "place");

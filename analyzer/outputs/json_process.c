@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/roles.h"
@@ -309,7 +310,7 @@ void sl_json_process(struct sl_json *j, struct sl_process *process)
 	sl_json_string(j, "host", header->host);
 	sl_json_int(j, "pid", header->pid);
 	sl_json_texts(j, "command", header->argv, header->argc);
-	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
+	sl_json_string(j, "trace", sl_paths_name(trace->name));
 	sl_json_string(j, "status", sl_status_name(trace->status));
 	sl_json_string(j, "ended", sl_ended_names[sl_trace_ended(trace)]);
 	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);

@@ -12,6 +12,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/devices.h"
@@ -278,7 +279,7 @@ static void draw_words(cairo_t *c, const struct picture *p)
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		peak = p->known[i] > peak ? p->known[i] : peak;
-	snprintf(title, sizeof(title), "%s  peak %s", sl_stacks_basename(p->process->trace->name), SL_SIZE((uint64_t)peak));
+	snprintf(title, sizeof(title), "%s  peak %s", sl_paths_name(p->process->trace->name), SL_SIZE((uint64_t)peak));
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
 	text(c, LEFT, 22, 0, title);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/sink.h"
@@ -17,7 +18,7 @@ static bool write_sinks(struct sl_report *report, const char *path)
 
 	sl_outputs_limit(report);
 	for (unsigned i = 0; i < report->process_count && fine; i++) {
-		const char *name = sl_stacks_basename(report->processes[i].trace->name);
+		const char *name = sl_paths_name(report->processes[i].trace->name);
 		struct sl_session session;
 		const struct sl_session *one = &session;
 		char folder[PATH_MAX];

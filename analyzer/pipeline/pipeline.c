@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
@@ -227,7 +228,7 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 static void warn_unknown(struct sl_report *report, const struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
-	const char *name = sl_stacks_basename(trace->name);
+	const char *name = sl_paths_name(trace->name);
 
 	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
 		warn_watched(report, process, name);

@@ -121,11 +121,6 @@ unsigned sl_leaking_of(struct sl_process *process, int device)
 	return count;
 }
 
-static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack_frame *frames, struct sl_stack stack)
-{
-	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
-}
-
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
 {
 	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];
@@ -134,16 +129,15 @@ bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, co
 
 	if (leak->kind != track->kind)
 		return false;
-	a = place_of(process, here, leak->stack);
-	b = place_of(process, there, track->stack);
+	a = sl_place_at(process, leak->stack, here);
+	b = sl_place_at(process, track->stack, there);
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, leak->stack);
-	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
+	const struct sl_stack_frame *frame = sl_place_at(process, leak->stack, frames);
 	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
 	char where[256];
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
@@ -63,7 +64,7 @@ static uint64_t function_of(const struct sl_stack_frame *frame)
 {
 	char name[512];
 	size_t size = sl_place_name(frame, name, sizeof(name)), home_size;
-	const char *home = frame->file ? sl_stacks_basename(frame->file) : frame->module;
+	const char *home = frame->file ? sl_paths_name(frame->file) : frame->module;
 
 	if (size >= sizeof(name))
 		size = sizeof(name) - 1;
@@ -359,6 +360,11 @@ const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struc
 	const struct sl_stack_frame *place = NULL, *via, *next;
 
 	return sl_place_chain(process, frames, count, &place, 1, &via, &next) ? place : NULL;
+}
+
+const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)
+{
+	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
 }
 
 void sl_places_free(struct sl_places *places)

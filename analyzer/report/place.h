@@ -28,6 +28,8 @@ struct sl_places *sl_places_in(const struct sl_report *report, const struct sl_h
 
 /* The frame that names the place, one of `frames`; NULL: the stack is empty. */
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count);
+/* The same of a stack; frames: room for SL_STACK_MAX, into which the result points. */
+const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames);
 
 /*
  * The place, and behind it up to `max` - 1 callers worth naming, innermost first.  *via: the innermost helper.  *next: the

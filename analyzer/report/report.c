@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/report.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
 
 #include <stdarg.h>
@@ -65,7 +66,7 @@ char *sl_report_session(const struct sl_trace *trace)
 		snprintf(rank, sizeof(rank), "%05lld", (long long)header->rank);
 	/* a second image of the same pid (exec) is rank-R-PID-2 */
 	if (dash) {
-		const char *base = sl_stacks_basename(trace->name);
+		const char *base = sl_paths_name(trace->name);
 		unsigned parts[3];
 
 		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)

@@ -11,6 +11,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
@@ -175,8 +176,7 @@ static void add_pack(struct sl_images *folder, const char *path)
 		return;
 	search(folder, unpacked);
 	if (sl_pack_is_torn(unpacked))
-		sl_damage_add(&folder->copies, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, -1,
-			      "the pack is damaged: a part of the run is missing");
+		sl_damage_add(&folder->copies, sl_paths_name(path), -1, "the pack is damaged: a part of the run is missing");
 }
 
 /* Packs in the order of their names, whatever that of the listing is. */

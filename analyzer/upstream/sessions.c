@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/upstream/answers/alerts.h"
@@ -96,7 +97,7 @@ static void summarize(const struct sl_process *process, struct sl_arena *arena, 
 	const char **source = sl_arena_alloc(arena, sizeof(*source));
 	bool alone = header->rank < 0 || header->world_size <= 1;
 
-	*source = sl_arena_strdup(arena, sl_stacks_basename(process->trace->name));
+	*source = sl_arena_strdup(arena, sl_paths_name(process->trace->name));
 	session->kind = SL_SESSION_NATIVE;
 	session->sources = source;
 	session->source_count = 1;

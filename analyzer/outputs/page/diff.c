@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
@@ -47,7 +48,7 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 		for (unsigned f = 0; f < count; f++) { /* line numbers and offsets differ between builds */
 			frames[f].line = 0;
 			frames[f].offset = 0;
-			frames[f].file = sl_stacks_basename(frames[f].file);
+			frames[f].file = sl_paths_name(frames[f].file);
 		}
 		add(changes,
 		    sl_page_frames(&changes->all, sl_page_note(&changes->all, sl_model_library(process->model, site)), frames,

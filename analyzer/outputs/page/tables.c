@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/report/devices.h"
 
@@ -94,7 +95,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	sl_packed_int(&page->pack, header->pid);
 	put_command(page, header);
 	sl_page_put_text(page, "session", p->session_id);
-	sl_page_put_text(page, "trace", sl_stacks_basename(p->trace->name));
+	sl_page_put_text(page, "trace", sl_paths_name(p->trace->name));
 	snprintf(exited, sizeof(exited), "exit status %u", p->trace->exited ? p->trace->exited - 1 : 0);
 	sl_page_put_text(page, "status", p->trace->exited > 1 ? exited : sl_ended_names[sl_trace_ended(p->trace)]);
 	sl_page_put_known(page, "events", p->model->events);

@@ -12,6 +12,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/files/telemetry.h"
 
@@ -222,9 +223,8 @@ size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full
 		sl_telemetry_problem(t, SL_SOURCE_FILE, path, 0, strerror(errno));
 		return 0;
 	}
-	const char *name = strrchr(path, '/');
+	const char *name = sl_paths_name(path);
 
-	name = name ? name + 1 : path;
 	t->root = NULL;
 	if (S_ISDIR(status.st_mode)) {
 		t->root = full_names ? NULL : path;

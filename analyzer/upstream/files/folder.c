@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/folder.h"
+#include "analyzer/base/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ bool sl_folder_begin(struct sl_folder *folder, const char *place)
 		length--;
 	folder->place = sl_arena_strndup(&folder->arena, place, length);
 	const char *parent = dirname(sl_arena_strdup(&folder->arena, folder->place));
-	const char *slash = strrchr(folder->place, '/'), *name = slash ? slash + 1 : folder->place;
+	const char *name = sl_paths_name(folder->place);
 
 	folder->temporary = sl_arena_printf(&folder->arena, "%s/.%s.%d.tmp", parent, name, (int)getpid());
 	if (!make_parents(&folder->arena, folder->place) || mkdir(folder->temporary, 0700) != 0)
