@@ -15,7 +15,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/host_header.h"
-#include "analyzer/trace/inside.h"
+#include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "exporter/exporter.h"
@@ -266,8 +266,8 @@ static int open_paths(struct exporter *exporter, char **paths)
 
 	snprintf(proc, sizeof(proc), "%s/proc", exporter->root);
 	snprintf(logs, sizeof(logs), "%s/var/log/containers", exporter->root);
-	if (!sl_inside_enter(
-		    &(struct sl_inside){.inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .serves = true}))
+	if (!sl_rights_give_up(
+		    &(struct sl_rights){.inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .serves = true}))
 		fputs("stormlog-exporter: this kernel has no Landlock: what reads traces could read and write other files too\n",
 		      stderr);
 	for (; *paths; paths++)

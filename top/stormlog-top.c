@@ -15,7 +15,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/lender.h"
-#include "analyzer/trace/inside.h"
+#include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
 #include "common/now.h"
 #include "top/terminal.h"
@@ -331,9 +331,9 @@ static void confine(const struct top *top)
 
 	sl_lender_start(NULL);
 	snprintf(own, sizeof(own), "%s/.terminfo", home ? home : "");
-	if (!sl_inside_enter(&(struct sl_inside){.inputs = top->paths,
-						 .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
-						 .node = !*top->paths || top->pid}))
+	if (!sl_rights_give_up(&(struct sl_rights){.inputs = top->paths,
+						   .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
+						   .node = !*top->paths || top->pid}))
 		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n",
 		      stderr);
 }

@@ -11,7 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "common/now.h"
 
 enum { CATALOGUE, FIRST_FILTER, QUIET = 11, UTC };
@@ -117,10 +117,11 @@ const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
 
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	sl_inside(&(struct sl_inside){.inputs = paths,
-				      .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm")},
-				      .writes = {c->catalogue},
-				      .symbols = c->symbols});
+	sl_verb_rights(
+		&(struct sl_rights){.inputs = paths,
+				    .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm")},
+				    .writes = {c->catalogue},
+				    .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

@@ -12,7 +12,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/replace.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
@@ -111,13 +111,13 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
 
-	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
-				      .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
-						 o->values[UPDATE] ? baseline : NULL},
-				      .begins = {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ",
-						 "{\n  \"$schema\": \"https://json.schemastore.org/sarif", "# TYPE stormlog_"},
-				      .symbols = parsed->symbols});
+	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
+					   .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
+					   .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
+						      o->values[UPDATE] ? baseline : NULL},
+					   .begins = {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ",
+						      "{\n  \"$schema\": \"https://json.schemastore.org/sarif", "# TYPE stormlog_"},
+					   .symbols = parsed->symbols});
 }
 
 /* A file that was found may have come with somebody else's repository: it says where to write in its own folder alone. */

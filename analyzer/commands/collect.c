@@ -23,7 +23,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/exports/archive.h"
@@ -258,11 +258,11 @@ static int run(struct sl_arguments *parsed)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0) {
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-					      .changes = true,
-					      .reads = {SL_REMOTE_RING},
-					      .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
-					      .begins = {NULL, SL_PACK_MAGIC}});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
+						   .changes = true,
+						   .reads = {SL_REMOTE_RING},
+						   .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
+						   .begins = {NULL, SL_PACK_MAGIC}});
 		status = collect(parsed->paths, &s, s.output ? output : NULL);
 	}
 	return status;

@@ -7,7 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/session_id.h"
@@ -101,7 +101,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &c);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = convert(&c, parsed->paths);
 	return status;

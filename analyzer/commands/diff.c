@@ -8,7 +8,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/json.h"
@@ -351,11 +351,12 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 	struct sl_catalogued *known = &c->catalogued;
 	const char *store = sl_catalogued_beside(known, "");
 
-	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
-				      .writes = {c->html, c->collapsed, store},
-				      .begins = {"<!doctype html>"},
-				      .symbols = parsed->symbols});
+	sl_verb_rights(
+		&(struct sl_rights){.inputs = parsed->paths,
+				    .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
+				    .writes = {c->html, c->collapsed, store},
+				    .begins = {"<!doctype html>"},
+				    .symbols = parsed->symbols});
 }
 
 static int run(struct sl_arguments *parsed)

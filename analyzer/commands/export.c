@@ -15,7 +15,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/pipeline/pipeline.h"
 
@@ -119,11 +119,11 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 
 	if (o->format->wants_path) /* whoever writes by name, SQLite, reads what it wrote */
 		snprintf(folder, sizeof(folder), "%s", o->output);
-	sl_inside(&(struct sl_inside){.inputs = parsed->paths + 1,
-				      .reads = {*folder ? dirname(folder) : NULL},
-				      .writes = {o->output},
-				      .begins = {o->format->begins},
-				      .symbols = parsed->symbols});
+	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths + 1,
+					   .reads = {*folder ? dirname(folder) : NULL},
+					   .writes = {o->output},
+					   .begins = {o->format->begins},
+					   .symbols = parsed->symbols});
 }
 
 static uint64_t budget(const struct sl_stream *stream)

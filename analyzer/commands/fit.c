@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
@@ -227,7 +227,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &asked);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status == SL_EXIT_UNREADABLE)

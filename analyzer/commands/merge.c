@@ -10,7 +10,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
@@ -128,7 +128,7 @@ static int run(struct sl_arguments *parsed)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
 	if (status < 0)
 		status = merge(parsed->paths, parsed->path_count, &s);
 	return status;

@@ -13,7 +13,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
@@ -380,10 +380,10 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0) {
 		if (!parsed->path_count)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-					      .writes = {monitor.output},
-					      .begins = {begins[monitor.format]},
-					      .node = sl_living_is_node(parsed)});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
+						   .writes = {monitor.output},
+						   .begins = {begins[monitor.format]},
+						   .node = sl_living_is_node(parsed)});
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}
 	sl_follow_free(follow);

@@ -12,7 +12,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/exports/archive.h"
 #include "analyzer/trace/archive.h"
 
@@ -86,7 +86,7 @@ static int run(struct sl_arguments *parsed)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){
+		sl_verb_rights(&(struct sl_rights){
 			.inputs = parsed->paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);

@@ -16,7 +16,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/exports/archive.h"
 #include "analyzer/trace/archive.h"
@@ -98,7 +98,7 @@ static int pack_all(const struct settings *s, char **paths)
 		return waitpid(child, &ended, 0) == child && WIFEXITED(ended) ? WEXITSTATUS(ended) : SL_EXIT_UNSAVED;
 	if (child < 0)
 		return SL_EXIT_UNSAVED;
-	sl_inside(&(struct sl_inside){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
+	sl_verb_rights(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
 	for (size_t i = s->first_made; i < s->packs.count && status == SL_EXIT_FINE; i++)
 		if (strcmp(paths[i], s->packs.item[i]))
 			status = pack(s, paths[i], s->packs.item[i]);

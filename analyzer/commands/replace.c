@@ -62,24 +62,24 @@ bool sl_replace_lies_inside(const char *path, char *const *inputs)
 	return false;
 }
 
-static bool is_input(const struct sl_inside *inside, const struct target *target, bool former)
+static bool is_input(const struct sl_rights *rights, const struct target *target, bool former)
 {
-	for (char *const *input = inside->inputs; input && *input; input++)
+	for (char *const *input = rights->inputs; input && *input; input++)
 		if (is_at(target, *input))
 			return true;
-	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
-		if (inside->reads[i] != target->path &&
-		    is_at(target, inside->reads[i])) /* one option names both: the verb brings that file up to date */
+	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
+		if (rights->reads[i] != target->path &&
+		    is_at(target, rights->reads[i])) /* one option names both: the verb brings that file up to date */
 			return true;
-	if (!(former && inside->changes))
+	if (!(former && rights->changes))
 		for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
 			if (!fnmatch(read_by_name[i], sl_paths_name(target->path), 0))
-				return sl_replace_lies_inside(target->path, inside->inputs);
+				return sl_replace_lies_inside(target->path, rights->inputs);
 	return false;
 }
 
 /* NULL: it may be replaced. */
-static const char *refusal(const struct sl_inside *inside, size_t at, struct target *target)
+static const char *refusal(const struct sl_rights *rights, size_t at, struct target *target)
 {
 	int file = sl_paths_open_regular(target->path, &target->st);
 	ssize_t got = file < 0 ? 0 : read(file, target->head, sizeof(target->head) - 1);
@@ -89,20 +89,20 @@ static const char *refusal(const struct sl_inside *inside, size_t at, struct tar
 		close(file);
 	target->got = got > 0 ? (size_t)got : 0;
 	former = target->begins && begins_with(target, target->begins);
-	if (is_input(inside, target, former))
+	if (is_input(rights, target, former))
 		return "is what is read";
 	for (size_t i = 0; i < at; i++)
-		if (is_at(target, inside->writes[i]))
+		if (is_at(target, rights->writes[i]))
 			return "is written twice";
 	if (!former && is_recording(target))
 		return "is a recording";
 	return former || !target->begins || !target->st.st_size ? NULL : "is no former output of this kind";
 }
 
-bool sl_replace_may(const struct sl_inside *inside, char *why, size_t size)
+bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
 {
-	for (size_t i = 0; i < SL_COUNT(inside->writes); i++) {
-		struct target target = {.path = inside->writes[i], .begins = inside->begins[i]};
+	for (size_t i = 0; i < SL_COUNT(rights->writes); i++) {
+		struct target target = {.path = rights->writes[i], .begins = rights->begins[i]};
 		struct stat link;
 		const char *refused;
 
@@ -110,7 +110,7 @@ bool sl_replace_may(const struct sl_inside *inside, char *why, size_t size)
 			continue;
 		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
 			target.begins = NULL;
-		refused = refusal(inside, i, &target);
+		refused = refusal(rights, i, &target);
 		if (refused) {
 			snprintf(why, size, "%s %s, and stays as it is; name another place", target.path, refused);
 			return false;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/commands/terminal.h"
@@ -37,10 +37,10 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 {
 	if (options->open && *folder)
 		sl_browser_start(folder);
-	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
-				      .writes = {*folder ? folder : NULL},
-				      .symbols = parsed->symbols});
+	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
+					   .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
+					   .writes = {*folder ? folder : NULL},
+					   .symbols = parsed->symbols});
 }
 
 /* For a single file of Python Stormlog nothing is written. */

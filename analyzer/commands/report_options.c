@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/records/source.h"
 #include "common/size.h"

@@ -8,7 +8,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 
 static const struct sl_option table[] = {
 	SL_OPTION_CATALOGUED,

@@ -14,7 +14,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/replace.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -213,7 +213,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		status = settle(&s, parsed->paths);
 	if (status < 0)
-		sl_inside(&(struct sl_inside){
+		sl_verb_rights(&(struct sl_rights){
 			.inputs = parsed->paths, .writes = {s.path}, .begins = {"\x28\xb5\x2f\xfd"}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = summarize(&s, parsed->paths, parsed->path_count);

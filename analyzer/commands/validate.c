@@ -9,7 +9,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
@@ -169,7 +169,7 @@ static int run(struct sl_arguments *parsed)
 	int status = sl_arguments_parse(parsed, take, &v);
 
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed->paths});
+		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = answer(&v, parsed->paths);
 	if (v.json)

@@ -12,7 +12,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/watch/act.h"
 #include "common/ringfile.h"
@@ -170,15 +170,15 @@ static void turned(void *context, const struct sl_alert *alert)
  */
 static void confine(struct settings *settings)
 {
-	struct sl_inside inside = {.reads = {SL_REMOTE_RING}, .node = !settings->paths.count};
+	struct sl_rights rights = {.reads = {SL_REMOTE_RING}, .node = !settings->paths.count};
 
 	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
 	for (size_t i = 0; i < settings->paths.count; i++)
-		inside.node = inside.node || access(settings->paths.item[i], F_OK);
+		rights.node = rights.node || access(settings->paths.item[i], F_OK);
 	*SL_PUSH(&settings->paths) = NULL;
 	settings->paths.count--;
-	inside.inputs = settings->paths.item;
-	sl_inside(&inside);
+	rights.inputs = settings->paths.item;
+	sl_verb_rights(&rights);
 }
 
 static int add_paths(struct settings *settings)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/inside.h"
+#include "analyzer/commands/verb_rights.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,16 +17,16 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/replace.h"
 
-void sl_inside(const struct sl_inside *inside)
+void sl_verb_rights(const struct sl_rights *rights)
 {
 	char why[PATH_MAX + 100];
 
-	if (!sl_replace_may(inside, why, sizeof(why))) {
+	if (!sl_replace_may(rights, why, sizeof(why))) {
 		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
 		exit(SL_EXIT_USAGE);
 	}
-	sl_lender_start(inside->symbols);
-	if (!sl_inside_enter(inside))
+	sl_lender_start(rights->symbols);
+	if (!sl_rights_give_up(rights))
 		fputs("stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n",
 		      stderr);
 	sl_save_watch_signals();

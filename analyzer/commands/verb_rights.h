@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Each verb gives up the rights that it does not need before it opens its first input (trace/inside.h). */
-#ifndef ANALYZER_COMMANDS_INSIDE_H
-#define ANALYZER_COMMANDS_INSIDE_H
+/* Each verb gives up the rights that it does not need before it opens its first input (trace/rights.h). */
+#ifndef ANALYZER_COMMANDS_VERB_RIGHTS_H
+#define ANALYZER_COMMANDS_VERB_RIGHTS_H
 
-#include "analyzer/trace/inside.h"
+#include "analyzer/trace/rights.h"
 
 /*
  * To be called once, before other threads.  Ends the program with SL_EXIT_USAGE where a file would be written over an input or
  * over what is no former output (replace.h).  Prints a note where the kernel cannot confine, and goes on.  From here on a signal
  * removes unfinished files.
  */
-void sl_inside(const struct sl_inside *inside);
+void sl_verb_rights(const struct sl_rights *rights);
 
 /* The row of verbs that name functions; sl_arguments_next takes its value. */
 #define SL_OPTION_SYMBOLS                                                                                                          \
@@ -21,7 +21,7 @@ void sl_inside(const struct sl_inside *inside);
 
 /*
  * Prepares to open `folder`'s report.html in the reader's browser: starts a process that never sees the trace and waits for the
- * request. To be called before sl_inside.
+ * request. To be called before sl_verb_rights.
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);

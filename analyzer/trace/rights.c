@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/inside.h"
+#include "analyzer/trace/rights.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -62,14 +62,14 @@ static void add_beside(struct list *list, const char *path)
 	free(stem);
 }
 
-static bool confine(const struct sl_inside *inside)
+static bool confine(const struct sl_rights *rights)
 {
 	struct list reads = {0}, writes = {0};
 	struct stat st;
 
-	for (char *const *input = inside->inputs; input && *input; input++) {
+	for (char *const *input = rights->inputs; input && *input; input++) {
 		add(&reads, *input);
-		if (inside->changes) {
+		if (rights->changes) {
 			char *in = sl_memory_print("%s/.", *input);
 
 			add(&writes, in);
@@ -78,19 +78,19 @@ static bool confine(const struct sl_inside *inside)
 		if (!stat(*input, &st) && S_ISREG(st.st_mode))
 			add_beside(&reads, *input);
 	}
-	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
-		if (inside->reads[i])
-			add(&reads, inside->reads[i]);
-	if (inside->symbols)
-		add(&reads, inside->symbols);
+	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
+		if (rights->reads[i])
+			add(&reads, rights->reads[i]);
+	if (rights->symbols)
+		add(&reads, rights->symbols);
 	/* Rings of traces on network file systems */
 	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX);
-	for (size_t i = 0; i < SL_COUNT(inside->writes); i++)
-		if (inside->writes[i] && *inside->writes[i] && strcmp(inside->writes[i], "-"))
-			add(&writes, inside->writes[i]);
+	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
+		if (rights->writes[i] && *rights->writes[i] && strcmp(rights->writes[i], "-"))
+			add(&writes, rights->writes[i]);
 	add(&reads, NULL);
 	add(&writes, NULL);
-	bool fine = sl_confine(reads.paths.item, writes.paths.item, inside->serves);
+	bool fine = sl_confine(reads.paths.item, writes.paths.item, rights->serves);
 
 	for (size_t i = 0; i < reads.paths.count; i++)
 		free((char *)reads.paths.item[i]);
@@ -101,10 +101,10 @@ static bool confine(const struct sl_inside *inside)
 	return fine;
 }
 
-bool sl_inside_enter(const struct sl_inside *inside)
+bool sl_rights_give_up(const struct sl_rights *rights)
 {
-	if (!inside->node)
-		return confine(inside);
-	sl_confine_calls(inside->serves);
+	if (!rights->node)
+		return confine(rights);
+	sl_confine_calls(rights->serves);
 	return true;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Confines the analyzer (base/confine.h): it may then only read its inputs with their related files, and write its outputs. */
-#ifndef ANALYZER_TRACE_INSIDE_H
-#define ANALYZER_TRACE_INSIDE_H
+/* What the analyzer may do once it is confined (base/confine.h): read its inputs and what is beside them, write its outputs. */
+#ifndef ANALYZER_TRACE_RIGHTS_H
+#define ANALYZER_TRACE_RIGHTS_H
 
 #include <stdbool.h>
 
-struct sl_inside {
+struct sl_rights {
 	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
 	const char *begins[8];		  /* with what a former file at writes[i] begins, which may be replaced; NULL: any text */
@@ -16,9 +16,9 @@ struct sl_inside {
 };
 
 /*
- * To be called once: before other threads start and the first input is opened, and after the lender has been started.  False:
- * this kernel has no Landlock.
+ * Gives up all but these.  To be called once: before other threads start and the first input is opened, and after the lender has
+ * been started.  False: this kernel has no Landlock.
  */
-bool sl_inside_enter(const struct sl_inside *inside);
+bool sl_rights_give_up(const struct sl_rights *rights);
 
 #endif
