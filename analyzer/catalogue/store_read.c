@@ -341,7 +341,8 @@ bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *fil
 
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context)
 {
-	sqlite3_stmt *statement = of_run(store, "SELECT path FROM parts JOIN files USING(file) WHERE run=? ORDER BY path", run);
+	sqlite3_stmt *statement =
+		of_run(store, "SELECT path FROM parts JOIN files USING(file) WHERE run=? AND path IS NOT NULL ORDER BY path", run);
 	bool more = true;
 	int code = SQLITE_DONE;
 

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Numbers that no machine has, at every place of a trace that holds one: every verb comes to an end, and in a build that checks
 undefined behaviour (scripts/test-sanitizers) none of its arithmetic is undefined."""
+import contextlib
 import json
 import os
 import random
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -104,6 +106,26 @@ class Numbers(unittest.TestCase):
                 t.Thread().events(len(rows), duration_ns=1, **columns), t.footer())
         done = subprocess.run([ANALYZE, "fit", self.folder + "/t"], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+
+    def test_a_catalogue_whose_columns_are_empty_or_of_another_kind(self):
+        t.write(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"), *self.record(1))
+        whole, changed = os.path.join(self.folder, "whole.sqlite"), os.path.join(self.folder, "changed.sqlite")
+        subprocess.run([ANALYZE, "runs", "-q", "--catalogue", whole, self.folder + "/t"], stdout=subprocess.DEVNULL, check=True, timeout=120)
+        os.utime(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"))
+        with contextlib.closing(sqlite3.connect(whole)) as catalogue:
+            columns = [(table, column[1]) for table in "runs sessions named metrics held files parts names".split()
+                       for column in catalogue.execute("PRAGMA table_info(%s)" % table) if not column[5]]
+        cases = [([one], None) for one in columns] + [(columns, value) for value in (None, 2 ** 63 - 1, -2 ** 63, b"\xff\xc1\0", "x" * 5000)]
+        for changes, value in cases:
+            shutil.copy(whole, changed)
+            with contextlib.closing(sqlite3.connect(changed)) as catalogue:
+                for change in changes:
+                    catalogue.execute("UPDATE OR IGNORE %s SET %s=?" % change, (value,))
+                catalogue.commit()
+            for verb in [["runs", "-q", self.folder + "/t"]] + ([["runs"], ["runs", "--json"], ["history", "peak"]] if len(changes) > 1 else []):
+                done = subprocess.run([ANALYZE, verb[0], "--catalogue", changed, *verb[1:]], capture_output=True, text=True, errors="replace", timeout=120)
+                self.assertIn(done.returncode, (0, 2, 3), (verb, changes, value, done.stderr[-2000:]))
+                self.assertNotIn("runtime error", done.stderr, (verb, changes, value))
 
     def test_a_name_that_has_no_text(self):
         hooks = t.HOOKS + [["nvtxMemRegionsRegister", t.VERB["NAME"], 0, 6]]
