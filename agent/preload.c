@@ -376,7 +376,7 @@ bool sl_agent_attach(void)
 	struct sl_mute mute;
 	bool attached;
 
-	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF)
+	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF || !sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 		return false;
 	mute = sl_mute_begin();
 	if (atomic_load(&sl_agent->phase) == SL_PHASE_IDLE)

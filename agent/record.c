@@ -304,7 +304,7 @@ static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hoo
 	take_late_stack(frame->slot);
 	if (frame->refuse || frame->inject || injected)
 		sl_slot_add_flags(frame->slot, SL_FLAG_injected);
-	if (result && result == sl_event_families[hook->family].oom) {
+	if (result && result == sl_event_families[hook->family].oom && sl_stacks_has_room(SL_STACKS_ROOM_FIRST)) {
 		int device = sl_slot_device(frame->slot), saved = sl_agent_work_begin();
 
 		sl_thread.ooms++;

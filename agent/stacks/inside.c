@@ -9,6 +9,7 @@
 #include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
+#include "agent/symbols/objects.h"
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
@@ -100,4 +101,15 @@ bool sl_stacks_find_inside(const void *frame, const void *caller)
 	if (inside)
 		atomic_store_explicit(sl_stacks_inner_caller(caller), (uintptr_t)caller, memory_order_relaxed);
 	return inside;
+}
+
+bool sl_stacks_has_room(uintptr_t bytes)
+{
+	int saved = errno;
+	bool has = sl_walk_has_room(bytes);
+
+	errno = saved;
+	if (!has)
+		sl_objects_hole(SL_HOLE_ROOM);
+	return has;
 }

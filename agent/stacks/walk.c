@@ -13,7 +13,30 @@
 #define PAGE	  4096u
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
+/* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
+bool sl_walk_readable(uintptr_t address)
+{
+	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
+}
+
+bool sl_walk_has_room(uintptr_t bytes)
+{
+	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
+	static __thread uintptr_t known __attribute__((tls_model("initial-exec")));
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / PAGE * PAGE, begin = known / PAGE * PAGE;
+
+	if (low >= begin && here - begin < known % PAGE * PAGE)
+		return true;
+	for (uintptr_t page = low; page < here; page += PAGE)
+		if (!sl_walk_readable(page)) /* the first thread's stack grows, below valgrind not for the kernel */
+			return syscall(SYS_gettid) == syscall(SYS_getpid);
+	known = low | (here / PAGE - low / PAGE + 1);
+	return true;
+}
+
 #ifdef __x86_64__
+
+#define RULE_ROOM 4096 /* what reading a rule takes of the stack, at most */
 
 /* Position of a walk. */
 struct at {
@@ -24,9 +47,13 @@ struct at {
 /* Blocks signals: no handler may come, or leave by longjmp, while an address stands beside another's rule. */
 static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
 {
-	struct sl_mute mute = sl_mute_begin();
-	struct sl_cfi_rule rule = sl_cfi_find(pc);
+	struct sl_cfi_rule rule = {0};
+	struct sl_mute mute;
 
+	if (!sl_walk_has_room(RULE_ROOM))
+		return rule;
+	mute = sl_mute_begin();
+	rule = sl_cfi_find(pc);
 	entry[1] = entry[0];
 	entry[0] = (struct sl_walk_rule){pc, rule};
 	sl_mute_end(&mute);
@@ -49,12 +76,6 @@ static SL_NOINLINE bool tables_lie(void)
 {
 	atomic_store(&sl_cfi_lies, true);
 	return false;
-}
-
-/* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
-bool sl_walk_readable(uintptr_t address)
-{
-	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }
 
 /* True: everything from the stack pointer to the word below `cfa` can be read.  The answer is kept. */

@@ -93,8 +93,11 @@ enum sl_walk_way {
 };
 enum sl_walk_way sl_walk_way_to(const void *address);
 
-/* True: the word at `address`, or around it, can be read.  Changes errno.  x86-64 alone, as walks are. */
+/* True: the word at `address`, or around it, can be read.  Changes errno. */
 bool sl_walk_readable(uintptr_t address);
+
+/* True: so much can be read below here, or will be once it is needed.  The answer is kept.  Changes errno. */
+bool sl_walk_has_room(uintptr_t bytes);
 
 /* Forgets the rules, and with the next walk all names: objects were unloaded. */
 void sl_walk_renew(struct sl_walk *walk, uint64_t unloads);

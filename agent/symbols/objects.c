@@ -138,6 +138,9 @@ void sl_objects_say_holes(void)
 		sl_define_note("JAX arrays are not recorded: a PJRT plugin's table lacks what we ask");
 	if (fresh & SL_HOLE_TENSORFLOW)
 		sl_define_note("TensorFlow's tensors are not recorded: its library does not export its allocator as we know it");
+	if (fresh & SL_HOLE_ROOM)
+		sl_define_note("too little of a thread's stack was left: calls are missing before its first recorded one, native "
+			       "stacks, or what was free at an error");
 	if (fresh & SL_HOLE_TABLES)
 		sl_define_note("the unwind tables of a loaded object are damaged: native stacks end where they would be needed");
 	atomic_fetch_or(&said, fresh);

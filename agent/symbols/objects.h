@@ -80,14 +80,15 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 /* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
-/* A library was opened whose GPU calls may be missed.  Each is said once in the trace. */
+/* Why calls or stacks may be missed.  Each is said once in the trace. */
 enum sl_hole {
 	SL_HOLE_DEEPBIND = 1,
 	SL_HOLE_NAMESPACE = 2,
 	SL_HOLE_PJRT_VERSION = 4,
 	SL_HOLE_PJRT_TABLE = 8,
 	SL_HOLE_TABLES = 16,
-	SL_HOLE_TENSORFLOW = 32
+	SL_HOLE_TENSORFLOW = 32,
+	SL_HOLE_ROOM = 64
 };
 void sl_objects_hole(enum sl_hole hole);
 void sl_objects_say_holes(void); /* writer */

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """End to end: programs with little stack, few descriptors, processes or bytes, in a nearly full cgroup, or under a tracer run as without us."""
+import itertools
 import os
 import shutil
 import sys
@@ -9,6 +10,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import e2e
+    import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -35,6 +37,18 @@ class Limits(unittest.TestCase):
     def test_small_stacks_for_every_thread(self):
         for kib in (64, 128):
             self.below("-s %d" % kib, THREADS, 8, 100, threads=8)
+
+    def test_little_of_a_stack_left(self):
+        """What needs more is not done, and that is said.  A warm call takes up to 1 KiB more than the simulated driver's own."""
+        for stacks in ("none", "native"):
+            for calls, left in itertools.product((0, 3), (2500, 4000, 5500, 7500, 12000)):
+                with self.subTest(stacks=stacks, calls=calls, left=left), Recording(os.path.join(e2e.APPS, "little"), left, calls, STORMLOG_STACKS=stacks) as run:
+                    trace, = stormlog_trace.open_folder(run.traces)
+                    made = [native for size, native in zip(*(trace.events()[name].tolist() for name in ("bytes", "native"))) if size == 4096]
+                    self.assertEqual(len(made), calls + (calls > 0 or left > 8192))
+                    missing = len(made) <= calls or stacks == "native" and not made[-1]
+                    self.assertEqual(missing, left < (6144 if calls and stacks == "native" else 0 if calls else 8192))
+                    self.assertEqual(missing, any("stack was left" in note["text"] for note in trace.defs.get("note", [])))
 
     def test_few_descriptors(self):
         for count in (16, 12):

@@ -12,8 +12,13 @@ import subprocess
 import sys
 import unittest
 
-from e2e import ANALYZE, APPS, Recording
-import stormlog_trace
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    from e2e import ANALYZE, APPS, Recording
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
 
 TURNS = os.path.join(APPS, "turns")
 PLUGINS = [os.path.join(APPS, "turns_%s.so" % name) for name in ("first", "other")]
@@ -114,6 +119,11 @@ class Turns(unittest.TestCase):
         for stacks in ("none", "native"):
             with self.subTest(stacks=stacks), recording(3000, "-", STORMLOG_STACKS=stacks, STORMLOG_KEEP="200K") as run:
                 self.check(run, 6000)
+
+    def test_what_was_made_asleep_is_each_librarys(self):
+        with recording(50, "-", launcher=["--asleep"]) as run:
+            shown = collections.Counter(row["library"] for row in map(json.loads, export(run, "ndjson").splitlines()) if row.get("bytes") == 4096)
+            self.assertEqual(shown, collections.Counter(library for library, _ in truth(run).values()))
 
     def test_a_pack_brings_the_names_along(self):
         for stacks in ("none", "native"):
