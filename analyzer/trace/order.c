@@ -20,6 +20,8 @@ struct sl_order {
 	unsigned count;		 /* items asked for so far */
 	struct sl_mapped mapped; /* at the item given last */
 	size_t arrived;		 /* arrivals before it */
+	struct sl_item item;	 /* its copy, and the event's, where libraries came and went */
+	struct sl_event event;
 };
 
 #define ASK_EVERY 16384 /* items between two looks at the clock */
@@ -152,15 +154,20 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	return order;
 }
 
-/* Where libraries came and went, the caller is meant as what was there then. */
-static SL_NOINLINE void place_caller(struct sl_order *order, struct sl_event *event)
+/* Where libraries came and went, the caller is meant as what was there then.  In a copy: what a feed has goes into its next event. */
+static SL_NOINLINE const struct sl_item *place_caller(struct sl_order *order, const struct sl_item *item)
 {
 	const struct sl_defs *defs = &order->trace->defs;
+	struct sl_event *event = &order->event;
 
+	*event = *item->event;
 	for (; order->arrived < defs->arrivals.count && defs->arrivals.item[order->arrived].ns <= event->time_ns; order->arrived++)
 		sl_mapped_put(&order->mapped, &defs->arrivals.item[order->arrived].place);
 	if (event->caller)
 		event->caller = sl_mapped_address(&order->mapped, event->caller - 1) + 1;
+	order->item = *item;
+	order->item.event = event;
+	return &order->item;
 }
 
 const struct sl_item *sl_order_next(struct sl_order *order)
@@ -184,7 +191,7 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 	feed->ready = feed->record_taken = false;
 	order->given = feed;
 	if (SL_UNLIKELY(order->trace->defs.moved || order->trace->defs.left) && feed->item.kind == SL_ITEM_EVENT)
-		place_caller(order, (struct sl_event *)feed->item.event);
+		return place_caller(order, &feed->item);
 	return &feed->item;
 }
 

@@ -8,8 +8,10 @@ import collections
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -24,8 +26,8 @@ TURNS = os.path.join(APPS, "turns")
 PLUGINS = [os.path.join(APPS, "turns_%s.so" % name) for name in ("first", "other")]
 
 
-def recording(turns, how, **more):
-    run = Recording(TURNS, turns, how, *PLUGINS, code=None, **more)
+def recording(turns, how, plugins=PLUGINS, **more):
+    run = Recording(TURNS, turns, how, *plugins, code=None, **more)
     if run.done.returncode == 77:
         raise unittest.SkipTest("the plugins do not come to one place")
     return run
@@ -95,6 +97,13 @@ class Turns(unittest.TestCase):
             for address, caller, ns in zip(*(trace.events()[name].tolist()[:100] for name in ("address", "caller", "time_ns"))):
                 if (trace.header["pid"], address) in made:
                     self.assertEqual(os.path.basename(trace.place(caller, ns)[0]), made[trace.header["pid"], address][0])
+
+    def test_a_dozen_libraries_in_turn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plugins = [shutil.copy(plugin, os.path.join(folder, "%d%s" % (10 + copy, os.path.basename(plugin)))) for copy in range(6) for plugin in PLUGINS]
+            for stacks in ("none", "native"):
+                with self.subTest(stacks=stacks), recording(100, "t", plugins, STORMLOG_STACKS=stacks) as run:
+                    self.check(run, 800)
 
     def test_threads_that_had_the_first_librarys_stacks_get_the_seconds(self):
         for stacks in ("none", "native"):
