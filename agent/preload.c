@@ -358,7 +358,7 @@ static bool attach(struct sl_agent_thread *thread)
 	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(sl_agent->ring, tid)))
 		return false;
 	define_thread(thread->ring, tid);
-	sl_stacks_modules();
+	sl_stacks_modules(false);
 	thread->generation = atomic_load(&sl_agent->generation);
 	if (have_key && (set = sl_resolve_symbol("pthread_setspecific")))
 		set(key, thread->ring);

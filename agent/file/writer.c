@@ -225,7 +225,7 @@ static bool write_columns(uint32_t thread, uint64_t first, uint64_t next, bool m
 	 * Defines what the events name, before them: it was published first, so it is in the log by now.  Callers' modules
 	 * are defined with native stacks; without those, here.
 	 */
-	sl_stacks_modules();
+	sl_stacks_modules(false);
 	drain_defs();
 	size = sl_block_end(&columns, thread, first, next);
 	sl_agent->store->hurried = is_hurried(columns.count, more_waits);
@@ -647,7 +647,7 @@ void sl_writer_leave(void)
 {
 	sl_retention_stop(sl_agent->store);
 	say_holes();
-	sl_stacks_modules();
+	sl_stacks_modules(false);
 	say_stacks();
 	write_footer(sl_agent->how);
 	sl_store_bring_ring(sl_agent->store, sl_agent->ring);

@@ -188,7 +188,7 @@ __attribute__((visibility("default"))) char *dlerror(void)
 static void define_modules(void)
 {
 	if (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed))
-		sl_stacks_modules();
+		sl_stacks_modules(true);
 }
 
 /*

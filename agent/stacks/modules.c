@@ -35,7 +35,8 @@ struct place {
 /* Sorted, without overlap.  These and what follows belong to the owner of the lock. */
 static struct place *places;
 static uint32_t place_count, place_room;
-static uint64_t turn, walked_ns;
+static uint64_t turn;
+static _Atomic uint64_t walked_ns; /* at that time all that is there was known */
 static uint32_t last_id;
 static struct sl_intern originals, movers;
 static _Atomic int locked;
@@ -215,7 +216,7 @@ struct visit {
 	struct sl_stacks_thread *thread;
 	uint64_t time_ns;
 	uint64_t adds, subs;
-	bool locked, failed;
+	bool unloads, locked, failed;
 };
 
 /* The program's path is asked of the kernel once: it may forbid itself to ask (seccomp). */
@@ -273,8 +274,11 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	if (!visit->time_ns) { /* at the first object: has anything changed at all? */
 		visit->adds = info->dlpi_adds + 1;
 		visit->subs = info->dlpi_subs + 1;
-		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs))
+		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs)) {
+			if (visit->unloads)
+				atomic_store(&walked_ns, sl_now_kernel_ns(CLOCK_MONOTONIC));
 			return 1;
+		}
 		visit->locked = lock();
 		visit->failed = !visit->locked;
 		if (visit->failed)
@@ -293,7 +297,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 				module.end = at + header->p_memsz;
 		}
 	}
-	if (!module.end)
+	if (module.end <= module.begin)
 		return 0;
 	for (unsigned i = 0; i < info->dlpi_phnum && !module.build_id; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -305,7 +309,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	}
 	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
 	/* It came after the last walk, and so did all that is called in it. */
-	module.time_ns = walked_ns ? walked_ns : visit->time_ns;
+	module.time_ns = atomic_load(&walked_ns);
+	if (!module.time_ns)
+		module.time_ns = visit->time_ns;
 	visit->failed |= !see(&module);
 	return 0;
 }
@@ -323,15 +329,15 @@ static bool sweep(struct visit *visit)
 	return true;
 }
 
-bool sl_modules_define(struct sl_stacks_thread *thread)
+bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads)
 {
-	struct visit visit = {.thread = thread};
+	struct visit visit = {.thread = thread, .unloads = unloads};
 
 	sl_objects_walk(visit_module, &visit);
 	if (!visit.locked)
 		return !visit.failed;
 	if (!visit.failed && sweep(&visit)) {
-		walked_ns = visit.time_ns;
+		atomic_store(&walked_ns, visit.time_ns);
 		atomic_store(&seen_adds, visit.adds);
 		atomic_store(&seen_subs, visit.subs);
 	}
@@ -360,7 +366,7 @@ void sl_modules_child(void)
 	sl_intern_reset(&originals);
 	sl_intern_reset(&movers);
 	place_count = 0;
-	walked_ns = 0;
+	atomic_store(&walked_ns, 0);
 	last_id = 0;
 	atomic_store(&locked, 0);
 	atomic_store(&has_moved, false);

@@ -206,7 +206,7 @@ static uint32_t capture_new(const struct stack *stack)
 	struct sl_hash hash = SL_HASH_INIT;
 	uint32_t loops = 0;
 
-	if (!sl_modules_define(stack->thread) || !sl_modules_hash(&hash, stack->pcs, stack->count))
+	if (!sl_modules_define(stack->thread, false) || !sl_modules_hash(&hash, stack->pcs, stack->count))
 		return 0;
 	if (stack->thread->boundaries && !stack->truncated) {
 		for (uint32_t i = 0; i < stack->count; i++)

@@ -180,14 +180,14 @@ uint32_t sl_stacks_text(const char *bytes, size_t count)
 	return id;
 }
 
-void sl_stacks_modules(void)
+void sl_stacks_modules(bool unloads)
 {
 	bool had = self != NULL;
 	struct sl_stacks_thread *thread = enter();
 
 	if (!thread)
 		return;
-	sl_modules_define(thread);
+	sl_modules_define(thread, unloads);
 	leave(thread);
 	if (!had) /* a thread that makes no GPU call tells nobody that it ends */
 		sl_stacks_thread_end();

@@ -63,8 +63,8 @@ void sl_stacks_unwound(void);
 void sl_stacks_child(void);
 
 /* Define the modules mapped since the last call; a native capture of a new stack does so by itself.  For
- * events that carry an address (the caller) without a native stack. */
-void sl_stacks_modules(void);
+ * events that carry an address (the caller) without a native stack.  unloads: one is about to go, or has gone. */
+void sl_stacks_modules(bool unloads);
 
 /* Writer thread, now and then: disables native stacks once the program has closed the descriptors that libunwind keeps open. */
 void sl_native_check(void);

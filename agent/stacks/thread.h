@@ -60,8 +60,11 @@ void sl_native_start(void);
 void sl_native_describe(struct sl_text *text);
 void sl_native_child(void);
 
-/* Modules are defined before an address in them; uses thread->map.  False: not now, another thread is at it. */
-bool sl_modules_define(struct sl_stacks_thread *thread);
+/*
+ * Modules are defined before an address in them; uses thread->map.  unloads: one is about to go, so that what comes to its place
+ * comes later than now.  False: not now, another thread is at it.
+ */
+bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads);
 /* Hashes the modules of these return addresses where others were before them.  False: not now. */
 bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count);
 void sl_modules_child(void);
