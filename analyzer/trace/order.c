@@ -154,7 +154,10 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	return order;
 }
 
-/* Where libraries came and went, the caller is meant as what was there then.  In a copy: what a feed has goes into its next event. */
+/*
+ * Where libraries came and went, the caller is meant as what was there then.  It is said in a copy: what a feed has goes into its
+ * next event.
+ */
 static SL_NOINLINE const struct sl_item *place_caller(struct sl_order *order, const struct sl_item *item)
 {
 	const struct sl_defs *defs = &order->trace->defs;
