@@ -10,6 +10,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/report/devices.h"
@@ -40,25 +41,49 @@ static const char *defined(const struct sl_process *process, int ordinal)
 	return def ? def->uuid : NULL;
 }
 
+/* How the processes of a host number its devices, where all that define one do it alike. */
+struct numbering {
+	const char *uuids[SL_DEVICES_MAX];
+	bool differs;
+};
+
+struct numberings {
+	struct sl_map hosts; /* index into list + 1 */
+	SL_VECTOR(struct numbering) list;
+};
+
+static void find_numberings(const struct sl_report *report, struct numberings *numberings)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		uintptr_t *at = sl_map_at(&numberings->hosts, text_or(report->processes[i].trace->header.host));
+		struct numbering *of;
+
+		if (!*at) {
+			*SL_PUSH(&numberings->list) = (struct numbering){0};
+			*at = numberings->list.count;
+		}
+		of = &numberings->list.item[*at - 1];
+		for (int d = 0; d < SL_DEVICES_MAX; d++) {
+			const char *uuid = defined(&report->processes[i], d);
+
+			of->differs |= uuid && of->uuids[d] && strcmp(uuid, of->uuids[d]);
+			of->uuids[d] = uuid ? uuid : of->uuids[d];
+		}
+	}
+}
+
 /*
  * The device's uuid by the process's own trace.  A process that only has a context there defines no device; then by the other
  * processes of its host, if all of them number the devices alike.
  */
-static const char *uuid_of(const struct sl_report *report, const struct sl_process *process, int ordinal)
+static const char *uuid_of(struct numberings *numberings, const struct sl_process *process, int ordinal)
 {
-	const char *host = text_or(process->trace->header.host), *known[SL_DEVICES_MAX] = {NULL};
+	const struct numbering *of;
 
 	if (defined(process, ordinal))
 		return defined(process, ordinal);
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (int d = 0; d < SL_DEVICES_MAX && !strcmp(text_or(report->processes[i].trace->header.host), host); d++) {
-			const char *uuid = defined(&report->processes[i], d);
-
-			if (uuid && known[d] && strcmp(uuid, known[d]))
-				return NULL;
-			known[d] = uuid ? uuid : known[d];
-		}
-	return ordinal >= 0 && ordinal < SL_DEVICES_MAX ? known[ordinal] : NULL;
+	of = &numberings->list.item[*sl_map_at(&numberings->hosts, text_or(process->trace->header.host)) - 1];
+	return !of->differs && ordinal >= 0 && ordinal < SL_DEVICES_MAX ? of->uuids[ordinal] : NULL;
 }
 
 static bool is_rank(const struct sl_process *process)
@@ -135,6 +160,9 @@ static const char *advice_for(const struct sl_process *process, const struct sl_
 
 static void collect(struct sl_report *report, struct strays *strays)
 {
+	struct numberings numberings = {0};
+
+	find_numberings(report, &numberings);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 		const struct sl_device_state *home = sl_devices_home(process);
@@ -144,13 +172,15 @@ static void collect(struct sl_report *report, struct strays *strays)
 
 			if (!one.state || one.state == home || (!one.state->used && !one.state->context_made.time_ns))
 				continue;
-			one.owner = owner_of(report, i, uuid_of(report, process, one.state->device));
+			one.owner = owner_of(report, i, uuid_of(&numberings, process, one.state->device));
 			if (one.owner < 0 || (!is_rank(process) && !is_forgetful(process, one.state, home)))
 				continue;
 			take_place(process, &one);
 			*SL_PUSH(&strays->list) = one;
 		}
 	}
+	sl_map_free(&numberings.hosts);
+	free(numberings.list.item);
 }
 
 /* "rank 1, rank 2"; where there are many, only the first. */

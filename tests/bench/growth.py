@@ -57,6 +57,14 @@ def files(folder, n):
         t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), b"no frame")
 
 
+def strays(folder, n):
+    """Ranks that first use devices which nobody describes."""
+    for i in range(n // 10):
+        events = t.Thread().events(3, api=t.MALLOC, kind=1, duration_ns=1, address=[4096, 8192, 1 << 21], bytes=[4096, 4096, 1 << 20],
+                                   device=[(i + 1) % 8, (i + 2) % 8, i % 8])
+        t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, world_size=n // 10, pid=i + 1), events, t.footer())
+
+
 def segments(folder, n):
     for i in range(1, n // 10 + 1):
         t.write(os.path.join(folder, "rank-00000-100.%06d.msgpack.zst" % i), t.header(file=i))
@@ -350,7 +358,7 @@ def streams(folder, n):
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams)
-SHAPES = WORK if COUNTED else (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
+SHAPES = WORK if COUNTED else (stacks, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
 
