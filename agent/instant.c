@@ -19,7 +19,7 @@ void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_i
 		if (SL_UNLIKELY(!slot))
 			return;
 		slot->instant.head = sl_slot_head(api, SL_KIND_none, 0, -1);
-		slot->instant.time_ns = sl_clock_after(&sl_agent->clock);
+		slot->instant.time_ns = collective.time_ns ? collective.time_ns : sl_clock_after(&sl_agent->clock);
 		slot->instant.extra = extra;
 		slot->instant.address = collective.communicator;
 		slot->instant.bytes = collective.bytes;

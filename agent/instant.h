@@ -5,9 +5,12 @@
 
 #include <stdint.h>
 
-/* What NCCL says of a range of its own, and one more than the number of a range whose `extra` is an id; 0: nothing. */
+/*
+ * What NCCL says of a range of its own, one more than the number of a range whose `extra` is an id; 0: nothing.
+ * time_ns: of an event that is told later than it counts; 0: now.
+ */
 struct sl_instant_collective {
-	uint64_t communicator, bytes, numbered;
+	uint64_t communicator, bytes, numbered, time_ns;
 };
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective);

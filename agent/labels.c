@@ -496,8 +496,10 @@ uint32_t sl_labels_innermost(void)
 	return lent_to_this_thread() ? id_of(atomic_load_explicit(&lent.label, memory_order_relaxed)) : 0;
 }
 
+/* At a time before other threads see that they are told: what those record first is inside the ranges. */
 static void tell_started(void)
 {
+	uint64_t now_ns = sl_clock_after(&sl_agent->clock);
 	uint64_t generation = atomic_load(&sl_agent->generation), told = atomic_load(&started_for);
 
 	if (told == generation || !atomic_compare_exchange_strong(&started_for, &told, generation))
@@ -507,7 +509,7 @@ static void tell_started(void)
 
 		if (id && id != UINT64_MAX && started[i].label)
 			sl_instant_record(started[i].api, id_of(started[i].label), id,
-					  (struct sl_instant_collective){.numbered = started[i].numbered});
+					  (struct sl_instant_collective){.numbered = started[i].numbered, .time_ns = now_ns});
 	}
 }
 
