@@ -23,7 +23,7 @@ static bool on_alternate_stack(void)
  */
 static bool too_many_refused(struct sl_agent_thread *thread)
 {
-	uint64_t next = thread->ring ? thread->ring->next : 0;
+	uint64_t next = thread->ring ? sl_ring_next(thread->ring) : 0;
 
 	if (!thread->ring) /* the writer */
 		return false;

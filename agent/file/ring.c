@@ -443,10 +443,10 @@ void sl_ring_settle(struct sl_producer *producer)
 	struct sl_mute mute;
 	uint64_t seq = producer->settled > producer->first ? producer->settled : producer->first;
 
-	if (producer->next & SL_RING_NOWHERE)
+	if (sl_ring_next(producer) & SL_RING_NOWHERE)
 		return;
 	mute = sl_mute_begin();
-	while (seq < producer->next) {
+	while (seq < sl_ring_next(producer)) {
 		struct sl_slot *slot = sl_ring_slot(producer, seq);
 		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
 		bool valid = word >> SL_SLOT_SHIFT == seq && (word & 3) != SL_SLOT_EMPTY;
@@ -777,8 +777,8 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
  */
 static bool holds_itself_up(const struct sl_producer *producer)
 {
-	return sl_thread.top && !(producer->next & SL_RING_NOWHERE) &&
-	       producer->next - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
+	return sl_thread.top && !(sl_ring_next(producer) & SL_RING_NOWHERE) &&
+	       sl_ring_next(producer) - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
 }
 
 /*
@@ -788,7 +788,7 @@ static bool holds_itself_up(const struct sl_producer *producer)
  */
 static bool has_come_free(struct sl_producer *producer, unsigned slots)
 {
-	uint64_t limit = __atomic_load_n(&producer->limit, __ATOMIC_RELAXED), next = producer->next, fresh;
+	uint64_t limit = __atomic_load_n(&producer->limit, __ATOMIC_RELAXED), next = sl_ring_next(producer), fresh;
 
 	if (next & SL_RING_NOWHERE)
 		return false;
@@ -834,7 +834,7 @@ static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *produc
 	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_LONG_NS ? step_ns : WAIT_LONG_NS)};
 	uint64_t begin_ns = sl_agent_now(), now_ns = begin_ns, wrote_ns = begin_ns, frames = atomic_load(&sl_agent->frames);
 
-	while (!(producer->next & SL_RING_NOWHERE) && now_ns - wrote_ns < WAIT_MAX_NS && now_ns - begin_ns < HELD_NS &&
+	while (!(sl_ring_next(producer) & SL_RING_NOWHERE) && now_ns - wrote_ns < WAIT_MAX_NS && now_ns - begin_ns < HELD_NS &&
 	       writer_is_about(now_ns) && count_segments(ring, producer) >= SEGMENTS_ENOUGH && !is_inside_call(ring, producer)) {
 		sl_agent_call_writer(sl_agent);
 		syscall(SYS_nanosleep, &step, NULL);

@@ -95,10 +95,16 @@ static inline struct sl_segment *sl_ring_segment_of(const struct sl_producer *pr
 	return __atomic_load_n(&producer->segment, __ATOMIC_RELAXED);
 }
 
+/* `next` as the thread itself reads it: the writer may mark it at any moment. */
+static inline uint64_t sl_ring_next(const struct sl_producer *producer)
+{
+	return __atomic_load_n(&producer->next, __ATOMIC_RELAXED);
+}
+
 /* Number of the slot it writes next. */
 static inline uint64_t sl_ring_position(const struct sl_producer *producer)
 {
-	return __atomic_load_n(&producer->next, __ATOMIC_RELAXED) & ~SL_RING_NOWHERE;
+	return sl_ring_next(producer) & ~SL_RING_NOWHERE;
 }
 
 /* Writer: take back the segments of threads that made no call for idle_ns and whose events are all in the file. */
@@ -179,9 +185,9 @@ static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsi
 	for (;;) {
 		struct sl_slot *slot;
 
-		if (SL_UNLIKELY(producer->next != producer->settled))
+		if (SL_UNLIKELY(sl_ring_next(producer) != producer->settled))
 			sl_ring_settle(producer);
-		*seq = producer->next;
+		*seq = sl_ring_next(producer);
 		if (SL_UNLIKELY(*seq + slots > producer->limit)) {
 			if (!sl_ring_make_room(producer, slots))
 				return NULL;
