@@ -42,6 +42,8 @@ HEADER_AT = 64 << 10
 HEAD = 256 << 10
 SLOTS = SEGMENT_BYTES // 64
 FLAG_IN_FLIGHT = 1
+COUNT_MAX = 1 << 24  # events of a block: the recorder writes 4096
+UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, msgpack.exceptions.UnpackException)
 SIGNED = {"device": np.int64, "result": np.int64}
 # What an event has where the header does not say it.
 FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
@@ -58,6 +60,8 @@ def frame_check(index: bytes) -> int:
 def decode_block(block: Dict[str, Any]) -> Columns:
     """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
     count = block["count"]
+    if count > COUNT_MAX:
+        raise ValueError("a block of %d events" % count)
     columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
         if width:
@@ -132,8 +136,11 @@ class Trace:
             lost = False
             unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27)
             unpacker.feed(content)
-            for item in unpacker:
-                self._take(item)
+            try:
+                for item in unpacker:
+                    self._take(item)
+            except UNREADABLE as error:
+                self.damage.append((at, "what is in the frame is no definition: %s" % error))
             if KINDS.get(kind) == "block":
                 self._next[thread] = max(after, self._next.get(thread, 0))
             if KINDS.get(kind) == "defs":
@@ -143,9 +150,14 @@ class Trace:
     def _take(self, item: Dict[str, Any]) -> None:
         what = str(item.get("def"))
         if what == "header":
+            if any(hook[1] >= len(item["verbs"]) for hook in item["hooks"]):
+                raise ValueError("a call whose verb the header does not name")
             self.header = self.header or item
         elif what == "block":
-            self.blocks.append(decode_block(item))
+            columns = decode_block(item)
+            if (columns["api"] > len(self.hooks)).any():
+                raise ValueError("a call that the header does not name")
+            self.blocks.append(columns)
         elif what == "checkpoint":
             self.folded_through = item["through"]
             self._log = max(self._log, item["log_next"])

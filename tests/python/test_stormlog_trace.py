@@ -9,9 +9,10 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "..", "python")]
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "..", "python"), os.path.join(HERE, "..", "hostile")]
 try:
     import stormlog_trace
+    import traces
     from e2e import ANALYZE, APPS, BUILD, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -60,6 +61,17 @@ class Reader(unittest.TestCase):
             self.assertEqual(first.gaps, [])
             stack = first.stack(next(i for i in first.events()["python"] if i))
             self.assertEqual([frame[0] for frame in stack], ["forward", "train_step", "<module>"])
+
+    def test_what_is_no_definition_is_damage_and_the_rest_is_read(self):
+        good = [traces.header(), traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8), traces.footer()]
+        column = lambda count, api: traces.packed(  # of width 0
+            {"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": {"api": [0, 0, 0, api, b""]}})
+        with tempfile.TemporaryDirectory() as folder:
+            for content in (traces.packed([1]), traces.packed({"def": "block"}), b"\xc1", column(1, 99), column(1 << 60, 1), column(-1, 1),
+                            traces.packed({"def": "header", "hooks": [["f", 99, 0, 0]], "verbs": []}), traces.packed({"def": "checkpoint"})):
+                traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), *good[:2], traces.frame(traces.DEFS, content), good[2])
+                trace, = stormlog_trace.open_folder(folder)
+                self.assertEqual((len(trace.events()["api"]), len(trace.damage), trace.complete), (3, 1, True), content)
 
     def test_the_pandas_example(self):
         try:
