@@ -316,7 +316,8 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
 					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
 					      SL_SIZE(sl_oom_missing(oom)), units);
-	account->advice = sl_memory_print("%s less, held or asked for, would have been enough", SL_SIZE(sl_oom_missing(oom)));
+	account->advice =
+		sl_memory_print("%s less, held or asked for, would have let this request pass", SL_SIZE(sl_oom_missing(oom)));
 }
 
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)

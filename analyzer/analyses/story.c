@@ -51,10 +51,10 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text), "memory pools keep up to %s that was freed, most of it from %s", SL_SIZE(kept),
 		 where);
-	snprintf(
-		story->advice, sizeof(story->advice),
-		"trim the pool before this request (MemPoolTrimTo), or lower its release threshold: %s less would have been enough",
-		SL_SIZE(sl_oom_missing(oom)));
+	snprintf(story->advice, sizeof(story->advice),
+		 "trim the pool before this request (MemPoolTrimTo), or lower its release threshold: %s less would have let this "
+		 "request pass",
+		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
 
@@ -223,7 +223,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	} else {
 		return false;
 	}
-	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less would have been enough",
+	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less would have let this request pass",
 		 SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }

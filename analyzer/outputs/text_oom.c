@@ -181,7 +181,35 @@ struct shown {
 	uint64_t unix_ns;
 };
 
-static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, unsigned *cured)
+/* Errors that the program got over. */
+struct cured {
+	unsigned count;
+	struct sl_process *process; /* of the one that asked for most */
+	const struct sl_oom *most;
+};
+
+static void add_cured(struct cured *cured, struct sl_process *process, const struct sl_oom *oom)
+{
+	if (!cured->count++ || oom->asked_bytes > cured->most->asked_bytes) {
+		cured->process = process;
+		cured->most = oom;
+	}
+}
+
+static void put_cured(struct sl_text_page *page, const struct cured *cured)
+{
+	char where[200], asked[256] = "", text[352];
+
+	sl_text_head(page, "RETRIED", SL_TEXT_PLAIN);
+	sl_owners_line(cured->process, cured->most->stack, 1, where, sizeof(where));
+	if (where[0])
+		snprintf(asked, sizeof(asked), "%s%s at %s, ", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
+			 where);
+	snprintf(text, sizeof(text), "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
+	sl_text_line(page, 9, text, "");
+}
+
+static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, struct cured *cured)
 {
 	unsigned count = 0;
 
@@ -195,9 +223,10 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 
 			if (process->accounts[k].told_later)
 				continue;
-			*cured += sl_oom_got_over(&model->ooms.item[k]);
-			if (sl_oom_got_over(&model->ooms.item[k]))
+			if (sl_oom_got_over(&model->ooms.item[k])) {
+				add_cured(cured, process, &model->ooms.item[k]);
 				continue;
+			}
 			*more += count == SL_TEXT_OOMS;
 			if (count == SL_TEXT_OOMS && shown[count - 1].unix_ns <= one.unix_ns)
 				continue;
@@ -213,7 +242,8 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 void sl_text_ooms(struct sl_text_page *page)
 {
 	struct shown shown[SL_TEXT_OOMS];
-	unsigned more = 0, cured = 0, count = choose(page->report, shown, &more, &cured);
+	struct cured cured = {0};
+	unsigned more = 0, count = choose(page->report, shown, &more, &cured);
 
 	for (unsigned i = 0; i < count; i++) {
 		sl_text_oom(page, shown[i].process, shown[i].index);
@@ -225,13 +255,7 @@ void sl_text_ooms(struct sl_text_page *page)
 		put_first(page);
 		fputc('\n', page->out);
 	}
-	if (cured) {
-		char text[80];
-
-		sl_text_head(page, "RETRIED", SL_TEXT_PLAIN);
-		snprintf(text, sizeof(text), "  %u failed allocation%s, got over by trying again, or with less", cured,
-			 cured == 1 ? "" : "s");
-		sl_text_line(page, 0, text, "");
-	}
-	page->said |= count || cured;
+	if (cured.count)
+		put_cured(page, &cured);
+	page->said |= count || cured.count;
 }
