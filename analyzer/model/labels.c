@@ -276,10 +276,11 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	struct sl_open_range range;
 	struct sl_label *label;
 	struct sl_entry entry;
-	bool inside = is_inside_itself(state, at);
+	bool inside = is_inside_itself(state, at), part;
 
 	fold_peak(model);
 	range = state->ranges.item[at];
+	part = inside && !range.id; /* what other threads started meanwhile is no part of it */
 	raise_peaks(&range, model);
 	label = &model->labels.item[range.label];
 	if (!label->entries) {
@@ -293,9 +294,11 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
 	entry = entry_of(model, state, &range, thread);
-	if (!inside) {
+	if (!part) {
 		label->outermost++;
 		label->net_bytes += (int64_t)label->after_bytes - (int64_t)range.before;
+	}
+	if (!inside) {
 		count_said(model, &entry);
 		count_in_label(label, model, state, &range);
 		hand_over(model, state, at);
@@ -303,7 +306,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	if (model->entry)
 		model->entry(model->entry_context, model, &entry);
 	sl_made_drop(&range.making);
-	if (!inside && !was_cut_short(model, &range, thread)) {
+	if (!part && !was_cut_short(model, &range, thread)) {
 		add_point(label, label->after_bytes);
 		mark_entry(model, label);
 	}

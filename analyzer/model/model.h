@@ -297,7 +297,7 @@ struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t open; /* ranges that never closed; they are not entries */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
-	uint64_t outermost; /* entries that lay in no other of the label */
+	uint64_t outermost; /* entries that lay in no other of the label and thread */
 	int64_t net_bytes;  /* sum over these of bytes in use at the end minus bytes in use at the beginning */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;

@@ -310,6 +310,14 @@ class Trained(unittest.TestCase):
         [finding] = [finding for finding in report["findings"] if finding["id"] == "label.growing"]
         self.assertRegex(finding["description"], r"grew by 2\.00 MiB with each tree, .* over 8 of them: 2\.00 MiB by ")
 
+    def test_ranges_that_overlap_are_entries_each(self):
+        """Two requests are under way at any time, and either of them ends first; each leaves 1 MiB."""
+        with e2e.Recording(sys.executable, "-c", REQUESTS) as run:
+            report = run.report()
+        [label] = report["processes"][0]["labels"]
+        self.assertEqual((label["entries"], label["verdict"]), (80, "growing"))
+        self.assertAlmostEqual(label["growth_bytes_per_entry"], MIB, delta=MIB / 50)
+
 
 HEAD = """
 import ctypes
@@ -325,6 +333,13 @@ take(1)
 nvtx.nvtxRangeEnd(ctypes.c_uint64(first))
 take(2)
 nvtx.nvtxRangeEnd(ctypes.c_uint64(second))
+"""
+REQUESTS = HEAD + """
+under_way = [nvtx.nvtxRangeStartA(b"request_0")]
+for n in range(1, 81):
+    under_way.append(nvtx.nvtxRangeStartA(b"request_%d" % n))
+    take(1)
+    nvtx.nvtxRangeEnd(ctypes.c_uint64(under_way.pop(n % 2)))
 """
 STARTED = HEAD + """
 before = nvtx.nvtxRangeStartA(b"step_2")
