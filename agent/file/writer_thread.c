@@ -29,7 +29,7 @@
 #define LOOK_NS	    90000000ull	  /* so often the program's seccomp filters are looked at */
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may hold it up */
 
-enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
+enum parking { NOT_PARKED, PARKED, STARTING }; /* STARTING until the thread has said that it is there */
 
 /*
  * The threads that the C library counts: it ends the process with the last of them.  libpthread's, from glibc 2.34 on libc's,
@@ -111,9 +111,13 @@ static void be_the_last(void)
 
 static void *run(void *unused)
 {
+	uint32_t starting = STARTING;
+
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
 	atomic_store(&sl_agent->writer, sl_agent->last_writer);
+	atomic_compare_exchange_strong(&sl_agent->parking, &starting, NOT_PARKED);
+	sl_agent_wake(&sl_agent->writer);
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
@@ -180,6 +184,7 @@ int sl_writer_thread_start(void)
 	if (!create || !init || !set_stack || !set_detached)
 		return ENOSYS;
 	counted_threads = sl_resolve_symbol("__nptl_nthreads");
+	atomic_store(&sl_agent->parking, STARTING);
 	init(&attr);
 	set_stack(&attr, STACK_BYTES);
 	set_detached(&attr, PTHREAD_CREATE_DETACHED);
@@ -189,6 +194,8 @@ int sl_writer_thread_start(void)
 	err = create(&thread, &attr, run, NULL);
 	if (err == EAGAIN && own_stack(&attr))
 		err = create(&thread, &attr, run, NULL);
+	if (err)
+		atomic_store(&sl_agent->parking, NOT_PARKED);
 	sl_mute_end(&mute);
 	return err;
 }
@@ -197,16 +204,21 @@ bool sl_writer_thread_park(void)
 {
 	struct sl_agent *agent = sl_agent;
 	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
-	uint32_t tid, not_parked = NOT_PARKED;
+	uint32_t tid, was = NOT_PARKED;
 	int saved = errno;
 	bool listed;
 
-	if (agent->no_writer || !atomic_compare_exchange_strong(&agent->parking, &not_parked, PARKED))
+	if (agent->no_writer)
 		return false;
-	while (!(tid = atomic_load(&agent->writer)) && sl_agent_now() < deadline_ns) /* the thread was made a moment ago */
+	while (!atomic_compare_exchange_strong(&agent->parking, &was, PARKED)) {
+		if (was == PARKED || sl_agent_now() >= deadline_ns)
+			return false;
+		was = NOT_PARKED; /* the thread was made a moment ago */
 		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
+	}
+	tid = atomic_load(&agent->writer);
 	sl_agent_call_writer(agent);
-	while (atomic_load(&agent->writer) && sl_agent_now() < deadline_ns)
+	while (atomic_load(&agent->writer) && atomic_load(&agent->parking) == PARKED && sl_agent_now() < deadline_ns)
 		sl_agent_sleep(&agent->writer, tid, PARK_NS / 10);
 	while ((listed = tid && is_listed(tid)) && sl_agent_now() < deadline_ns)
 		sched_yield();
@@ -222,12 +234,13 @@ void sl_agent_unpark(void)
 	struct sl_mute mute;
 
 	if (atomic_load(&agent->parking) != PARKED || atomic_load(&agent->writer) ||
-	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING_AGAIN))
+	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING))
 		return;
 	mute = sl_mute_begin();
 	agent->no_writer = agent->store->plain = false;
-	if (sl_writer_thread_start())
-		agent->no_writer = agent->store->plain = true; /* the next call that looks tries again */
-	atomic_store(&agent->parking, agent->no_writer ? PARKED : NOT_PARKED);
+	if (sl_writer_thread_start()) {
+		agent->no_writer = agent->store->plain = true;
+		atomic_store(&agent->parking, PARKED); /* the next call that looks tries again */
+	}
 	sl_mute_end(&mute);
 }

@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), heirs (so too: each thread has segments that the one before it left), wanted (while segments are taken back), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), heirs (so too: each thread has segments that the one before it left), wanted (while segments are taken back), forks (while two threads fork), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * reserved, gone (THREADS threads one after the other, left between taking a slot and saying what is in it, or in a call by the system call exit; then CALLS),
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  * Longer than other files: a mode for each way to end.
@@ -451,15 +451,27 @@ static void one_by_one(unsigned threads, void *(*live)(void *))
 	work((void *)1);
 }
 
-static atomic_bool let_go_of_segments;
+static atomic_bool others_end;
 
 /* As a thread that finds no segment, so that the writer takes them back from all that have nothing to write. */
 static void *want_segments(void *unused)
 {
-	while (!atomic_load(&let_go_of_segments)) {
+	while (!atomic_load(&others_end)) {
 		atomic_store(&sl_agent->ring->wanted, 1);
 		sl_agent_call_writer(sl_agent);
 		usleep(50);
+	}
+	return unused;
+}
+
+static void *fork_often(void *unused)
+{
+	while (!atomic_load(&others_end)) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
 	}
 	return unused;
 }
@@ -665,14 +677,16 @@ int main(int argc, char **argv)
 			run_one(work, t);
 		return 0;
 	}
-	if (!strcmp(mode, "wanted")) {
-		pthread_t other;
+	if (!strcmp(mode, "wanted") || !strcmp(mode, "forks")) {
+		pthread_t others[2];
 
 		allocate(0, 0, 2);
-		pthread_create(&other, NULL, want_segments, NULL);
+		for (unsigned i = 0; i < 2; i++)
+			pthread_create(&others[i], NULL, !strcmp(mode, "forks") ? fork_often : want_segments, NULL);
 		run_threads(threads, work);
-		atomic_store(&let_go_of_segments, true);
-		pthread_join(other, NULL);
+		atomic_store(&others_end, true);
+		for (unsigned i = 0; i < 2; i++)
+			pthread_join(others[i], NULL);
 		return 0;
 	}
 	if (!strcmp(mode, "naps")) {

@@ -173,6 +173,13 @@ class Core(unittest.TestCase):
         self.assertNotEqual(parent.header["pid"], child.header["pid"])
         self.assertEqual(parent.header["run_id"], child.header["run_id"])
 
+    def test_threads_that_fork_without_a_pause_have_one_writer(self):
+        """Two wrote over each other: a crash, or a damaged trace."""
+        for _ in range(3):
+            (trace,), _ = run("forks", 3, 500000)
+            self.assertEqual(trace.damage, [])
+            self.assert_gapless(trace, 3, 500000)
+
     def test_a_call_that_returns_in_a_forked_child_too_is_the_parents(self):
         (parent, child), names = run("inherit", 0, 0)
         self.assertEqual([size for _, size, _ in rows(parent)], [64, 7])
