@@ -16,10 +16,20 @@
 
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
 static sigset_t watched;
 static atomic_int asked = -1; /* descriptor of the verb that wants to end by itself */
+
+void sl_save_hold(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void sl_save_release(void)
+{
+	pthread_mutex_unlock(&lock);
+}
 
 void sl_save_unfinished(const char *path)
 {
@@ -42,6 +52,18 @@ void sl_save_finished(const char *path)
 			break;
 		}
 	pthread_mutex_unlock(&lock);
+}
+
+bool sl_save_make_folder(char *pattern)
+{
+	bool made;
+
+	sl_save_hold();
+	made = mkdtemp(pattern);
+	if (made)
+		sl_save_unfinished(pattern);
+	sl_save_release();
+	return made;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)

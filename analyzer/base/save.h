@@ -43,6 +43,13 @@ int sl_save_ask_first(void);
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 
+/* Such a folder, from mkdtemp's pattern.  False: errno says why. */
+bool sl_save_make_folder(char *pattern);
+
+/* Between these two such a signal waits, and so do other threads' calls of this header: for one that finishes by several steps. */
+void sl_save_hold(void);
+void sl_save_release(void);
+
 /* A new file of an analysis, readable only by the user, as traces are.  NULL: errno says why. */
 FILE *sl_save_private(const char *path);
 

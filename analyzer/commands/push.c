@@ -57,10 +57,8 @@ static bool make_folder(struct settings *s)
 	if (*s->folder)
 		return true;
 	snprintf(s->folder, sizeof(s->folder), "%s/stormlog-push-XXXXXX", base && *base ? base : "/tmp");
-	if (mkdtemp(s->folder)) {
-		sl_save_unfinished(s->folder);
+	if (sl_save_make_folder(s->folder))
 		return true;
-	}
 	sl_paths_failed(s->folder);
 	*s->folder = 0;
 	return false;

@@ -213,9 +213,8 @@ bool sl_destination_begin(struct sl_destination *place)
 	const char *name = sl_paths_name(place->folder);
 
 	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
-	if (!sl_paths_make_parents(place->folder) || !mkdtemp(place->made))
+	if (!sl_paths_make_parents(place->folder) || !sl_save_make_folder(place->made))
 		return fail(place);
-	sl_save_unfinished(place->made);
 	return true;
 }
 
@@ -261,7 +260,8 @@ static void put_back(struct sl_destination *place, const char *aside)
 		(void)!rename(aside, place->folder);
 }
 
-bool sl_destination_end(struct sl_destination *place)
+/* A signal would leave the folder that is aside. */
+static bool take_place(struct sl_destination *place)
 {
 	char aside[PATH_MAX + 24];
 
@@ -281,4 +281,14 @@ bool sl_destination_end(struct sl_destination *place)
 	}
 	sl_destination_drop(place);
 	return false;
+}
+
+bool sl_destination_end(struct sl_destination *place)
+{
+	bool taken;
+
+	sl_save_hold();
+	taken = take_place(place);
+	sl_save_release();
+	return taken;
 }

@@ -166,12 +166,11 @@ static char *make_folder(void)
 
 	if (!*within) {
 		snprintf(within, sizeof(within), "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
-		if (!mkdtemp(within)) {
+		if (!sl_save_make_folder(within)) {
 			sl_paths_failed(within);
 			*within = 0;
 			return NULL;
 		}
-		sl_save_unfinished(within);
 		atexit(remove_all);
 	}
 	folder = sl_memory_print("%s/%06zu", within, packs.count);

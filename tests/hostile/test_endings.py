@@ -122,6 +122,17 @@ class Endings(unittest.TestCase):
                     left = set(os.listdir(self.folder)) - {"t", "tmp", "p.stormlog"}
                     self.assertLessEqual(left, {"o", "x.csv", "x.stormlog"}, "whole or not at all")
 
+    def test_a_signal_between_two_steps_leaves_nothing(self):
+        self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
+        self.run_it("pack", "-o", "p.stormlog", "t")
+        before = sorted(os.listdir(self.folder))
+        for moment, verb in ("made", ["-q", "p.stormlog"]), ("made", ["-q", "-o", "o", "t"]), ("exchanged", ["-q", "-o", "o", "t"]):
+            done = subprocess.run([ANALYZE, *verb], cwd=self.folder, capture_output=True, timeout=60,
+                                  env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment,
+                                           ASAN_OPTIONS="verify_asan_link_order=0"))
+            self.assertEqual(done.returncode, -signal.SIGTERM, (verb, done.stderr))
+            self.assertEqual((os.listdir(self.temporary), sorted(os.listdir(self.folder))), ([], before), (moment, verb))
+
     # ---- what is no file
 
     def test_nothing_waits_for_a_fifo(self):
