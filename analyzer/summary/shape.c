@@ -10,6 +10,8 @@
 #include "analyzer/model/model.h"
 #include "analyzer/trace/object.h"
 
+#define MAP_HEAD 3 /* of one with up to 65535 members */
+
 /* ---- writing */
 
 struct writer {
@@ -109,11 +111,9 @@ INLINE bool alike(struct numbers all, size_t count, unsigned size)
 	return !count;
 }
 
-/* More than one number, and each is that of the first. */
+/* Each number is that of the first. */
 static bool are_alike(struct numbers all, size_t count)
 {
-	if (count < 2)
-		return false;
 	switch (all.size) {
 	case 1:
 		return alike(all, count, 1);
@@ -159,6 +159,11 @@ static bool is_number(const struct sl_member_of *m)
 	return m->kind == SL_SHAPE_UNSIGNED || m->kind == SL_SHAPE_SIGNED;
 }
 
+static bool is_list(const struct sl_member_of *m)
+{
+	return m->kind == SL_SHAPE_VECTOR || m->kind == SL_SHAPE_LIST || m->kind == SL_SHAPE_KEPT || m->kind == SL_SHAPE_FIXED;
+}
+
 /* The smallest width of 1, 2, 4 and 8 bytes that holds every number of a column; signed numbers keep their width. */
 static unsigned width_of(const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
@@ -194,12 +199,11 @@ static void put_numbers(struct writer *w, const struct sl_member_of *m, const ch
 	copy_numbers((struct numbers){to + 1, width, width}, (struct numbers){(char *)items + m->at, stride, m->size}, count);
 }
 
-/* One value of each item; or the items themselves where they are plain values.  whole: even if all are alike. */
-static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count, bool whole)
+/* One value of each item; or the items themselves where they are plain values. */
+static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	if (is_number(m)) {
-		whole |= !are_alike((struct numbers){(char *)items + m->at, stride, m->size}, count);
-		put_numbers(w, m, items, stride, whole ? count : 1);
+		put_numbers(w, m, items, stride, count);
 		return;
 	}
 	msgpack_pack_array(&w->pk, count);
@@ -207,23 +211,68 @@ static void put_column(struct writer *w, const struct sl_member_of *m, const cha
 		put_member(w, m, items + i * stride);
 }
 
+/* Whether reading would leave the zeroes that are there before. */
+static bool is_nothing(const struct sl_member_of *m, const char *object)
+{
+	size_t count;
+
+	if (m->kind == SL_SHAPE_STRUCT)
+		return false;
+	if (is_list(m))
+		return !items_of(m, object, &count) || !count;
+	return !number_at(object + m->at, m->size ? m->size : sizeof(void *));
+}
+
+static bool are_nothing(const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+{
+	for (; count && is_nothing(m, items); items += stride)
+		count--;
+	return !count;
+}
+
+/* A map whose length is known when its members are there. */
+static size_t begin_map(struct writer *w)
+{
+	room_for(w->pk.data, MAP_HEAD);
+	return ((msgpack_sbuffer *)w->pk.data)->size - MAP_HEAD;
+}
+
+static void end_map(struct writer *w, size_t begin, unsigned members)
+{
+	char *head = ((msgpack_sbuffer *)w->pk.data)->data + begin;
+
+	head[0] = (char)0xde;
+	head[1] = (char)(members >> 8);
+	head[2] = (char)members;
+}
+
 static void put_items(struct writer *w, const struct sl_shape *shape, const char *items, size_t count)
 {
+	unsigned members = 1;
+	size_t begin;
+
 	if (!count) {
 		msgpack_pack_nil(&w->pk);
 		return;
 	}
 	if (!shape->members[0].name) {
-		put_column(w, &shape->members[0], items, shape->size, count, true);
+		put_column(w, &shape->members[0], items, shape->size, count);
 		return;
 	}
-	msgpack_pack_map(&w->pk, shape->count + 1);
+	begin = begin_map(w);
 	put_text(w, "length"); /* no member has this name */
 	msgpack_pack_uint64(&w->pk, count);
 	for (unsigned i = 0; i < shape->count; i++) {
-		put_text(w, shape->members[i].name);
-		put_column(w, &shape->members[i], items, shape->size, count, !i);
+		const struct sl_member_of *m = &shape->members[i];
+		bool alike = i && is_number(m) && are_alike((struct numbers){(char *)items + m->at, shape->size, m->size}, count);
+
+		if (i && are_nothing(m, items, shape->size, alike ? 1 : count)) /* the first says how many there are */
+			continue;
+		put_text(w, m->name);
+		put_column(w, m, items, shape->size, alike ? 1 : count);
+		members++;
 	}
+	end_map(w, begin, members);
 }
 
 static void put_member(struct writer *w, const struct sl_member_of *m, const char *object)
@@ -264,11 +313,17 @@ static void put_member(struct writer *w, const struct sl_member_of *m, const cha
 
 static void put_object(struct writer *w, const struct sl_shape *shape, const char *object)
 {
-	msgpack_pack_map(&w->pk, shape->count);
+	size_t begin = begin_map(w);
+	unsigned members = 0;
+
 	for (unsigned i = 0; i < shape->count; i++) {
+		if (is_nothing(&shape->members[i], object))
+			continue;
 		put_text(w, shape->members[i].name);
 		put_member(w, &shape->members[i], object);
+		members++;
 	}
+	end_map(w, begin, members);
 }
 
 void sl_shape_write(msgpack_sbuffer *out, const struct sl_shape *shape, const void *object, const struct sl_model *model)

@@ -200,6 +200,22 @@ class Summaries(unittest.TestCase):
             one[into]["unheard"] = 1
             self.assertFalse(checker.is_valid(hexadecimal(one)), "a member that it does not name passes")
 
+    def test_what_is_zero_is_not_stored(self):
+        subprocess.run([DEMO, self.traces], check=True)
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        stored = []
+
+        def look(value, path, table=False):
+            if isinstance(value, dict):
+                members = [name for name in value if name != "length"]
+                for name in members[1:] if "length" in value else members:  # the first column says how many there are
+                    look(value[name], path + [name], "length" in value)
+            elif not value or (table and isinstance(value, bytes) and not any(numbers(value))):
+                stored.append(path)
+        for part in self.parts("x.summary")[1:]:
+            look(part, [part["def"]])
+        self.assertEqual(stored, [])
+
     def test_a_summary_of_a_stranger_harms_nobody(self):
         subprocess.run([DEMO, self.traces], check=True)
         self.run_it("summarize", "-q", "t", "-o", "x.summary")
