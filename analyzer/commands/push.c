@@ -5,9 +5,9 @@
  */
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,16 +86,31 @@ static int pack(const struct settings *s, char *path, const char *made)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
+/* A child that ends when we do: what a signal to the user's process stops is not gone on with by itself. */
+static pid_t begin_child(void)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (!child && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+		_exit(SL_EXIT_UNSAVED);
+	return child;
+}
+
+static int end_child(pid_t child)
+{
+	int status;
+
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : SL_EXIT_UNSAVED;
+}
+
 /* A process of its own reads the traces, and gives up what packing does not need. */
 static int pack_all(const struct settings *s, char **paths)
 {
-	int status = SL_EXIT_FINE, ended;
-	pid_t child = fork();
+	int status = SL_EXIT_FINE;
+	pid_t child = begin_child();
 
-	if (child > 0)
-		return waitpid(child, &ended, 0) == child && WIFEXITED(ended) ? WEXITSTATUS(ended) : SL_EXIT_UNSAVED;
-	if (child < 0)
-		return SL_EXIT_UNSAVED;
+	if (child)
+		return end_child(child);
 	sl_verb_rights(&(struct sl_rights){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
 	for (size_t i = s->first_made; i < s->packs.count && status == SL_EXIT_FINE; i++)
 		if (strcmp(paths[i], s->packs.item[i]))
@@ -156,10 +171,7 @@ static bool find_helper(char *path, size_t size)
 static int send_packs(struct settings *s)
 {
 	char helper[PATH_MAX], **argv = sl_memory_must(calloc(s->packs.count + 3, sizeof(*argv)));
-	posix_spawnattr_t attributes;
-	sigset_t pipe;
 	pid_t child;
-	int status = 0, error;
 
 	if (!find_helper(helper, sizeof(helper))) {
 		fputs("stormlog-analyze: stormlog-push is missing: this build has no libcurl (-Dpush)\n", stderr);
@@ -169,17 +181,14 @@ static int send_packs(struct settings *s)
 	argv[0] = helper;
 	argv[1] = (char *)s->to;
 	memcpy(argv + 2, s->packs.item, s->packs.count * sizeof(*argv));
-	posix_spawnattr_init(&attributes);
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	posix_spawnattr_setsigdefault(&attributes, &pipe);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-	error = posix_spawn(&child, helper, NULL, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
+	child = begin_child();
+	if (!child) {
+		signal(SIGPIPE, SIG_DFL);
+		execv(helper, argv);
+		_exit(SL_EXIT_UNSAVED);
+	}
 	free(argv);
-	if (error || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return SL_EXIT_UNSAVED;
-	return WEXITSTATUS(status);
+	return end_child(child);
 }
 
 static bool take(void *context, int option, const char *value)

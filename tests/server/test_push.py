@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -134,6 +135,21 @@ class Push(unittest.TestCase):
         self.assertEqual(started.wait(), 0, said)
         parts = [int(percent) for percent in re.findall(rb"\rlarge\.stormlog: (\d+) %", said)]
         self.assertEqual((parts, parts[-1]), (sorted(parts), 100), said)
+
+    def test_what_was_interrupted_sends_nothing_more(self):
+        path, nobody = os.path.join(self.folder, "mine.stormlog"), socket.socket()
+        self.addCleanup(nobody.close)
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        with open(path, "wb") as file:
+            file.write(make_pack(1))
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
+            started = subprocess.Popen([ANALYZE, "push", path, "--to", "http://127.0.0.1:%d" % nobody.getsockname()[1]], text=True,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": self.temporary})
+            with started.stderr:
+                self.assertIn("trying again for a minute", started.stderr.readline())
+                started.send_signal(number)
+                self.assertEqual(started.stderr.read(), "", "the sender has ended too")
+            self.assertEqual(started.wait(), -number)
 
     def test_refusals_are_the_servers_words(self):
         traces = self.traces()
