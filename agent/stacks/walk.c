@@ -398,7 +398,9 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 void sl_walk_forget(struct sl_walk *walk)
 {
 	walk->named = 0;
-	sl_cache_forget(&walk->trails);
+	if (walk->trails.used)
+		memset(walk->trails.entry, 0, sizeof(walk->trails.entry));
+	walk->trails.used = 0;
 }
 
 void sl_walk_renew(struct sl_walk *walk, uint64_t unloads)

@@ -122,6 +122,19 @@ int sl_save_ask_first(void)
 	return atomic_load(&asked);
 }
 
+/* A signal waits until it is there and listed: it would find nothing to remove, and the file would be made behind it. */
+static FILE *make_file(const char *path)
+{
+	FILE *made;
+
+	sl_save_hold();
+	made = fopen(path, "wxe");
+	if (made)
+		sl_save_unfinished(path);
+	sl_save_release();
+	return made;
+}
+
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 {
 	struct stat st;
@@ -129,18 +142,18 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 	*save = (struct sl_save){.path = path, .out = stdout};
 	if (!path || !strcmp(path, "-"))
 		return true;
-	if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) {
-		if (snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
-			errno = ENAMETOOLONG;
-			return false;
-		}
-		sl_save_unfinished(save->made);
+	if ((lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) &&
+	    snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
+		errno = ENAMETOOLONG;
+		return false;
 	}
-	save->out = by_name ? NULL : fopen(save->made[0] ? save->made : path, save->made[0] ? "wxe" : "we");
-	if (save->out || by_name)
-		return true;
-	sl_save_finished(save->made);
-	return false;
+	save->out = save->made[0] ? make_file(save->made) : by_name ? NULL : fopen(path, "we");
+	if (!by_name)
+		return save->out;
+	if (save->made[0] && (!save->out || fclose(save->out)))
+		return false;
+	save->out = NULL;
+	return true;
 }
 
 bool sl_save_end(struct sl_save *save, bool fine)
@@ -153,11 +166,13 @@ bool sl_save_end(struct sl_save *save, bool fine)
 		fine = !fclose(save->out) && fine;
 	if (!save->made[0])
 		return fine;
+	sl_save_hold(); /* and waits for ever where a signal has removed it: that, and no error, ends the program */
 	fine = fine && !rename(save->made, save->path);
 	before = errno;
 	if (!fine)
 		unlink(save->made);
 	sl_save_finished(save->made);
+	sl_save_release();
 	errno = before;
 	return fine;
 }

@@ -18,7 +18,7 @@ struct sl_save {
 	const char *path;
 };
 
-/* False: errno.  by_name: the caller opens `made` itself, and there is no `out`. */
+/* False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`. */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
 /* fine: everything was written.  False: it was not, or the file system refused (errno); the old file is still there. */

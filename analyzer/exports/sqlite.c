@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
@@ -263,9 +262,8 @@ static bool run(struct sl_export_job *job)
 	struct base base = {.job = job};
 	struct entering *entering = sl_memory_must(calloc(job->stream->count + 1, sizeof(*entering)));
 
-	unlink(job->path);
 	sort_beside(job->path);
-	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		fail(&base);
 	execute(&base, schema);
 	base.entries = prepare(&base, "INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?,?)");

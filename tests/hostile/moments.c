@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded into the analyzer: SIGTERM comes right after a folder was made, or after two were exchanged, and has time to act. */
+/*
+ * Preloaded into the analyzer: SIGTERM comes right after a folder was made, or one in it, after two were exchanged, or before an
+ * unfinished file is opened, and has time to act.
+ */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void moment(const char *name)
@@ -23,6 +31,16 @@ char *mkdtemp(char *pattern)
 	return made;
 }
 
+int mkdir(const char *path, mode_t mode)
+{
+	int (*real)(const char *, mode_t) = dlsym(RTLD_NEXT, "mkdir");
+	int status = real(path, mode);
+
+	if (strstr(path, "/telemetry"))
+		moment("entered");
+	return status;
+}
+
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
@@ -30,4 +48,50 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 
 	moment("exchanged");
 	return status;
+}
+
+static bool is_unfinished(const char *path)
+{
+	return strstr(path, ".part");
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
+	FILE *file;
+
+	if (!is_unfinished(path))
+		return real(path, mode);
+	moment("opens");
+	file = real(path, mode);
+	usleep(400000);
+	return file;
+}
+
+int open64(const char *path, int flags, ...)
+{
+	int (*real)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+	va_list arguments;
+	mode_t mode;
+	int file;
+
+	va_start(arguments, flags);
+	mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+	va_end(arguments);
+	if (!is_unfinished(path))
+		return real(path, flags, mode);
+	moment("opens");
+	file = real(path, flags, mode);
+	usleep(400000);
+	return file;
+}
+
+/* The thread that has removed what was unfinished is slow. */
+sighandler_t signal(int number, sighandler_t handler)
+{
+	sighandler_t (*real)(int, sighandler_t) = dlsym(RTLD_NEXT, "signal");
+
+	if (number == SIGTERM)
+		usleep(400000);
+	return real(number, handler);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/folder.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +44,12 @@ bool sl_folder_begin(struct sl_folder *folder, const char *place)
 	const char *name = sl_paths_name(folder->place);
 
 	folder->temporary = sl_arena_printf(&folder->arena, "%s/.%s.%d.tmp", parent, name, (int)getpid());
+	sl_save_hold(); /* what a signal has removed, parents included, is not made again */
 	if (!make_parents(&folder->arena, folder->place) || mkdir(folder->temporary, 0700) != 0)
 		note(folder, folder->temporary);
+	else
+		sl_save_unfinished(folder->temporary);
+	sl_save_release();
 	return folder->error == 0;
 }
 
@@ -111,7 +116,13 @@ static bool finish(struct sl_folder *folder)
 
 bool sl_folder_end(struct sl_folder *folder)
 {
+	bool fine;
+
+	sl_save_hold();
 	if (!folder->error && rename(folder->temporary, folder->place) != 0)
 		note(folder, folder->place);
-	return finish(folder);
+	sl_save_finished(folder->temporary);
+	fine = finish(folder);
+	sl_save_release();
+	return fine;
 }
