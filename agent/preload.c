@@ -442,9 +442,8 @@ void sl_preload_finish(const char *how)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
-	if (atomic_load(&agent->finished) == 1 && !agent->store->plain && !sl_kept_sandboxed() &&
-	    sl_ring_quiet(agent->ring, sl_thread.ring))
-		sl_store_remove_ring(agent->store);
+	if (atomic_load(&agent->finished) == 1 && !agent->store->plain && !sl_kept_sandboxed())
+		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring);
 	errno = saved;
 }
 

@@ -33,6 +33,7 @@ void sl_late_write(void)
 
 	if (atomic_load(&sl_agent->finished) != 1 || sl_agent->store->plain || atomic_load(&sl_agent->stalled))
 		return;
+	atomic_thread_fence(memory_order_seq_cst); /* the event before the flag: sl_store_remove_ring() */
 	if (!sl_agent->store->ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
 		return; /* the event is safe where it is */
 	if (sl_thread.writer)

@@ -335,10 +335,14 @@ int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring)
 	return 0;
 }
 
-void sl_store_remove_ring(struct sl_trace_store *store)
+/* The flag comes before the look: a call that ends from then on waits for the writer, an earlier one is seen (late.c). */
+void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine)
 {
-	sl_file_remove(store->ring);
-	store->ring_removed = true;
+	atomic_store(&store->ring_removed, true);
+	if (sl_ring_quiet(ring, mine))
+		sl_file_remove(store->ring);
+	else
+		atomic_store(&store->ring_removed, false);
 }
 
 void sl_store_abandon(struct sl_trace_store *store)

@@ -6,6 +6,7 @@
 #ifndef AGENT_FILE_STORE_H
 #define AGENT_FILE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@
 #include "common/tracefile.h"
 
 struct sl_ring;
+struct sl_producer;
 
 struct sl_trace_store {
 	int fd;
@@ -26,7 +28,7 @@ struct sl_trace_store {
 	uint64_t base_bytes;	      /* bytes of file 1, where it is closed */
 	bool torn;		      /* bytes may follow `end` */
 	int err;		      /* errno of the last write, 0: it worked */
-	bool ring_removed;	      /* at the end: the ring was empty */
+	atomic_bool ring_removed;     /* at the end: the ring was empty; set while this is looked at, too */
 	bool ring_elsewhere;	      /* the ring is not in the trace's folder and may be lost with the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
 	bool hurried;		      /* compress fast: more waits than could be compressed well */
@@ -77,8 +79,8 @@ int sl_store_continue(struct sl_trace_store *store);
 /* The ring stays and lies elsewhere: move it to the trace.  0 or errno. */
 int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring);
 
-/* Remove the ring file, because everything in it is in the trace. */
-void sl_store_remove_ring(struct sl_trace_store *store);
+/* Remove the ring file if everything in it is in the trace and no other thread than `mine` is at work. */
+void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* Close and remove both, because the recording could not begin. */
 void sl_store_abandon(struct sl_trace_store *store);

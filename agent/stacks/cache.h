@@ -58,6 +58,14 @@ static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint6
 	return NULL;
 }
 
+/* Pages that were never written stay the system's. */
+static inline void sl_cache_forget(struct sl_cache *cache)
+{
+	if (cache->used)
+		memset(cache->entry, 0, sizeof(cache->entry));
+	cache->used = 0;
+}
+
 /*
  * Makes an entry for this key, which is not in the cache, with room for `spare` words.  Another stack may be forgotten for
  * it.
@@ -67,10 +75,8 @@ static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64
 {
 	struct sl_cache_entry *entry;
 
-	if (cache->used + count + spare > SL_CACHE_WORDS) {
-		memset(cache->entry, 0, sizeof(cache->entry));
-		cache->used = 0;
-	}
+	if (cache->used + count + spare > SL_CACHE_WORDS)
+		sl_cache_forget(cache);
 	entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
 	if (entry->count)
 		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];

@@ -293,8 +293,7 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 static SL_NOINLINE void forget_unloaded(struct sl_stacks_thread *thread, uint64_t unloads)
 {
 	sl_walk_renew(&thread->walk, unloads);
-	memset(thread->native.entry, 0, sizeof(thread->native.entry));
-	thread->native.used = 0;
+	sl_cache_forget(&thread->native);
 }
 
 static bool same_pcs(const struct stack *a, const struct stack *b)

@@ -44,20 +44,13 @@ static struct sl_stacks_thread *pop_unused(void)
 	return thread;
 }
 
-static void forget_python(struct sl_stacks_thread *thread)
-{
-	memset(thread->python.entry, 0, sizeof(thread->python.entry));
-	thread->python.used = 0;
-}
-
 static struct sl_stacks_thread *attach(void)
 {
 	struct sl_stacks_thread *thread = pop_unused();
 
 	if (thread) {
 		thread->settled = 0;
-		if (thread->python.used)
-			forget_python(thread);
+		sl_cache_forget(&thread->python);
 	} else {
 		thread = sl_pages_map(sizeof(*thread));
 		if (!thread)
@@ -91,9 +84,8 @@ static inline struct sl_stacks_thread *enter(void)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (SL_UNLIKELY(thread->epoch != atomic_load_explicit(&epoch, memory_order_relaxed))) {
 		thread->epoch = atomic_load(&epoch);
-		forget_python(thread);
-		memset(thread->native.entry, 0, sizeof(thread->native.entry));
-		thread->native.used = 0;
+		sl_cache_forget(&thread->python);
+		sl_cache_forget(&thread->native);
 		sl_walk_forget(&thread->walk);
 	}
 	return thread;

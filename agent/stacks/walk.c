@@ -398,9 +398,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 void sl_walk_forget(struct sl_walk *walk)
 {
 	walk->named = 0;
-	if (walk->trails.used)
-		memset(walk->trails.entry, 0, sizeof(walk->trails.entry));
-	walk->trails.used = 0;
+	sl_cache_forget(&walk->trails);
 }
 
 void sl_walk_renew(struct sl_walk *walk, uint64_t unloads)
