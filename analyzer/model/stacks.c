@@ -24,13 +24,6 @@ static bool is_bridge(const char *path)
 	return false;
 }
 
-static const struct sl_module *module_at(const struct sl_defs *defs, uint64_t address)
-{
-	int at = address ? sl_defs_module(defs, address) : -1;
-
-	return at < 0 ? NULL : &defs->modules.item[at];
-}
-
 /* The interpreter itself: memory that a script asks for through ctypes is the script's. */
 static bool is_interpreter(const char *path)
 {
@@ -67,12 +60,12 @@ const char *sl_stacks_program(const struct sl_header *header)
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, struct sl_stack stack)
 {
 	const struct sl_native_stack *native = sl_defs_native(defs, stack.native);
-	const struct sl_module *module = module_at(defs, stack.caller);
+	const struct sl_module *module = sl_defs_module_at(defs, stack.caller);
 
 	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_paths_name(module->path);
 	for (uint32_t i = 0; native && i < native->count; i++) {
-		module = module_at(defs, native->pcs[i] - 1);
+		module = sl_defs_module_at(defs, native->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))
 			continue;
 		/* frames beyond the interpreter started the script */
@@ -154,7 +147,7 @@ static unsigned names_of(const struct sl_defs *defs, struct sl_symbols *symbols,
 static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)
 {
 	struct sl_symbol found[SL_SYMBOL_DEPTH];
-	const struct sl_module *module = module_at(defs, pc);
+	const struct sl_module *module = sl_defs_module_at(defs, pc);
 	unsigned count = names_of(defs, symbols, module, pc, found);
 
 	if (module && module->path && strstr(module->path, "libstormlog"))

@@ -28,16 +28,24 @@ static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack
 	return false;
 }
 
+/* The same wherever its object was loaded: a library may be closed, and opened again at another place. */
+static uint64_t hash_address(uint64_t hash, const struct sl_module *module, uint64_t address)
+{
+	const char *object = !module ? NULL : module->build_id ? module->build_id : module->path; /* equal texts have one address */
+
+	return object ? mix(mix(hash, (uintptr_t)object), address - module->base) : mix(hash, address);
+}
+
 static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const struct sl_native_stack *stack)
 {
 	for (uint32_t i = 0; i < stack->count; i++) {
-		int module = sl_defs_module(defs, stack->pcs[i] - 1);
-		bool repeated = module >= 0 && sl_stacks_passes_on(defs->modules.item[module].path);
+		const struct sl_module *module = sl_defs_module_at(defs, stack->pcs[i] - 1);
+		bool repeated = module && sl_stacks_passes_on(module->path);
 
 		for (uint32_t k = 0; k < i && !repeated; k++)
 			repeated = stack->pcs[k] == stack->pcs[i];
 		if (!repeated)
-			hash = mix(hash, stack->pcs[i]);
+			hash = hash_address(hash, module, stack->pcs[i]);
 	}
 	return hash;
 }
@@ -51,7 +59,7 @@ static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event
 	if (stack)
 		hash = hash_native(hash, defs, stack);
 	else if (!lines)
-		hash = mix(hash, event->caller);
+		hash = hash_address(hash, sl_defs_module_at(defs, event->caller - 1), event->caller);
 	for (uint32_t i = 0; lines && i < lines->count; i++)
 		if (!is_repeated(defs, lines, i))
 			hash = mix(hash, lines->frames[i]);

@@ -43,6 +43,34 @@ OUT void refine(void) {
 int main(void) { refine(); }
 """
 
+# Keeps a block a call.
+PLUGIN = HEAD + """
+OUT void *cache(void) { void *p = 0; cudaMalloc(&p, SIZE * MIB); usleep(3000); __asm__(""); return p; }
+"""
+
+# REOPENS PLUGIN...: ten times in turn each is opened, called eight times and closed; what comes next has to be elsewhere.
+REOPENS = HEAD + """
+#include <dlfcn.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+	Dl_info here;
+	for (int i = 0; i < 10; i++)
+		for (int k = 1; k < argc; k++) {
+			void *library = dlopen(argv[k], RTLD_NOW), *(*cache)(void) = (void *(*)(void))dlsym(library, "cache"), *passing;
+			for (int n = 0; n < 8; n++) {
+				cache();
+				cudaMalloc(&passing, 7 * MIB);
+				cudaFree(passing);
+			}
+			dladdr((void *)cache, &here);
+			dlclose(library);
+			if (k == 1)
+				mmap(here.dli_fbase, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		}
+}
+"""
+
 
 class Native(unittest.TestCase):
     def setUp(self):
@@ -50,8 +78,8 @@ class Native(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="stormlog-native-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def build(self, text, *options):
-        source, program = os.path.join(self.folder, "prog.c"), os.path.join(self.folder, "prog")
+    def build(self, text, *options, name="prog"):
+        source, program = os.path.join(self.folder, name + ".c"), os.path.join(self.folder, name)
         with open(source, "w") as file:
             file.write(text)
         subprocess.run([self.cc, *options, "-o", program, source, "-L" + e2e.SIM, "-l:libcudart.so.12"], check=True)
@@ -95,6 +123,18 @@ class Native(unittest.TestCase):
         self.assertGreater(leak["blocks"], 150)
         self.assertEqual((leak["bytes"], leak["verdict"]), (leak["blocks"] * MIB, "growing"))
         self.assertIn("leak.growing", [finding["id"] for finding in report["findings"]])
+
+    def test_a_library_that_is_opened_again_at_another_place_leaks_as_one(self):
+        plugins = [self.build(PLUGIN, "-g", "-O0", "-fPIC", "-shared", "-DSIZE=%d" % mib, name="%s.so" % name) for name, mib in (("one", 1), ("two", 3))]
+        program = self.build(REOPENS, "-g", "-O0", "-D_GNU_SOURCE")
+        for count in (1, 2):
+            with self.subTest(plugins=count), e2e.Recording(program, *plugins[:count], SIM_VRAM="8G") as run:
+                report, screen, (truth,) = run.report(), self.screen(run), run.truth()
+                leaks = [leak for leak in report["leaks"] if leak["verdict"] == "growing"]
+                self.assertEqual(sorted((leak["blocks"], leak["bytes"]) for leak in leaks), [(80, 80 * mib * MIB) for mib in (1, 3)[:count]])
+                self.assertEqual(sum(leak["bytes"] for leak in leaks), truth.memory["device", 0].live_bytes)
+                for plugin, mib in (("one", 1), ("two", 3))[:count]:
+                    self.assertRegex(screen, r"LEAK +\+%d.00 MiB per iteration, 80 of 80 blocks kept, %d(.0)? MiB  %s.so.c:\d+ cache" % (mib, 80 * mib, plugin))
 
 
 if __name__ == "__main__":
