@@ -66,14 +66,18 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 			 amount < 1.05 && amount > 0.95 ? noun_of(kept->track->kind).one : noun_of(kept->track->kind).many);
 }
 
-/* Steps of the program while the place allocated; 0: it did so mostly outside of them, or none are known. */
+/* Births at once, where each time they are as many; else 1. */
+static double at_once(const struct sl_kept *kept)
+{
+	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
+}
+
+/* Steps of the program from the place's first birth to its last; 0: it allocated mostly outside of them, or none are known. */
 static double steps_meanwhile(const struct sl_process *process, const struct sl_track *track)
 {
-	const struct sl_label *label = process->iterations.by_label ? sl_model_steps(process->model) : NULL;
+	const struct sl_label *label = sl_model_steps(process->model);
 	uint64_t from, to;
 
-	if (!label)
-		return (double)process->iterations.count;
 	from = label->first_ns > track->first_ns ? label->first_ns : track->first_ns;
 	to = label->last_ns < track->last_ns ? label->last_ns : track->last_ns;
 	if (to < from || 2 * (to - from) < track->last_ns - track->first_ns)
@@ -81,21 +85,19 @@ static double steps_meanwhile(const struct sl_process *process, const struct sl_
 	return (double)(sl_model_step_at(label, track->last_ns) - sl_model_step_at(label, track->first_ns));
 }
 
-/* Births at once, where each time they are as many; else 1. */
-static double at_once(const struct sl_kept *kept)
+/* Steps from one time it allocates, `once` blocks, to the next; 0: not known. */
+static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
-	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
-}
+	bool label = process->iterations.by_label;
+	double steps = label ? steps_meanwhile(process, kept->track) : (double)process->iterations.count;
+	double births = (double)kept->births,
+	       times = births / once - label; /* from the first step to the last, or in all of them */
+	double whole = round(steps / times), each = steps > 0 ? round(births / (steps + label)) : 0;
 
-/* Steps per birth; 0: not known.  The first or last of so many births may lack its step, and the reverse. */
-static double steps_per_birth(const struct sl_process *process, const struct sl_kept *kept)
-{
-	double steps = steps_meanwhile(process, kept->track), births = (double)kept->births;
-	double whole = round(steps / births), each = steps > 0 ? round(births / steps) : 0;
-
-	if (whole > 0 && fabs(steps - whole * births) <= whole)
+	/* the first or last may lack its step, and the reverse */
+	if (whole > 0 && fabs(steps - whole * times) <= whole)
 		return whole;
-	return each > 1 && fabs(births - each * steps) <= each ? 1 / each : steps / births;
+	return each > 1 && fabs(births - each * (steps + label)) <= each ? once / each : steps / times;
 }
 
 /* Two digits of microseconds: it divides an amount. */
@@ -110,7 +112,7 @@ static const char *format_period(char *out, double ns)
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_iterations *steps = &process->iterations;
-	double once = at_once(kept), every = once * steps_per_birth(process, kept);
+	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
 	double amount_of;

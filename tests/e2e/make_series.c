@@ -8,7 +8,7 @@
  * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
- * ranges keep nothing, and two places do after them (after-steps).
+ * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs).
  */
 #include <string.h>
 
@@ -92,6 +92,23 @@ static void go_on_after_steps(void)
 	}
 }
 
+/* Each of 200 steps has a passing block, and each twentieth keeps as many more. */
+static void keep_in_few_steps(unsigned blocks)
+{
+	unsigned label = synth_text(s, "step_#");
+
+	for (unsigned i = 0; i < 200; i++) {
+		uint64_t now = (i + 1) * TURN_NS;
+
+		synth_call(s, 1, "range_push", .label = label, .extra = i, .time_ns = SYNTH_START_NS + now);
+		make_other(70, 2000, 9, now + 1000);
+		for (unsigned k = 0; i % 20 == 7 && k < blocks; k++)
+			make_other(60, 1 + i * blocks + k, 3, now + 2000 + k * 1000);
+		give_back(2000, now + 10000);
+		synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -103,11 +120,12 @@ int main(int argc, char **argv)
 	     only = !strcmp(how, "only-fails"), fails = few || many || only || !strcmp(how, "fails"),
 	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
 	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
-	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects");
+	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"),
+	     pairs = !strcmp(how, "few-pairs");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !late && !collects && strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !rarely && !pairs && !late && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -115,9 +133,11 @@ int main(int argc, char **argv)
 	make(0, level ? 500 : starts ? 3 : 20, 0);
 	if (others)
 		synth_shared_sample(s, SYNTH_START_NS + 1000, 0, others + 30 * MIB, 8192 * MIB, 99, others);
-	if (pauses || warms || after) {
+	if (pauses || warms || after || rarely || pairs) {
 		if (after)
 			go_on_after_steps();
+		else if (rarely || pairs)
+			keep_in_few_steps(1 + pairs);
 		else
 			step_through(pauses);
 		synth_close(s, SYNTH_COMPLETED);

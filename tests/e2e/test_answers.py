@@ -665,6 +665,11 @@ for p in kept: cuda.cudaFree(p)
         # 79 GiB are free, and 4 MiB are kept each 5 ms
         self.assertRegex(text, r"\n  all 2 together: device 0 is full in 1 min 4\d s\n")
 
+    def test_what_is_kept_in_each_twentieth_step_is_kept_every_twenty(self):
+        for how, blocks, rate in (("few-steps", 10, "+3.00 MiB"), ("few-pairs", 20, "+6.00 MiB in 2 blocks")):
+            with self.subTest(how), self.made(how) as run:
+                self.assertIn("LEAK     %s every 20 of its steps, %d of %d blocks kept, %d.0 MiB" % (rate, blocks, blocks, 3 * blocks), summary(run, columns=200))
+
     def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")
         (finding,) = self.found("leak.kept", report)
