@@ -110,6 +110,22 @@ static bool has_ended(const struct sl_report *report, const struct sl_shared_dev
 	return ended;
 }
 
+/*
+ * Another process's code, and what its blocks take beyond their sizes: as when most was hidden of it, the rounding by how much it
+ * held then.
+ */
+static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held,
+				  uint64_t then_ns)
+{
+	double at_peak = state->line ? sl_timeline_at(&other->model->timeline, state->line, state->hidden_peak_ns) : 0;
+	uint64_t bytes = at_peak > 0 ? (uint64_t)((double)state->hidden_peak_rounded * fmin(1, (double)held / at_peak)) : 0;
+
+	for (size_t i = 0; i < state->parts.count; i++)
+		if (state->parts.item[i].what == SL_HIDDEN_CODE && state->parts.item[i].first.time_ns <= then_ns)
+			bytes += state->parts.item[i].peak_bytes;
+	return bytes;
+}
+
 static void take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_shared_device *device = device_of(report, process, oom->device);
@@ -129,6 +145,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
+		bytes += beside_its_blocks(other, state, bytes, then_ns);
 		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
 			bytes += state->context_bytes;
 			account->contexts += state->context_bytes != 0;

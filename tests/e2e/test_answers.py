@@ -147,6 +147,18 @@ class OutOfMemory(Answers):
                 report = ranks.report()
             self.found(cause, report)
 
+    def test_what_a_recorded_neighbours_blocks_and_code_take_is_the_neighbours(self):
+        def steps(rank):
+            if rank == 0:
+                return ["device=0", "alloc=2", "samples=2", *["alloc=3"] * 100, "samples=2", "meet=there", "meet=tried"]
+            return ["meet=there", "device=0", "alloc=1000", "samples=2", "try=4000", "meet=tried"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="4G") as ranks:
+            (oom,) = ranks.report()["ooms"]
+        (other,) = oom["others"]
+        # 302 MiB in 101 blocks take 402 of the device; each context takes 300
+        self.assertAlmostEqual(other["bytes"], 702 * MIB, delta=2 * MIB)
+        self.assertAlmostEqual(oom["hidden_bytes"], 300 * MIB, delta=2 * MIB)
+
     def test_a_neighbour_that_had_made_no_difference_is_not_blamed(self):
         def steps(rank):
             there = ["device=0", "alloc=100", "samples=2", "meet=there"] if rank == 0 else ["meet=there", "device=0", "alloc=6000", "try=4000"]
