@@ -402,7 +402,7 @@ static const char *limited(const struct sl_oom *oom)
 /* Where it came from, if the trace tells. */
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
-	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	const struct sl_kept *kept = sl_story_leak(process, oom);
 	char where[300], what[300], *cause = account->cause_text;
 	struct sl_story story;
 	uint64_t then;

@@ -70,49 +70,83 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	return true;
 }
 
-/* The place that leaks most, else the one of which it is not clear; NULL: none, or its bytes are not known. */
-static const struct sl_kept *largest_of(const struct sl_process *process)
+const struct sl_kept *sl_story_leak(const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *found = NULL;
 
-	for (size_t i = process->kept.count; i--;)
-		if (process->kept.item[i].verdict == SL_KEPT_GROWING || process->kept.item[i].verdict == SL_KEPT_UNCLEAR)
-			found = &process->kept.item[i];
-	return found && found->bytes != SL_UNKNOWN ? found : NULL;
+	for (size_t i = process->kept.count; i--;) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && kept->track->device == oom->device &&
+		    kept->bytes != SL_UNKNOWN)
+			found = kept;
+	}
+	return found;
 }
 
-uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
+/* Bytes of the leak that were held when the request failed; all of it, where the owners that are known leave room for the rest. */
+static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
 {
-	const struct sl_kept *kept = largest_of(process);
-	char place[300], other[300], bytes[SL_FORMAT_BYTES], all[200];
-	uint64_t then = 0;
+	bool tensors = kept->track->kind == SL_KIND_block;
+	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
+	char place[300], other[300];
 
-	if (!kept)
-		return 0;
 	sl_owners_line(process, kept->track->stack, 1, place, sizeof(place));
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
 		sl_owners_line(process, site->stack, 1, other, sizeof(other));
-		if (!strcmp(place, other))
-			then += oom->owners[i].bytes;
+		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
+		listed += (site->kind == SL_KIND_block) == tensors ? oom->owners[i].bytes : 0;
 	}
+	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
+		return kept->bytes;
+	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+}
+
+uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_story_leak(process, oom);
+	uint64_t then = kept ? held_then(process, oom, kept) : 0;
+	char bytes[SL_FORMAT_BYTES], all[200];
+
+	if (!kept)
+		return 0;
 	sl_kept_amount(all, sizeof(all), kept);
 	if (!then || kept->bytes <= then)
 		snprintf(out, size, "%s", all);
 	else
 		snprintf(out, size, "%s of it by then; in the end %s", sl_format_size(bytes, then), all);
-	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+	return then;
 }
 
-/* A place that grew until no memory was left, or that only took memory, as one does that loads a model. */
+/* Several places that leak, none of which holds much by itself: their number, and what they held together. */
+static unsigned leaks_together(struct sl_process *process, const struct sl_oom *oom, uint64_t *bytes)
+{
+	unsigned places = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		uint64_t then = kept->track->device == oom->device && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
+
+		*bytes += then;
+		places += then > 0;
+	}
+	return places;
+}
+
+/* A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = largest_of(process);
-	char where[300], what[300];
-	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom);
+	const struct sl_kept *kept = sl_story_leak(process, oom);
+	char where[300], what[300], all[SL_FORMAT_BYTES];
+	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom), together = then;
+	unsigned places = 1;
 
-	if (!then || (double)then < GREW_PART * (double)oom->live_bytes)
+	if (then && (double)then < GREW_PART * (double)oom->live_bytes)
+		places = leaks_together(process, oom, &together);
+	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
 		return false;
 	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
@@ -123,7 +157,11 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 			 "come is not known)");
 		return true;
 	}
-	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
+	if (places > 1)
+		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
+			 sl_format_size(all, together), where, what);
+	else
+		snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
 	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less" ENOUGH_ONCE,
 		 SL_SIZE(sl_oom_missing(oom)));
 	return true;

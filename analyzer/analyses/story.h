@@ -26,6 +26,9 @@ static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 	return sl_oom_takes(oom) > oom->free_bytes ? sl_oom_takes(oom) - oom->free_bytes : 0;
 }
 
+/* The place that leaks most on the device of the error, else the one of which it is not clear; NULL: none of known bytes. */
+const struct sl_kept *sl_story_leak(const struct sl_process *process, const struct sl_oom *oom);
+
 /*
  * What the place that grows fastest held when memory ran out, as bytes and in words (at most 300 bytes); where none grows,
  * the place that only took memory.  0: there is neither, or it was not among the largest holders then.

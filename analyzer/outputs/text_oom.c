@@ -13,6 +13,8 @@
 static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
 {
 	long long communicators = (long long)sl_collectives_communicators(process->model);
+	const char *rest = "smaller parts";
+	uint64_t listed = 0;
 	struct sl_owners owners;
 
 	sl_owners_init(&owners);
@@ -31,7 +33,10 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 			names[0] = "tensors";
 		names[1] = line;
 		sl_owners_add(&owners, names, 2, oom->owners[i].bytes, 0);
+		listed += oom->owners[i].bytes;
 	}
+	if (oom->owner_count == SL_OWNERS_MAX && !oom->torch.used && listed < oom->live_bytes)
+		sl_owners_add(&owners, &rest, 1, oom->live_bytes - listed, 0);
 	sl_owners_sort(&owners);
 	sl_text_shares(page, &owners);
 	sl_owners_free(&owners);

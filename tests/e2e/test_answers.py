@@ -59,6 +59,38 @@ class Answers(unittest.TestCase):
         self.assertNotIn(finding, ids(report))
 
 
+# Keeps blocks until there is no memory: 2 MiB at each of six lines, or by forty functions at one, or on device 1 and then asks device 0 for 1.2 GiB.
+KEEPS = """
+import ctypes, os, sys, time
+cudart, kept = ctypes.CDLL('libcudart.so.13'), []
+def take(mib):
+    p = ctypes.c_void_p()
+    if cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)):
+        os._exit(1)
+    return p
+def round_of_six():
+    kept.append(take(2))
+    kept.append(take(2))
+    kept.append(take(2))
+    kept.append(take(2))
+    kept.append(take(2))
+    kept.append(take(2))
+def keep():
+    kept.append(take(2))
+for i in range(40):
+    exec('def caller_%d(): keep()' % i)
+cudart.cudaSetDevice(int(sys.argv[1] == 'other'))
+for i in range(2000):
+    passing = take(8)
+    round_of_six() if sys.argv[1] == 'six' else globals()['caller_%d' % (i % 40)]()
+    time.sleep(0.001)
+    cudart.cudaFree(passing)
+    if sys.argv[1] == 'other' and i == 200:
+        cudart.cudaSetDevice(0)
+        take(1200)
+"""
+
+
 class OutOfMemory(Answers):
     def causes(self, report):
         return {i for i in ids(report) if i.startswith("oom.")}
@@ -158,6 +190,24 @@ class OutOfMemory(Answers):
         # 302 MiB in 101 blocks take 402 of the device; each context takes 300
         self.assertAlmostEqual(other["bytes"], 702 * MIB, delta=2 * MIB)
         self.assertAlmostEqual(oom["hidden_bytes"], 300 * MIB, delta=2 * MIB)
+
+    def test_growth_at_many_lines_or_stacks_is_told_with_all_of_it_and_that_of_another_device_is_not(self):
+        for how, cause in (("six", r"it grew: 6 places leak, (\S+) MiB together, most at keeps\.py:1\d round_of_six"),
+                           ("forty", r"it grew: leak at keeps\.py:17 keep .*, \d+ of \d+ blocks kept, (\S+) MiB$"), ("other", None)):
+            with self.subTest(how), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "keeps.py")
+                with open(path, "w") as file:
+                    file.write(KEEPS)
+                with Recording("python3", path, how, code=1, SIM_VRAM="1200M") as run:
+                    report, text, (truth,) = run.report(), summary(run, columns=200), run.truth()
+                (finding,) = self.found("oom.full", report)
+                grew = re.search(cause or "$", finding["description"])
+                self.assertTrue(grew, finding["description"])
+                self.assertEqual("leak" in finding["description"], cause is not None, finding["description"])
+                if cause:
+                    self.assertEqual(float(grew[1]), (truth.memory["device", 0].live_bytes >> 20) - 8)
+                listed = sum(float(mib) for mib in re.findall(r"^ {2,6}(\S+) MiB  (?:keeps.py|smaller parts)", text.split("PEAK")[0], re.M))
+                self.assertEqual(listed, sum(row.live_bytes for (_, device), row in truth.memory.items() if device == 0) >> 20)
 
     def test_a_neighbour_that_had_made_no_difference_is_not_blamed(self):
         def steps(rank):
