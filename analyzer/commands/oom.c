@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze oom PATH: why the run ran out of memory, in two lines; nothing where it did not. stormlog-run prints it. */
+/*
+ * stormlog-analyze oom PATH: why the run ran out of memory, in two lines, and how many errors there were besides; nothing where no
+ * request failed. stormlog-run prints it.
+ */
 #include <stdio.h>
 
 #include "analyzer/base/door.h"
@@ -21,7 +24,7 @@ struct options {
 	bool json;
 };
 
-static const char about[] = "Where and why the run ran out of memory, in two lines; prints nothing if it did not.";
+static const char about[] = "Where and why the run ran out of memory, in two lines; prints nothing if no request failed.";
 
 static bool take(void *context, int option, const char *value)
 {
@@ -34,37 +37,51 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-/* The first error that nobody got over; NULL: there was none. */
-static const struct sl_oom *find(const struct sl_report *report, struct sl_process **process)
+/* The errors of a run: the first that nobody got over, else the first (NULL: none), and how many of each there are. */
+struct errors {
+	struct sl_process *process;
+	const struct sl_oom *first;
+	unsigned open, got_over;
+};
+
+static struct errors find(const struct sl_report *report)
 {
 	const struct sl_process *at = NULL;
-	const struct sl_oom *oom = sl_report_first_oom(report, &at);
+	struct errors errors = {.first = sl_report_first_oom(report, &at)};
 
-	if (!oom || sl_oom_got_over(oom))
-		return NULL;
-	*process = &report->processes[at - report->processes];
-	return oom;
+	if (errors.first)
+		errors.process = &report->processes[at - report->processes];
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
+			if (!report->processes[i].accounts[k].told_later)
+				++*(sl_oom_got_over(&report->processes[i].model->ooms.item[k]) ? &errors.got_over : &errors.open);
+	return errors;
 }
 
 static void print(const struct sl_report *report)
 {
-	struct sl_process *process;
-	const struct sl_oom *oom = find(report, &process);
-	const struct sl_account *account;
+	struct errors errors = find(report);
+	struct sl_process *process = errors.process;
+	const char *cause;
 	char who[SL_FORMAT_BYTES], where[300];
 
-	if (!oom)
+	if (!errors.first)
 		return;
-	account = &process->accounts[oom - process->model->ooms.item];
-	sl_owners_line(process, oom->stack, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_process_who(who, process), SL_SIZE(oom->asked_bytes));
+	cause = process->accounts[errors.first - process->model->ooms.item].cause_text;
+	sl_owners_line(process, errors.first->stack, 2, where, sizeof(where));
+	sl_door_print(stdout, "out of memory%s: %s asked for %s at ", errors.open ? "" : " and got over it",
+		      sl_process_who(who, process), SL_SIZE(errors.first->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
-	if (!account->cause_text)
-		return;
-	fputs("  ", stdout);
-	sl_door_put(stdout, SL_DOOR_LINE, account->cause_text);
-	putchar('\n');
+	if (cause) {
+		fputs("  ", stdout);
+		sl_door_put(stdout, SL_DOOR_LINE, cause);
+		putchar('\n');
+	}
+	if (errors.open > 1)
+		sl_door_print(stdout, "  and %u more\n", errors.open - 1);
+	if (errors.got_over > !errors.open)
+		sl_door_print(stdout, "  and %u that the program got over\n", errors.got_over - !errors.open);
 }
 
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
@@ -91,15 +108,16 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 static bool print_json(const struct sl_report *report)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
-	struct sl_process *process;
-	const struct sl_oom *oom = find(report, &process);
+	struct errors errors = find(report);
 
 	sl_json_document(j, "stormlog.oom", 1);
 	sl_json_string(j, "path", report->path);
-	if (oom)
-		put_oom(j, process, oom);
+	if (errors.open)
+		put_oom(j, errors.process, errors.first);
 	else
 		sl_json_null(j, "oom");
+	sl_json_uint(j, "errors", errors.open);
+	sl_json_uint(j, "got_over", errors.got_over);
 	return sl_json_finish(j);
 }
 

@@ -191,6 +191,18 @@ class OutOfMemory(Answers):
         self.assertAlmostEqual(other["bytes"], 702 * MIB, delta=2 * MIB)
         self.assertAlmostEqual(oom["hidden_bytes"], 300 * MIB, delta=2 * MIB)
 
+    def test_the_verb_tells_errors_that_were_got_over_and_how_many_there_are(self):
+        def said(run, *options):
+            return subprocess.run([ANALYZE, "oom", *options, run.traces], capture_output=True, text=True, check=True).stdout
+        with Recording(app("oom"), "retry") as run:
+            self.assertRegex(said(run), r"^out of memory and got over it: pid \d+ asked for 512 MiB at oom\.c:\d+ .*\n  the device was full: .*\n$")
+            self.assertEqual([json.loads(said(run, "--json"))[name] for name in ("oom", "errors", "got_over")], [None, 0, 1])
+        with Ranks(2, lambda rank: ["device=0", "meet=both", "try=%d" % (9000 + rank)], devices=1, SIM_VRAM="8G") as ranks:
+            self.assertRegex(said(ranks), r"^out of memory: rank [01] asked for 8\.79 GiB at .*\n  .* is more than the device has\n  and 1 more\n$")
+            self.assertEqual([json.loads(said(ranks, "--json"))[name] for name in ("errors", "got_over")], [2, 0])
+        with script("alloc=1") as run:
+            self.assertEqual(said(run), "")
+
     def test_growth_at_many_lines_or_stacks_is_told_with_all_of_it_and_that_of_another_device_is_not(self):
         for how, cause in (("six", r"it grew: 6 places leak, (\S+) MiB together, most at keeps\.py:1\d round_of_six"),
                            ("forty", r"it grew: leak at keeps\.py:17 keep .*, \d+ of \d+ blocks kept, (\S+) MiB$"), ("other", None)):
