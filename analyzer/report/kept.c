@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -85,6 +86,22 @@ static double steps_meanwhile(const struct sl_process *process, const struct sl_
 	return (double)(sl_model_step_at(label, track->last_ns) - sl_model_step_at(label, track->first_ns));
 }
 
+/* How many threads allocated there; those whose numbers are 65 536 apart count as one. */
+static unsigned threads_at(const struct sl_model *model, const struct sl_track *track)
+{
+	uint8_t *seen = sl_memory_must(calloc(UINT16_MAX + 1, 1));
+	unsigned count = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (&model->tracks.item[site->track] == track && !seen[(uint16_t)site->thread])
+			seen[(uint16_t)site->thread] = 1, count++;
+	}
+	free(seen);
+	return count;
+}
+
 /* Steps from one time it allocates, `once` blocks, to the next; 0: not known. */
 static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
@@ -93,11 +110,14 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	double births = (double)kept->births,
 	       times = births / once - label; /* from the first step to the last, or in all of them */
 	double whole = round(steps / times), each = steps > 0 ? round(births / (steps + label)) : 0;
+	double cut = threads_at(process->model,
+				kept->track); /* steps of a thread's first or last birth that are not counted, and the reverse */
 
-	/* the first or last may lack its step, and the reverse */
-	if (whole > 0 && fabs(steps - whole * times) <= whole)
+	if (whole > 0 && fabs(steps - whole * times) <= whole * cut)
 		return whole;
-	return each > 1 && fabs(births - each * (steps + label)) <= each ? once / each : steps / times;
+	if (each > 1 && fabs(births - each * (steps + label)) <= each * cut)
+		return once / each;
+	return steps > 0 ? (steps + label * (cut - 1)) / times : 0;
 }
 
 /* Two digits of microseconds: it divides an amount. */

@@ -8,7 +8,8 @@
  * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
- * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs).
+ * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs);
+ * or of those that four threads enter at once, each 20 times, all keep a block, or two of three (threads, threads-some).
  */
 #include <string.h>
 
@@ -109,6 +110,25 @@ static void keep_in_few_steps(unsigned blocks)
 	}
 }
 
+static void keep_on_threads(bool some)
+{
+	unsigned label = synth_text(s, "step_#");
+
+	for (unsigned i = 0; i < 80; i += 4) {
+		uint64_t now = SYNTH_START_NS + i * TURN_NS;
+
+		for (unsigned t = 0; t < 4; t++)
+			synth_call(s, t + 1, "range_push", .label = label, .extra = i + t, .time_ns = now + t * 1000);
+		for (unsigned t = 0; t < 4; t++)
+			if (!some || (i + t) % 3 != 2)
+				synth_call(s, t + 1, "cudaMalloc", .address = 0x700000000000 + (i + t) * 1024 * MIB,
+					   .bytes = 3 * MIB, .device = 0, .python = stack, .time_ns = now + 10000 + t * 1000,
+					   .duration_ns = 100);
+		for (unsigned t = 0; t < 4; t++)
+			synth_call(s, t + 1, "range_pop", .time_ns = now + TURN_NS / 2 + t * 1000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -121,15 +141,20 @@ int main(int argc, char **argv)
 	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
 	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
 	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"),
-	     pairs = !strcmp(how, "few-pairs");
+	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !rarely && !pairs && !late && !collects && strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !late && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
+	if (threads) {
+		keep_on_threads(some);
+		synth_close(s, SYNTH_COMPLETED);
+		return 0;
+	}
 	make(0, level ? 500 : starts ? 3 : 20, 0);
 	if (others)
 		synth_shared_sample(s, SYNTH_START_NS + 1000, 0, others + 30 * MIB, 8192 * MIB, 99, others);

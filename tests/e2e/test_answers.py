@@ -739,6 +739,11 @@ for p in kept: cuda.cudaFree(p)
         # 79 GiB are free, and 4 MiB are kept each 5 ms
         self.assertRegex(text, r"\n  all 2 together: device 0 is full in 1 min 4\d s\n")
 
+    def test_what_each_entry_of_several_threads_keeps_is_no_more_than_that(self):
+        for how, rate in (("threads", r"3\.00 MiB per step_#, 80 of 80"), ("threads-some", r"2\.0[0-5] MiB per step_#, 54 of 54")):
+            with self.subTest(how), self.made(how) as run:
+                self.assertRegex(summary(run, columns=200), r"LEAK +\+%s blocks kept" % rate)
+
     def test_what_is_kept_in_each_twentieth_step_is_kept_every_twenty(self):
         for how, blocks, rate in (("few-steps", 10, "+3.00 MiB"), ("few-pairs", 20, "+6.00 MiB in 2 blocks")):
             with self.subTest(how), self.made(how) as run:
