@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The blocks LEAK, GROWTH, LEAKS and LEFT: memory that is kept.  A place shown by one of them is left out of the following ones. */
+/* The blocks LEAK, GROWTH and LEFT: memory that is kept.  A place shown by one of them is left out of the following ones. */
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -95,18 +95,26 @@ void sl_text_growth(struct sl_text_page *page)
 	page->said = true;
 }
 
+/* "64 ranks, most in rank 3", "2 processes, the same in each". */
+static void put_several(char *out, size_t size, unsigned count, const struct sl_process *most, bool uneven)
+{
+	char who[SL_FORMAT_BYTES];
+
+	snprintf(out, size, "%u %s, %s%s", count, most->trace->header.rank >= 0 ? "ranks" : "processes",
+		 uneven ? "most in " : "the same in each", uneven ? sl_process_who(who, most) : "");
+}
+
 /* "rank 3  ", "64 ranks, most in rank 3  ", "device 1  "; nothing of a run of one process and one device. */
 static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
-	char who[SL_FORMAT_BYTES];
+	char who[64] = "", named[SL_FORMAT_BYTES];
 
 	out[0] = 0;
 	if (place->processes > 1)
-		snprintf(out, size, "%u %s, most in %s  ", place->processes,
-			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_process_who(who, process));
-	else if (page->report->process_count > 1)
-		snprintf(out, size, "%s  ", sl_process_who(who, process));
+		put_several(who, sizeof(who), place->processes, process, place->uneven);
+	if (page->report->process_count > 1)
+		snprintf(out, size, "%s  ", *who ? who : sl_process_who(named, process));
 	if (place->kept->track->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
 }
@@ -201,7 +209,7 @@ void sl_text_kept(struct sl_text_page *page)
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (!place->kept)
-			continue; /* in LEAKS */
+			continue; /* among what was left */
 		if (page->leaks_shown == KEPT_SHOWN) {
 			more++;
 			continue;
@@ -224,7 +232,8 @@ struct left {
 	const struct sl_leak *leak;	/* of `most` */
 	uint64_t bytes, blocks;
 	unsigned processes, growing;
-	int device; /* -1: the host's memory; SEVERAL */
+	bool uneven; /* one left more than another */
+	int device;  /* -1: the host's memory; SEVERAL */
 };
 
 struct all_left {
@@ -253,6 +262,7 @@ static void take_left(struct all_left *all, struct sl_process *process, const st
 	to->bytes += leak->bytes;
 	to->blocks += leak->blocks;
 	to->growing += leak->growing;
+	to->uneven |= leak->bytes != to->leak->bytes;
 	to->device = to->device == leak->device ? to->device : SEVERAL;
 	if (leak->growing == to->leak->growing ? leak->bytes > to->leak->bytes : leak->growing) {
 		to->most = process;
@@ -286,17 +296,16 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 		growing += all->place.item[i].growing > 0;
 	}
 	sl_owners_line(worst->most, worst->leak->stack, 1, where, sizeof(where));
-	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
+	sl_text_head(page, growing ? "LEAK" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %zu place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");
 	if (growing && places > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %zu growing", growing);
 	if (worst->processes > 1)
-		snprintf(who, sizeof(who), "%u %s, most in ", worst->processes,
-			 worst->most->trace->header.rank >= 0 ? "ranks" : "processes");
+		put_several(who, sizeof(who), worst->processes, worst->most, worst->uneven);
 	if (page->report->process_count > 1)
-		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s%s:" : "   %s%s", who,
-			 sl_process_who(named, worst->most));
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
+			 *who ? who : sl_process_who(named, worst->most));
 	if (worst->device != -1 && sl_devices_held(worst->most) > 1)
 		snprintf(on, sizeof(on), worst->device == SEVERAL ? " on several devices" : " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",

@@ -47,18 +47,22 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		 strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
-/* The device on which all recorded processes together held most, where that is more than `most`, what one held. */
-static void describe_shared(char *out, size_t size, const struct sl_report *report, uint64_t most)
+/* The device on which all recorded processes together held most, where that is more than `most`, what one held; by its own ordinal. */
+static void describe_shared(char *out, size_t size, const struct sl_report *report, const struct sl_process *process, uint64_t most)
 {
 	const struct sl_shared_device *fullest = NULL;
+	const struct sl_device_state *own;
 
 	for (unsigned i = 0; i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes > most) {
 			most = report->devices[i].known_peak_bytes;
 			fullest = &report->devices[i];
 		}
-	if (fullest)
-		snprintf(out, size, "   with others %s on device %d", SL_SIZE(most), fullest->device);
+	own = fullest ? sl_devices_state(report, fullest, (unsigned)(process - report->processes)) : NULL;
+	if (own)
+		snprintf(out, size, "   with others %s on device %d", SL_SIZE(most), own->device);
+	else if (fullest)
+		snprintf(out, size, "   %u others together %s", fullest->process_count, SL_SIZE(most));
 }
 
 /* Which device, and what the process held at most on its others. */
@@ -192,8 +196,9 @@ void sl_text_peak(struct sl_text_page *page)
 	if (!process)
 		return;
 	sl_text_head(page, "PEAK", SL_TEXT_PLAIN);
-	draw_spark(spark, sizeof(spark), page, device->line);
-	describe_shared(others, sizeof(others), page->report, device->known_peak);
+	if (device->line && device->line->begun) /* a summary may say anything */
+		draw_spark(spark, sizeof(spark), page, device->line);
+	describe_shared(others, sizeof(others), page->report, process, device->known_peak);
 	if (page->report->process_count > 1)
 		describe_others(others + strlen(others), sizeof(others) - strlen(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);

@@ -34,7 +34,7 @@ static void take(struct sl_leaking *list, struct sl_process *process, struct sl_
 		one.where = sl_map_intern(&list->names, key) + length;
 		one.processes = 1;
 		one.last = one.process;
-		one.bytes = bytes;
+		one.bytes = one.first_bytes = bytes;
 		*SL_PUSH(&list->place) = one;
 		*at = list->place.count;
 		return;
@@ -45,11 +45,14 @@ static void take(struct sl_leaking *list, struct sl_process *process, struct sl_
 	to->processes += to->last != one.process;
 	to->last = one.process;
 	to->bytes += bytes;
+	to->uneven |= bytes != to->first_bytes;
 	if (one.weight <= to->weight)
 		return;
 	one.processes = to->processes;
 	one.last = to->last;
 	one.bytes = to->bytes;
+	one.first_bytes = to->first_bytes;
+	one.uneven = to->uneven;
 	one.where = to->where;
 	*to = one;
 }

@@ -16,6 +16,8 @@ struct sl_leaking_place {
 	double weight;		    /* of it, in that process */
 	unsigned processes, last;   /* that leak there, and the last of them */
 	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
+	uint64_t first_bytes;	    /* of the first of them */
+	bool uneven;		    /* not all have as much */
 	struct sl_stack stack;	    /* of that process */
 	const char *where;	    /* its line, sl_leaking_line; of the list */
 };

@@ -12,7 +12,7 @@ SCREEN = """train.py  pid 7 on vm  231 ms  completed
 PEAK     pid 7   204 MiB
      204 MiB  train.py
                    200 MiB  gpu.py:5 alloc < train.py:10 step
-LEAKS    1 place, 200 MiB
+LEAK     200 MiB never freed, 1 place
              worst: gpu.py:5 alloc < train.py:10 step, 200 MiB in 200 blocks
 HIDDEN   301 MiB at most
 

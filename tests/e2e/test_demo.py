@@ -49,7 +49,7 @@ class Training(unittest.TestCase):
         # A loss of 4 MiB a step, and a plan of 2 MiB for every second one.
         self.assertEqual((labels["step_#"]["verdict"], round(labels["step_#"]["growth_bytes_per_entry"])), ("growing", 5 * MIB))
         self.assertIn("GROWTH   +5.00 MiB per step_#", self.text)
-        self.assertIn("train.py:%d forward" % line_of("return tensor(mib(4))"), self.text.split("GROWTH")[1].split("LEAKS")[0])
+        self.assertIn("train.py:%d forward" % line_of("return tensor(mib(4))"), self.text.split("GROWTH")[1].split("LEFT")[0])
 
     def test_the_error_has_its_step_its_range_and_its_line(self):
         self.assertIn("step 117, in forward", self.text)

@@ -219,7 +219,16 @@ for p in kept: cuda.cudaFree(p)
             leaks = [f for f in run.report()["findings"] if f["class"] == "leak"]
         self.assertEqual([(os.path.basename(f["place"]["file"]), f["place"]["function"].split(".")[-1], f["bytes"]) for f in leaks],
                          [("dataset.py", "__getitem__", 200 * 147456)] * 2)
-        self.assertRegex(text, r"LEAK     2 processes, most in pid \d+ [^;]*\n +dataset\.py:11 \S*__getitem__")
+        self.assertRegex(text, r"LEAK     2 processes, the same in each [^;]*\n +dataset\.py:11 \S*__getitem__")
+
+    def test_others_that_hold_more_together_are_not_said_to_be_with_a_process_on_another_device(self):
+        with e2e.Ranks(3, lambda rank: ["device=%d" % (rank > 0), "alloc=%d" % (12 if rank else 16), "meet=held"], devices=2, numbered=False) as ranks:
+            text = subprocess.run([e2e.ANALYZE, ranks.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "160"}).stdout
+        self.assertRegex(text, r"PEAK +pid \d+ +16.0 MiB .*   2 others together 24.0 MiB ")
+        self.assertRegex(text, r"LEFT +40.0 MiB never freed, 1 place +3 processes, most in pid ")
+        with e2e.Ranks(2, lambda rank: ["alloc=12"], devices=1, numbered=False) as ranks:
+            text = subprocess.run([e2e.ANALYZE, ranks.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "160"}).stdout
+        self.assertRegex(text, r"LEFT +24.0 MiB never freed, 1 place +2 processes, the same in each ")
 
 
 if __name__ == "__main__":
