@@ -90,6 +90,11 @@ int sl_native_images(struct sl_images *images, char **paths)
 			sl_paths_failed(*path);
 			return SL_EXIT_USAGE;
 		}
+	if (images->summaries.count) {
+		sl_door_print(stderr, "stormlog-analyze: %s: a summary has no events: this needs the traces\n",
+			      images->summaries.item[0]);
+		return SL_EXIT_UNREADABLE;
+	}
 	if (images->image_count) {
 		sl_images_group(images);
 		return -1;

@@ -36,7 +36,8 @@ enum { OUTPUT, SHARD, RUN, THREADS, QUIET };
 
 static const char about[] =
 	"Takes traces and summaries alike.  A summary of summaries is the summary of all their traces, byte for byte, in whatever\n"
-	"order and groups they were made.  Other verbs than report and summarize need the traces.\n"
+	"order and groups they were made.  dump, export, fit, pack, push, flame, entries of a label and other moments than the\n"
+	"end need the traces.\n"
 	"\n"
 	"  srun -n 64 stormlog-analyze summarize traces/ -o parts/%s.summary && stormlog-analyze parts/\n"
 	"\n"
@@ -45,6 +46,7 @@ static const char about[] =
 
 struct settings {
 	const char *pattern;
+	const char *wrong;   /* what --shard was given, where that is none */
 	char path[PATH_MAX]; /* the output pattern with %s and %h replaced */
 	struct sl_shard shard;
 	struct sl_pipeline_options drive;
@@ -58,7 +60,7 @@ static bool take(void *context, int option, const char *value)
 	if (option == OUTPUT)
 		s->pattern = value;
 	else if (option == SHARD)
-		return sl_shard_parse(&s->shard, value);
+		s->wrong = sl_shard_parse(&s->shard, value) ? s->wrong : value;
 	else if (option == RUN)
 		s->drive.run = value;
 	else if (option == QUIET)
@@ -116,6 +118,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	identify(&parts->identities[index], image->summary ? image->identity : process->trace ? &process->trace->header : &unknown);
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
+	frame->listing = image->listing;
 	if (image->summary) /* copied unchanged: merging never changes a process */
 		sl_summary_copy(frame, &parts->commons, image, &unsaid);
 	else
@@ -188,6 +191,10 @@ static int settle(struct settings *s, char *const *paths)
 {
 	bool asked = s->pattern && sl_shard_is_asked(s->pattern);
 
+	if (s->wrong) {
+		sl_door_print(stderr, "stormlog-analyze: --shard: \"%s\" is none of the parts 1/N to N/N\n", s->wrong);
+		return SL_EXIT_USAGE;
+	}
 	if (!s->pattern || !sl_summaries_named(s->pattern))
 		return refuse("summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX);
 	if (asked && !s->shard.parts && !sl_shard_from_environment(&s->shard)) {

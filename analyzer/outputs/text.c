@@ -148,7 +148,7 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = false;
+	bool damaged = report->images.copies.damaged;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < report->process_count; i++) {

@@ -406,6 +406,10 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		warn_damage(report, &report->images.copies);
 		return SL_PIPELINE_UNREADABLE;
 	}
+	if (options->parts && options->run && !strcmp(options->run, "all"))
+		sl_parts_list(&report->images);
+	if (!options->each)
+		sl_parts_miss(&report->images);
 	if (options->parts)
 		sl_parts_keep(&report->images, options->part - 1, options->parts);
 	sl_images_group(&report->images);

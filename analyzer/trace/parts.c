@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/trace/idmap.h"
+#include "common/fnv.h"
 
 static uint64_t size_of(const char *path)
 {
@@ -79,4 +82,40 @@ void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts)
 			sl_images_drop(&folder->images[i]);
 	folder->image_count = kept;
 	free(is_mine);
+}
+
+void sl_parts_list(struct sl_images *folder)
+{
+	struct sl_listing listing = {.size = folder->image_count};
+
+	for (unsigned i = 0; i < folder->image_count; i++)
+		listing.key += sl_fnv_text(sl_paths_name(folder->images[i].name));
+	for (unsigned i = 0; i < folder->image_count; i++)
+		if (!folder->images[i].listing.size)
+			folder->images[i].listing = listing;
+}
+
+void sl_parts_miss(struct sl_images *folder)
+{
+	struct sl_idmap here = {0};
+
+	for (unsigned i = 0; i < folder->image_count; i++) {
+		const struct sl_listing *listing = &folder->images[i].listing;
+
+		if (listing->size)
+			sl_idmap_set(&here, listing->key, sl_idmap_get(&here, listing->key, 0) + 1);
+	}
+	for (unsigned i = 0; i < folder->image_count; i++) {
+		const struct sl_listing *listing = &folder->images[i].listing;
+		uint32_t count = listing->size ? sl_idmap_get(&here, listing->key, 0) : 0;
+
+		if (!count)
+			continue;
+		if (count < listing->size)
+			sl_damage_add(&folder->copies, folder->images[i].summary, -1,
+				      "%llu of %llu processes are in parts of the summary that are not here",
+				      (unsigned long long)(listing->size - count), (unsigned long long)listing->size);
+		sl_idmap_set(&here, listing->key, 0); /* said */
+	}
+	sl_idmap_free(&here);
 }

@@ -11,4 +11,9 @@
  */
 void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts);
 
+/* Before that: each image gets the listing, so that a reader of some parts knows that there are more. */
+void sl_parts_list(struct sl_images *folder);
+/* Adds a line of damage for each listing of which processes are not there.  Before grouping. */
+void sl_parts_miss(struct sl_images *folder);
+
 #endif

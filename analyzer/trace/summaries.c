@@ -109,7 +109,8 @@ static bool take_process(const struct commons *commons, const msgpack_object *ma
 				   .offset = begin,
 				   .bytes = bytes,
 				   .identity = sl_memory_must(calloc(1, sizeof(*image->identity))),
-				   .common = common ? commons->list.item[common - 1] : NULL};
+				   .common = common ? commons->list.item[common - 1] : NULL,
+				   .listing = {sl_object_u64(map, "listing", 0), sl_object_u64(map, "listed", 0)}};
 	take_identity(image->identity, map);
 	if (common)
 		image->common->users++;
@@ -246,6 +247,11 @@ static void order_commons(struct order *order, const struct sl_summary_frame *fr
 
 static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames, size_t count, const struct order *order)
 {
+	struct sl_idmap here = {0}; /* how many of each listing */
+
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].listing.size)
+			sl_idmap_set(&here, frames[i].listing.key, sl_idmap_get(&here, frames[i].listing.key, 0) + 1);
 	msgpack_pack_map(pk, 5);
 	put_text(pk, "def");
 	put_text(pk, "summary");
@@ -272,14 +278,19 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 			       {"started_ns", header->started_ns},
 			       {"monotonic_ns", header->monotonic_ns},
 			       {"bytes", frames[i].size},
-			       {"common", order->of[i]}};
+			       {"common", order->of[i]},
+			       {"listing", frames[i].listing.key},
+			       {"listed", frames[i].listing.size}};
+		size_t number_count = SL_COUNT(numbers);
 
-		msgpack_pack_map(pk, SL_COUNT(texts) + SL_COUNT(numbers) + 2);
+		if (sl_idmap_get(&here, frames[i].listing.key, 0) >= frames[i].listing.size)
+			number_count -= 2;
+		msgpack_pack_map(pk, (uint32_t)(SL_COUNT(texts) + number_count + 2));
 		for (size_t k = 0; k < SL_COUNT(texts); k++) {
 			put_text(pk, texts[k].key);
 			put_text(pk, texts[k].text);
 		}
-		for (size_t k = 0; k < SL_COUNT(numbers); k++) {
+		for (size_t k = 0; k < number_count; k++) {
 			put_text(pk, numbers[k].key);
 			msgpack_pack_uint64(pk, numbers[k].number);
 		}
@@ -288,6 +299,7 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 		put_text(pk, "rank");
 		msgpack_pack_int64(pk, header->rank);
 	}
+	sl_idmap_free(&here);
 }
 
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count)

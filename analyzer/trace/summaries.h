@@ -46,7 +46,7 @@ void sl_summaries_close(struct sl_summary_part *part);
 /* The frame unchanged, malloc'ed; NULL with a line in `damage`. */
 void *sl_summaries_frame(const struct sl_image *image, struct sl_damage *damage);
 
-/* Written in the order in which they are given. */
+/* Written in the order in which they are given.  That they were parts of a listing is forgotten where all of it is here. */
 struct sl_summary_frame {
 	const char *name;
 	const struct sl_header *identity;
@@ -54,6 +54,7 @@ struct sl_summary_frame {
 	size_t size;
 	const void *common; /* a frame; equal ones have one address; NULL: none */
 	size_t common_size;
+	struct sl_listing listing;
 };
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count);
 

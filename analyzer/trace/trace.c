@@ -486,7 +486,9 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;
-	sl_damage_add(&trace->damage, image->name, -1, "no header can be read, so nothing else can");
+	sl_damage_add(&trace->damage, image->name, -1,
+		      image->summary ? "a summary has no events: this needs the trace"
+				     : "no header can be read, so nothing else can");
 	*damage = trace->damage;
 	trace->damage = (struct sl_damage){0};
 	sl_trace_close(trace);

@@ -132,6 +132,35 @@ class Summaries(unittest.TestCase):
             self.assertIn(b"torn.summary", self.run_it("summarize", "-q", "torn.summary", "none.summary", "-o", "merged.summary", codes=(3,)).stderr)
             self.assertFalse(os.path.exists(os.path.join(self.folder, "merged.summary")))
 
+    def test_parts_that_are_missing_are_said(self):
+        subprocess.run([MAKE, "places", self.traces, "4000", "5"], check=True)
+        for i in range(3):
+            self.run_it("summarize", "-q", "--shard", "%d/3" % (i + 1), "t", "-o", "parts/%d.summary" % i)
+        missing = len(self.parts("parts/1.summary")[0]["processes"])
+        self.run_it("summarize", "-q", "parts", "-o", "whole.summary")
+        self.run_it("summarize", "-q", "t", "-o", "t.summary")
+        self.assertEqual(self.read("whole.summary"), self.read("t.summary"))
+        self.assertNotIn(b"not here", self.run_it("parts").stderr)
+        os.unlink(os.path.join(self.folder, "parts/1.summary"))
+        self.run_it("summarize", "-q", "parts", "-o", "merged.summary")
+        said = b"%d of 5 processes are in parts of the summary that are not here" % missing
+        for name in "parts", "merged.summary":
+            done = self.run_it(name)
+            self.assertEqual(done.stderr.count(said), 1, done.stderr)
+            self.assertRegex(done.stdout, rb"\nincomplete: ")
+        self.assertIn(b'"0/3" is none of the parts 1/N to N/N', self.run_it("summarize", "--shard", "0/3", "t", "-o", "x.summary", codes=(2,)).stderr)
+
+    def test_what_needs_each_event_refuses_a_summary(self):
+        subprocess.run([MAKE, "places", self.traces, "4000", "2"], check=True)
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        about = self.run_it("summarize", "--help").stdout
+        for verb in ("pack -o p.stormlog", "dump", "fit", "export csv", "table --entries step_#"):
+            self.assertIn(b"a summary has no events: this needs the trace", self.run_it(*verb.split(), "x.summary", codes=(3,)).stderr, verb)
+            self.assertIn(verb.split()[0].replace("table", "entries").encode(), about)
+        for verb in "report tree table timeline ranks".split():
+            self.run_it(verb, "x.summary")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "p.stormlog")))
+
     def test_what_ranks_have_in_common_is_there_once(self):
         for shape, commons in (("places", 1), ("apart", 6)):
             os.mkdir(os.path.join(self.traces, shape))
