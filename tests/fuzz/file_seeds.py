@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""file_seeds.py FOLDER [FUZZ_FILES ROUNDS]: inputs of each target of fuzz_files in FOLDER/TARGET, and the smoke runs over them; without
-it also what small golden traces hold."""
+"""file_seeds.py FOLDER ANALYZE [ROUNDS FUZZ_FILES FUZZ_STORES]: inputs of each target of the two in FOLDER/TARGET, and the smoke runs over them;
+without it also what small golden traces hold."""
 import glob
 import os
 import re
@@ -12,10 +12,11 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile"))
 import traces as t  # noqa: E402
+import msgpack  # noqa: E402
 import zstandard  # noqa: E402
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces")
-SLOW = {"reports": 6}  # times as long as the others
+SLOW = {"reports": 6, "summaries": 6, "exports": 2}  # times as long as the others
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../analyzer/exports/list.c")) as rows:
     FORMATS = len(re.findall(r"\bE\(\w+\)", rows.read()))
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
@@ -27,6 +28,37 @@ BASELINE = b"""{"schema": "stormlog.baseline", "schema_version": 1, "total": {"p
 BUNDLE = b"""{"schema_version": 1, "bundle_name": "oom_dump_1", "reason": "oom", "event_count": 1, "files": ["events.json"]}\n=\n[{"timestamp_ns": 5,
 "event_type": "alloc", "device_id": 0, "allocated_bytes": 7, "context": "x"}]\n=\n{"exception_type": "OutOfMemoryError"}\n=\n{"python": "3.11"}
 \n=\n[{"address": "0x10", "bytes": 4096, "stack": ["a", "b"]}]"""
+
+
+QUERIES = [b"(project:train or branch=main) and not status:failed peak>1.5GiB when>-7d", b"function:for* -label=step_# place:\"a b\" leak<=0 commit=?",
+           b"session:x rank:3 bundle=1 when:2026-11-22 oom>=1\n=\ntext=it+grew%21%0a&at=5"]
+CARD = b"""{"identity": "id2", "run_id": "r", "project": "p", "branch": "main", "commit": "3f", "when": 1790000000000000000, "peak": 1073741824, "metadata": {},
+"metrics": [{"of": "stack", "key": "00ff", "what": "train.py:3 forward", "bytes": 4096}], "names": [{"kind": "function", "text": "forward"}],
+"sessions": [{"id": "s", "host": "h", "status": "completed", "pid": 1, "rank": 0, "bundle": true}]}"""
+TOKENS = b"ci w %s\nme r %s\n=\nsecret" % (b"a" * 64, b"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b")
+VARIABLES = b"traces\n1GiB\n30\n1\nauto\nyes\nsecret=*\n0\npython,native\n" * 6
+POOLS = [["PJRT_Client_BufferFromHostBuffer", "BLOCK_ALLOC", "block"], ["PJRT_Buffer_Destroy", "BLOCK_FREE", "block"],
+         ["PJRT_Client_Compile", "NAME", "none"], ["BFCAllocator::AllocateRaw", "BLOCK_ALLOC", "block"], ["BFCAllocator::DeallocateRaw", "BLOCK_FREE", "block"],
+         ["BFCAllocator::Extend", "BLOCK_DROP", "none"]]
+
+
+def pools():
+    """As JAX's plugins, TensorFlow and ggml have theirs: segments, named blocks with shapes, parts of these, a failure."""
+    verbs = t.VERBS + ["BLOCK_WAIT", "BLOCK_DONE", "BLOCK_DROP"]
+    hooks = t.HOOKS + [[name, verbs.index(verb), t.KIND[kind], len(t.FAMILIES)] for name, verb, kind in POOLS]
+    host, gone, named, raw, back, drop = range(len(t.HOOKS) + 1, len(hooks) + 1)
+    texts = ["host f32[1024,1024]{1,0}", "jit_train_step.7 bf16[8,4096,?]", "gradients/dense/MatMul_grad:0", "CUDA0 weights", "s32[]", "jit(step)/while/body"]
+    maps = [{"def": "text", "id": i + 1, "text": text} for i, text in enumerate(texts)]
+    maps += [{"def": "device", "device": 0, "name": "GPU", "ns": t.T0}, {"def": "thread", "id": 1, "tid": 7, "name": "main", "ns": t.T0}]
+    mib = 1 << 20
+    api = [t.MALLOC, host, host, named, raw, raw, back, gone, named, raw, drop, t.FREE]
+    events = t.Thread().events(len(api), api=api, kind=[1, 10, 10, 0, 10, 10, 10, 10, 0, 10, 0, 11], duration_ns=2,
+                               address=[mib, 5, 6, mib, mib, mib + 4096, mib, 5, mib + 8192, mib + 16384, mib, mib],
+                               bytes=[64 * mib, 4 * mib, 100, 0, 4096, 8192, 4096, 4 * mib, 4096, 1 << 40, 64 * mib, 0],
+                               extra=[0, 4 * mib, 4 * mib + 100, 0, 0, 0, 0, 0, 0, 0, 0, 0], extra2=64 * mib,
+                               result=[0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0], label=[0, 1, 2, 4, 3, 5, 3, 1, 6, 3, 0, 0])
+    names = dict(verbs=[[verb, "before" if verb in t.BEFORE | {"BLOCK_DROP"} else "after"] for verb in verbs], hooks=hooks)
+    return t.header(families=t.FAMILIES + [["pool", 0]], **names) + t.defs(maps) + events + t.footer()
 
 
 def trace():
@@ -60,16 +92,55 @@ def ring(maps):
     return struct.pack("<HHH", table, 512, len(inside)) + whole[:table] + whole[table:table + 512] + inside + whole[segment:segment + 4096]
 
 
+def summary(path):
+    """What its frames hold: the index, and each common and process."""
+    with open(path, "rb") as file:
+        left, parts = file.read(), []
+    while left:
+        one = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(one.decompress(left))
+        left = one.unused_data
+    commons = len(msgpack.unpackb(parts[0], strict_map_key=False).get("commons", []))
+    return [bytes([255]) + parts[0], b"".join(struct.pack("<BI", i < commons, len(part)) + part for i, part in enumerate(parts[1:]))]
+
+
+def summaries(analyze, *traces):
+    """The smallest of what it makes of them."""
+    with tempfile.TemporaryDirectory(prefix="stormlog-fuzz-") as folder:
+        seeds = []
+        for i, one in enumerate(traces):
+            t.write(os.path.join(folder, str(i), "rank-00000-1.msgpack.zst"), one)
+            out = os.path.join(folder, "%d.summary" % i)
+            subprocess.run([analyze, "summarize", os.path.join(folder, str(i)), "-o", out, "--quiet"], check=True)
+            seeds += summary(out)
+    return seeds
+
+
+def catalogue(analyze, whole):
+    with tempfile.TemporaryDirectory(prefix="stormlog-fuzz-") as folder:
+        t.write(os.path.join(folder, "t", "rank-00000-1.msgpack.zst"), whole)
+        path = os.path.join(folder, "c.sqlite")
+        subprocess.run([analyze, "runs", "--catalogue", path, os.path.join(folder, "t")], check=True, stdout=subprocess.DEVNULL)
+        with open(path, "rb") as file:
+            return file.read()
+
+
 def members(bytes_):
     name = b"rank-00000-1.msgpack.zst"
     return struct.pack("<I", len(name)) + name + struct.pack("<Q", len(bytes_)) + bytes_ + struct.pack("<I", 0)
 
 
-def main(folder, fuzzer=None, rounds="0"):
+def main(folder, analyze, rounds="0", files=None, stores=None):
     whole, maps = trace()
-    seeds = {"exports": [bytes([i]) + contents(whole) for i in range(FORMATS)], "redact": [contents(whole)], "reports": [contents(whole)], "rings": [ring(maps)],
+    arrays = pools()
+    both = [contents(whole), contents(arrays)]
+    seeds = {"exports": [bytes([i]) + one for i in range(FORMATS) for one in both], "redact": both, "reports": both, "rings": [ring(maps)],
+             "summaries": summaries(analyze, whole, arrays), "frames": both, "queries": QUERIES, "cards": [CARD], "catalogues": [catalogue(analyze, whole)],
+             "tokens": [TOKENS], "variables": [VARIABLES],
              "packs": [members(whole)], "bundles": [BUNDLE], "settings": [SETTINGS], "suppressions": [SUPPRESSIONS], "baselines": [BASELINE]}
-    for path in [] if fuzzer else glob.glob(os.path.join(GOLDEN, "*", "rank-*.msgpack.zst")):
+    of = dict.fromkeys(seeds, files)
+    of.update(dict.fromkeys(("queries", "cards", "catalogues", "tokens", "variables"), stores), frames=None)
+    for path in [] if files else glob.glob(os.path.join(GOLDEN, "*", "rank-*.msgpack.zst")):
         with open(path, "rb") as file:
             golden = contents(file.read()).replace(b"/lib", b"/lab")  # a library that is there is read anew by each run
         seeds["redact"].append(golden[:60000])
@@ -78,9 +149,9 @@ def main(folder, fuzzer=None, rounds="0"):
     folder = folder or tempfile.mkdtemp(prefix="stormlog-fuzz-")
     for target, each in seeds.items():
         paths = [t.write(os.path.join(folder, target, "seed%d" % i), seed) for i, seed in enumerate(each)]
-        if not fuzzer:
+        if not of[target]:
             continue
-        done = subprocess.run([fuzzer, str(int(rounds) // len(paths) // SLOW.get(target, 1)), *paths], env=dict(os.environ, FUZZ=target), timeout=250)
+        done = subprocess.run([of[target], str(int(rounds) // len(paths) // SLOW.get(target, 1)), *paths], env=dict(os.environ, FUZZ=target), timeout=250)
         print(target, done.returncode)
         if done.returncode:
             return 1

@@ -9,12 +9,10 @@
  *			first segment, each 64 kB at most
  *	packs		members before compression
  *	bundles		files of an OOM bundle, a line "=" between them
+ *	summaries	[1: what processes have in common, else a process; size (4 bytes), map before compression]..., or where the first
+ *			byte is 255 the index before compression, and any bytes behind its frame
  *	settings, suppressions, baselines	the file
- *
- * A libFuzzer target (scripts/fuzz); without it fuzz_files ROUNDS SEED... changes each seed ROUNDS times.
  */
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,47 +31,14 @@
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/trace/archive.h"
+#include "analyzer/trace/summaries.h"
 #include "analyzer/upstream/files/telemetry.h"
 #include "analyzer/watch/rule.h"
 #include "common/base.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
+#include "folder.h"
 #include "frames.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static char folder[] = "/dev/shm/stormlog-fuzz-XXXXXX";
-static FILE *nowhere;
-
-static const char *at(const char *name)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return path;
-}
-
-static const char *put(const char *name, const void *bytes, size_t size)
-{
-	const char *path = at(name);
-	FILE *file = fopen(path, "we");
-
-	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
-		abort();
-	return path;
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-	(void)status, (void)kind, (void)where;
-	return remove(path);
-}
-
-static void remove_folder(void)
-{
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 /* ---- traces */
 
@@ -122,14 +87,13 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 	sl_images_free(&images);
 }
 
-static void fuzz_reports(const uint8_t *bytes, size_t size)
+static void report_folder(void)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stretches = true};
 	struct sl_text_style style = {.columns = 80};
 	struct sl_report report = {0};
 	char *paths[] = {folder, NULL};
 
-	put_trace(bytes, size);
 	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE) {
 		for (unsigned i = 0; sl_outputs[i]; i++)
 			if (sl_outputs[i]->file)
@@ -137,6 +101,72 @@ static void fuzz_reports(const uint8_t *bytes, size_t size)
 		sl_text_report(&report, nowhere, &style);
 	}
 	sl_report_free(&report);
+}
+
+static void fuzz_reports(const uint8_t *bytes, size_t size)
+{
+	put_trace(bytes, size);
+	report_folder();
+}
+
+static size_t compressed(void **out, const void *bytes, size_t size)
+{
+	size_t room = ZSTD_compressBound(size);
+
+	*out = malloc(room);
+	if (!*out)
+		abort();
+	return ZSTD_compress(*out, room, bytes, size, 1);
+}
+
+/* A process has the common before it, as sl_summaries_write stores them. */
+static void put_summary(const uint8_t *bytes, size_t size)
+{
+	struct sl_header who = {.run_id = "r", .host = "h", .boot_id = "b", .pid = 1, .rank = 0, .started_ns = 1};
+	struct sl_summary_frame frames[8] = {0};
+	const void *common = NULL;
+	size_t common_size = 0, count = 0;
+	void *made[16];
+	unsigned made_count = 0;
+	FILE *out = fopen(at("x.summary"), "we");
+
+	while (size >= 5 && count < SL_COUNT(frames) && made_count < SL_COUNT(made)) {
+		size_t part = sl_load_le(bytes + 1, 4), packed;
+
+		part = part < size - 5 ? part : size - 5;
+		packed = compressed(&made[made_count], bytes + 5, part);
+		if (bytes[0] == 1) {
+			common = made[made_count];
+			common_size = packed;
+		} else {
+			frames[count++] = (struct sl_summary_frame){"p", &who, made[made_count], packed, common, common_size};
+		}
+		made_count++;
+		bytes += 5 + part;
+		size -= 5 + part;
+	}
+	if (!out || !sl_summaries_write(out, frames, count) || fclose(out))
+		abort();
+	while (made_count)
+		free(made[--made_count]);
+}
+
+static void fuzz_summaries(const uint8_t *bytes, size_t size)
+{
+	if (size && bytes[0] == 255) {
+		void *index;
+		size_t packed = compressed(&index, bytes + 1, size - 1);
+
+		index = realloc(index, packed + size);
+		if (!index)
+			abort();
+		memcpy((char *)index + packed, bytes, size);
+		put("x.summary", index, packed + size);
+		free(index);
+	} else {
+		put_summary(bytes, size);
+	}
+	report_folder();
 }
 
 /* Parts of the file are where a ring has them; what is not told is what an honest ring says. */
@@ -273,46 +303,16 @@ static void fuzz_baselines(const uint8_t *bytes, size_t size)
 	sl_measures_free(&measures);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(const uint8_t *bytes, size_t size);
-} targets[] = {
-	{"exports", fuzz_exports},     {"redact", fuzz_redact},	  {"reports", fuzz_reports},   {"rings", fuzz_rings},
-	{"packs", fuzz_packs},	       {"bundles", fuzz_bundles}, {"settings", fuzz_settings}, {"suppressions", fuzz_suppressions},
+const struct target targets[] = {
+	{"exports", fuzz_exports},
+	{"redact", fuzz_redact},
+	{"reports", fuzz_reports},
+	{"summaries", fuzz_summaries},
+	{"rings", fuzz_rings},
+	{"packs", fuzz_packs},
+	{"bundles", fuzz_bundles},
+	{"settings", fuzz_settings},
+	{"suppressions", fuzz_suppressions},
 	{"baselines", fuzz_baselines},
+	{0},
 };
-static void (*target)(const uint8_t *bytes, size_t size);
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	const char *name = getenv("FUZZ");
-
-	for (size_t i = 0; name && i < SL_COUNT(targets); i++)
-		if (!strcmp(targets[i].name, name))
-			target = targets[i].run;
-	nowhere = fopen("/dev/null", "we");
-	if (!target || !nowhere || !mkdtemp(folder) || !freopen("/dev/null", "we", stdout)) {
-		fputs(target ? "fuzz_files: no folder in /dev/shm\n" : "fuzz_files: FUZZ names what is fuzzed\n", stderr);
-		exit(2);
-	}
-	atexit(remove_folder);
-	return 0;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-	target(bytes, size);
-	return 0;
-}
-
-#ifndef LIBFUZZER
-#include "alone.h"
-
-int main(int argc, char **argv)
-{
-	LLVMFuzzerInitialize(&argc, &argv);
-	if (!freopen("/dev/null", "we", stderr)) /* what is wrong with each input is said there */
-		return 1;
-	return alone_main(argc, argv);
-}
-#endif
