@@ -47,7 +47,7 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		 strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
-/* The device on which all recorded processes together held most, where that is more than `most`, what one held; by its own ordinal. */
+/* The device on which all recorded processes together held most, where that is more than `most`, what one held. */
 static void describe_shared(char *out, size_t size, const struct sl_report *report, const struct sl_process *process, uint64_t most)
 {
 	const struct sl_shared_device *fullest = NULL;

@@ -73,7 +73,7 @@ static void ask(struct sl_store *store, const struct sl_query *query, const char
 	sl_store_notes(store, 1, each_note, NULL);
 }
 
-/* Of the targets that need one: a catalogue, and a run in it. */
+/* A catalogue with a run in it, for the targets that need one. */
 static struct sl_store *the_store(void)
 {
 	static struct sl_store *store;
