@@ -168,7 +168,7 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
 	if (refused || host || page->said)
-		sl_text_go_on(page, refused ? "dump" : host ? "timeline" : NULL);
+		sl_text_go_on(page, refused ? "dump" : NULL);
 }
 
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)

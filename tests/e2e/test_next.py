@@ -59,10 +59,10 @@ class Next(unittest.TestCase):
         subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), folder, how], check=True)
         return name
 
-    def program(self, text):
+    def program(self, text, *before):
         with open(os.path.join(self.folder, "program.py"), "w") as file:
             file.write(text)
-        return e2e.Recording("python3", file.name, launcher=["--quiet"], SIM_VRAM="8G", SIM_CTX_BYTES="80M")
+        return e2e.Recording(*before, "python3", file.name, launcher=["--quiet"], SIM_VRAM="8G", SIM_CTX_BYTES="80M")
 
     def shell(self, command):
         return subprocess.run(["sh", "-c", command], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120)
@@ -150,6 +150,15 @@ class Next(unittest.TestCase):
             refused = self.shell("stormlog-analyze tree --kind graph " + run.traces)
             self.assertEqual((refused.returncode, refused.stdout), (2, ""))
             self.assertIn("no memory of kind graph was ever held", refused.stderr)
+
+    def test_of_managed_memory_of_a_process_that_never_looked_at_a_device(self):
+        """Nor has one that ended before the writer had a processor."""
+        traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN"]
+        if not shutil.which("strace") or subprocess.run([*traced, "true"], capture_output=True).returncode:
+            self.skipTest("strace cannot trace here")
+        with self.program(MANAGED, *traced) as run:
+            step, = self.pasted(run.traces)
+            self.assertIn("tree --kind managed", step)
 
     def test_of_contexts_which_are_no_memory(self):
         with self.program(CONTEXTS) as run:
