@@ -64,6 +64,7 @@ enum sl_kept_verdict {
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
 	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
+	SL_KEPT_END,
 };
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */

@@ -205,7 +205,7 @@ static bool answers_are_sound(const struct sl_process *process)
 				return false;
 	}
 	EACH(struct sl_kept, kept, process->kept)
-	if (!kept->track || kept->verdict >= SL_KEPT_MEANT)
+	if (!kept->track || kept->verdict >= SL_KEPT_END || kept->verdict == SL_KEPT_MEANT)
 		return false;
 	EACH(struct sl_heuristics, heuristics, process->heuristics)
 	if (!is_device(heuristics->device))

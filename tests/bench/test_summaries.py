@@ -104,7 +104,7 @@ class Summaries(unittest.TestCase):
             self.assertEqual(*((page(data), page(told)) if name == "report.html" else (data, told)), name)
 
     def test_ranks_of_a_large_run(self):
-        subprocess.run([MAKE, "leak", self.traces, "40000", "8"], check=True)
+        subprocess.run([MAKE, "leak", self.traces, "96000", "8"], check=True)
         self.check()
 
     def test_clocks_and_errors_of_hosts(self):
