@@ -131,7 +131,8 @@ def hook_vllm(cumem: Any) -> None:
     """Memory of its sleep mode is mapped in a range of the tag by which vLLM frees and wakes it: "vLLM weights", "vLLM kv_cache"."""
     kind = cumem.CuMemAllocator
     real_use, real_map, default = kind.use_memory_pool, cumem.create_and_map, kind.default_tag
-    calls = [(name, getattr(kind, name)) for name in ("sleep", "wake_up")]
+    real_graphs = getattr(kind, "cudagraph_pool", None)
+    calls = [(name, getattr(kind, name)) for name in ("sleep", "wake_up", "discard") if name != "discard" or hasattr(kind, name)]
     if "tag" not in inspect.signature(real_use).parameters or not hasattr(kind, "instance"):
         raise TypeError("its allocator has no tags")
 
@@ -139,6 +140,11 @@ def hook_vllm(cumem: Any) -> None:
     def use_memory_pool(self: Any, tag: Optional[str] = None) -> Iterator[None]:
         with agent.range("vLLM " + (tag or default)), real_use(self, tag):
             yield
+
+    @contextlib.contextmanager
+    def cudagraph_pool(self: Any) -> Iterator[Any]:
+        with agent.range("vLLM cudagraph"), real_graphs(self) as pool:
+            yield pool
 
     @functools.wraps(real_map)
     def create_and_map(handle: Any) -> None:  # when it wakes up
@@ -150,6 +156,8 @@ def hook_vllm(cumem: Any) -> None:
             real_map(handle)
 
     kind.use_memory_pool, cumem.create_and_map = use_memory_pool, create_and_map
+    if real_graphs:  # older releases have none
+        kind.cudagraph_pool = cudagraph_pool
     for name, real in calls:
         def call(self: Any, *arguments: Any, real: Callable[..., Any] = real, said: str = "vLLM " + name, **options: Any) -> Any:
             agent.mark(said)

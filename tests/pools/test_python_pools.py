@@ -4,8 +4,10 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -211,6 +213,15 @@ import os; os._exit(0)
 
 
 class VLLM(unittest.TestCase):
+    MADE = [("vLLM weights", 8 * MIB), ("vLLM kv_cache", 16 * MIB), ("vLLM kv_cache", 4 * MIB), ("vLLM cudagraph", 2 * MIB)]
+
+    def hold_the_tags(self, run):
+        dump = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.splitlines()]
+        device, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "vmm"]
+        self.assertEqual([(row["label"], row["bytes"]) for row in dump if row["api"] == "cuMemCreate"], self.MADE + [self.MADE[0], self.MADE[3]])
+        self.assertEqual([row["label"] for row in dump if row["verb"] == "MARK"], ["vLLM discard", "vLLM sleep", "vLLM wake_up"])
+        self.assertEqual((device["live_bytes"], device["peak_bytes"]), (10 * MIB, 30 * MIB))
+
     def test_memory_of_the_sleep_mode_is_labelled_by_its_tag(self):
         with record("""
 from vllm.device_allocator.cumem import CuMemAllocator
@@ -219,16 +230,31 @@ with allocator.use_memory_pool(tag="weights"):
     allocator.take(8 << 20)
 with allocator.use_memory_pool(tag="kv_cache"):
     allocator.take(16 << 20); allocator.take(4 << 20)
+with allocator.cudagraph_pool() as pool:
+    assert pool == (0, 1)
+    allocator.take(2 << 20)
+allocator.discard(("cudagraph",))
 allocator.sleep()
 allocator.wake_up(tags=["weights"])
 import os; os._exit(0)
 """) as run:
-            dump = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.splitlines()]
-            device, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "vmm"]
-        made = [(row["label"], row["bytes"]) for row in dump if row["api"] == "cuMemCreate"]
-        self.assertEqual(made, [("vLLM weights", 8 * MIB), ("vLLM kv_cache", 16 * MIB), ("vLLM kv_cache", 4 * MIB), ("vLLM weights", 8 * MIB)])
-        self.assertEqual([row["label"] for row in dump if row["verb"] == "MARK"], ["vLLM sleep", "vLLM wake_up"])
-        self.assertEqual((device["live_bytes"], device["peak_bytes"]), (8 * MIB, 28 * MIB))
+            self.hold_the_tags(run)
+
+    def real_vllm(self):
+        if os.environ.get("STORMLOG_REAL") != "1":
+            self.skipTest("vllm is 340 MB: STORMLOG_REAL=1")
+        return real.python_of("vllm") or self.skipTest("PyPI does not give vllm")
+
+    def test_vllm_s_own_allocator_is_labelled_so(self):
+        """Its C part wants to find PyTorch's libraries and calls nothing of them: empty ones stand for those."""
+        python = self.real_vllm()
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libnvrtc.so.13"):
+                subprocess.run(["cc", "-shared", "-nostdlib", "-o", os.path.join(folder, name), "-Wl,-soname," + name, "-xc", "/dev/null"], check=True)
+            with Pools(python, "-c", START + "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
+                       os.path.join(HERE, "use_vllm.py"), LD_LIBRARY_PATH=folder + ":" + e2e.SIM, STORMLOG_PYTHON_POOLS="1", SIM_DEVICES=1) as run:
+                self.assertEqual(run.done.stdout, b"%d\n" % (30 * MIB))
+                self.hold_the_tags(run)
 
     def stream(self):
         """Batches as vLLM encodes them: maps, and arrays in releases before that."""
@@ -284,6 +310,21 @@ import os; os._exit(0)
                 publisher.send_multipart((b"", number.to_bytes(8, "big"), payload))
             said = process.communicate(timeout=60)[0]
         self.assertEqual([tuple(json.loads(line).values()) for line in said.splitlines()], self.EXPECTED)
+
+    def test_what_vllm_s_own_publisher_sends_is_read(self):
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        python = self.real_vllm()
+        with subprocess.Popen([python, os.path.join(HERE, "use_vllm.py"), str(port)]) as publisher, \
+                subprocess.Popen([python, "-m", "stormlog_native.vllm", "tcp://127.0.0.1:%d" % port, "--bytes-per-block", "1000", "--batches", "4"],
+                                 env=dict(os.environ, PYTHONPATH=PACKAGE), stdout=subprocess.PIPE) as reader:
+            try:
+                said = reader.communicate(timeout=60)[0]
+            finally:
+                reader.kill()
+                publisher.kill()
+        self.assertEqual([tuple(json.loads(line).values())[2:] for line in said.splitlines()], [(2, 32, 2000), (3, 48, 3000), (2, 32, 2000), (0, 0, 0)])
 
 
 class Mixture(unittest.TestCase):

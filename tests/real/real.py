@@ -25,6 +25,7 @@ SETS = {
     "tensorflow": ["tensorflow-cpu"],
     "tensorflow-gpu": ["tensorflow==2.21.*"],
     "rmm": ["rmm-cu12==26.*", "cupy-cuda12x==14.*", "numpy"],
+    "vllm": ["--no-deps", "vllm==0.33.0", "msgspec", "msgpack", "pyzmq"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
               "ipykernel"],
