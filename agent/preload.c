@@ -26,7 +26,6 @@
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
-#include "common/pack.h"
 #include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
@@ -325,21 +324,15 @@ static bool ensure_started(void)
 
 static void define_thread(const struct sl_producer *producer, int tid)
 {
-	uint8_t map[256];
+	uint8_t bytes[256];
 	char name[32] = "";
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	struct sl_definition map;
 	ssize_t n = sl_file_read("/proc/thread-self/comm", name, sizeof(name));
 
 	if (n > 0 && name[n - 1] == '\n')
 		name[n - 1] = 0;
-	sl_pack_map(&pack, 5);
-	sl_pack_pair_text(&pack, "def", "thread");
-	sl_pack_pair_uint(&pack, "id", producer->thread);
-	sl_pack_pair_int(&pack, "tid", tid);
-	sl_pack_pair_text(&pack, "name", name);
-	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
-	if (!pack.failed)
-		sl_define_publish(map, pack.used);
+	map = sl_definition_thread(bytes, sizeof(bytes), producer->thread, tid, name, sl_agent_now());
+	sl_define_publish(&map);
 }
 
 static bool attach(struct sl_agent_thread *thread)

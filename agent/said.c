@@ -9,7 +9,6 @@
 #include "agent/agent.h"
 #include "agent/file/capability.h"
 #include "agent/file/define.h"
-#include "common/pack.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 
@@ -31,18 +30,13 @@ static void copy(char *to, size_t size, const char *from)
 
 static void define(const char *key, const char *value)
 {
-	uint8_t map[512];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[512];
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "metadata");
 
-	sl_pack_map(&pack, 4);
-	sl_pack_pair_text(&pack, "def", "metadata");
-	sl_pack_text(&pack, "key");
-	sl_pack_bytes(&pack, key, strnlen(key, SL_SAID_KEY));
-	sl_pack_text(&pack, "value");
-	sl_pack_bytes(&pack, value, strnlen(value, SL_SAID_VALUE));
-	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
-	if (!pack.failed)
-		sl_define_publish(map, pack.used);
+	sl_definition_bytes(&map, "key", key, strnlen(key, SL_SAID_KEY));
+	sl_definition_bytes(&map, "value", value, strnlen(value, SL_SAID_VALUE));
+	sl_definition_uint(&map, "ns", sl_agent_now());
+	sl_define_publish(&map);
 }
 
 static bool recording(void)

@@ -14,7 +14,7 @@
 #include "agent/process/system.h"
 #include "agent/process/tables.h"
 #include "common/base.h"
-#include "common/keyed.h"
+#include "common/definition.h"
 #include "common/tracefile.h"
 #include "common/now.h"
 
@@ -37,7 +37,7 @@ size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size)
 	return used;
 }
 
-static void key_link(struct sl_keyed *out, const char *name, long pid)
+static void key_link(struct sl_definition *out, const char *name, long pid)
 {
 	char path[64], link[4096];
 	ssize_t length;
@@ -45,10 +45,10 @@ static void key_link(struct sl_keyed *out, const char *name, long pid)
 	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
 	length = readlink(path, link, sizeof(link) - 1);
 	link[length > 0 ? length : 0] = 0;
-	sl_keyed_text(out, name, link);
+	sl_definition_maybe_text(out, name, link);
 }
 
-static void pack_argv(struct sl_keyed *out, long pid)
+static void pack_argv(struct sl_definition *out, long pid)
 {
 	char arguments[ARGUMENTS_MAX], masked[ARGUMENTS_MAX];
 	size_t bytes = sl_header_read_of(pid, "cmdline", arguments, sizeof(arguments));
@@ -57,7 +57,7 @@ static void pack_argv(struct sl_keyed *out, long pid)
 
 	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
 		count++;
-	sl_keyed_key(out, "argv");
+	sl_definition_key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1) {
 		sl_redact_argument(at, &follows, masked, sizeof(masked));
@@ -66,7 +66,7 @@ static void pack_argv(struct sl_keyed *out, long pid)
 }
 
 /* The agent's rules read variables with getenv.  Here they are asked with the process's environment in place of ours. */
-static long pack_run(struct sl_keyed *out, long pid, const char *host, const char *boot_id)
+static long pack_run(struct sl_definition *out, long pid, const char *host, const char *boot_id)
 {
 	char *text = malloc(ENVIRONMENT_MAX), **own = environ, **theirs, run[160], job[128];
 	size_t bytes, count = 0;
@@ -86,13 +86,13 @@ static long pack_run(struct sl_keyed *out, long pid, const char *host, const cha
 	sl_identity_job(job, sizeof(job));
 	if (!sl_identity_run_named(run, sizeof(run)))
 		sl_identity_run_fallback(run, sizeof(run), host, boot_id, (int)pid);
-	sl_keyed_integer(out, "restart", sl_identity_restart());
+	sl_definition_maybe_int(out, "restart", sl_identity_restart());
 	environ = own;
-	sl_keyed_text(out, "run_id", run);
-	sl_keyed_text(out, "job_id", job);
-	sl_keyed_integer(out, "rank", rank.rank);
-	sl_keyed_integer(out, "local_rank", rank.local_rank);
-	sl_keyed_integer(out, "world_size", rank.world_size);
+	sl_definition_maybe_text(out, "run_id", run);
+	sl_definition_maybe_text(out, "job_id", job);
+	sl_definition_maybe_int(out, "rank", rank.rank);
+	sl_definition_maybe_int(out, "local_rank", rank.local_rank);
+	sl_definition_maybe_int(out, "world_size", rank.world_size);
 	free(theirs);
 	free(text);
 	return rank.rank;
@@ -100,33 +100,32 @@ static long pack_run(struct sl_keyed *out, long pid, const char *host, const cha
 
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 {
-	struct sl_keyed out = sl_keyed_begin(bytes, size);
+	struct sl_definition out = sl_definition_begin(bytes, size, "header");
 	char boot_id[40], host[256] = "";
 
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	boot_id[strcspn(boot_id, "\n")] = 0;
 	gethostname(host, sizeof(host) - 1);
-	sl_keyed_text(&out, "def", "header");
-	sl_keyed_text(&out, "format", SL_TRACE_FORMAT);
-	sl_keyed_number(&out, "version", SL_TRACE_VERSION);
-	sl_keyed_text(&out, "agent", SL_VERSION);
-	sl_keyed_number(&out, "started_ns", sl_now_ns(CLOCK_REALTIME));
-	sl_keyed_number(&out, "monotonic_ns", sl_now_ns(CLOCK_MONOTONIC));
-	sl_keyed_text(&out, "host", host);
-	sl_keyed_number(&out, "pid", (uint64_t)pid);
-	sl_keyed_number(&out, "ppid", sl_procfile_parent((uint64_t)pid));
-	sl_keyed_number(&out, "process_start", sl_procfile_start((uint64_t)pid));
-	sl_keyed_text(&out, "boot_id", boot_id);
+	sl_definition_maybe_text(&out, "format", SL_TRACE_FORMAT);
+	sl_definition_uint(&out, "version", SL_TRACE_VERSION);
+	sl_definition_maybe_text(&out, "agent", SL_VERSION);
+	sl_definition_uint(&out, "started_ns", sl_now_ns(CLOCK_REALTIME));
+	sl_definition_uint(&out, "monotonic_ns", sl_now_ns(CLOCK_MONOTONIC));
+	sl_definition_maybe_text(&out, "host", host);
+	sl_definition_uint(&out, "pid", (uint64_t)pid);
+	sl_definition_uint(&out, "ppid", sl_procfile_parent((uint64_t)pid));
+	sl_definition_uint(&out, "process_start", sl_procfile_start((uint64_t)pid));
+	sl_definition_maybe_text(&out, "boot_id", boot_id);
 	*rank = pack_run(&out, pid, host, boot_id);
 	pack_argv(&out, pid);
 	key_link(&out, "exe", pid);
 	key_link(&out, "cwd", pid);
-	sl_keyed_number(&out, "watcher",
-			(uint64_t)getpid()); /* while this process lives the file grows; there is no ring that would say so */
-	sl_keyed_number(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
-	sl_keyed_number(&out, "file", 1);
-	sl_keyed_key(&out, "system");
+	sl_definition_uint(&out, "watcher",
+			   (uint64_t)getpid()); /* while this process lives the file grows; there is no ring that would say so */
+	sl_definition_uint(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
+	sl_definition_uint(&out, "file", 1);
+	sl_definition_key(&out, "system");
 	sl_system_pack(&out.pack);
-	out.keys += sl_process_tables(&out.pack);
-	return sl_keyed_end(&out);
+	sl_process_tables(&out);
+	return sl_definition_end(&out) ? out.pack.used : 0;
 }

@@ -101,40 +101,33 @@ static void write_defs(struct sl_recording *output)
 	output->defs_used = 0;
 }
 
-void sl_recording_define(struct sl_recording *output, const struct sl_pack *map)
+void sl_recording_define(struct sl_recording *output, struct sl_definition *map)
 {
-	if (map->failed || map->used > DEFS_BYTES)
+	const struct sl_pack *pack = &map->pack;
+
+	if (!sl_definition_end(map) || pack->used > DEFS_BYTES)
 		return;
-	if (output->defs_used + map->used > DEFS_BYTES)
+	if (output->defs_used + pack->used > DEFS_BYTES)
 		write_defs(output);
-	memcpy(output->defs + output->defs_used, map->bytes, map->used);
-	output->defs_used += map->used;
+	memcpy(output->defs + output->defs_used, pack->bytes, pack->used);
+	output->defs_used += pack->used;
 	output->defs_count++;
 }
 
 void sl_recording_note(struct sl_recording *output, const char *text)
 {
 	uint8_t bytes[1024];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_note(bytes, sizeof(bytes), text, sl_now_ns(CLOCK_MONOTONIC));
 
-	sl_pack_map(&map, 3);
-	sl_pack_pair_text(&map, "def", "note");
-	sl_pack_pair_text(&map, "text", text);
-	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(output, &map);
 }
 
 void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint8_t bytes[256];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_gap(bytes, sizeof(bytes), count, begin_ns, end_ns,
+						     "the collector did not keep pace with the calls of this node");
 
-	sl_pack_map(&map, 5);
-	sl_pack_pair_text(&map, "def", "gap");
-	sl_pack_pair_uint(&map, "count", count);
-	sl_pack_pair_uint(&map, "begin_ns", begin_ns);
-	sl_pack_pair_uint(&map, "end_ns", end_ns);
-	sl_pack_pair_text(&map, "why", "the collector did not keep pace with the calls of this node");
 	sl_recording_define(output, &map);
 }
 
@@ -167,20 +160,18 @@ static void find_build_id(const struct sl_mapping *mapping, char *text)
 static void define_module(const struct module *module)
 {
 	uint8_t bytes[4096 + 256 + SL_BUILDID_TEXT];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "module");
 	char build_id[SL_BUILDID_TEXT];
 
 	if (!*module->path)
 		return;
 	find_build_id(&module->first, build_id);
-	sl_pack_map(&map, *build_id ? 6 : 5);
-	sl_pack_pair_text(&map, "def", "module");
 	if (*build_id)
-		sl_pack_pair_text(&map, "build_id", build_id);
-	sl_pack_pair_uint(&map, "base", module->first.begin);
-	sl_pack_pair_uint(&map, "end", module->end);
-	sl_pack_pair_text(&map, "path", module->path);
-	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
+		sl_definition_text(&map, "build_id", build_id);
+	sl_definition_uint(&map, "base", module->first.begin);
+	sl_definition_uint(&map, "end", module->end);
+	sl_definition_text(&map, "path", module->path);
+	sl_definition_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(module->output, &map);
 }
 
@@ -293,10 +284,10 @@ const char *sl_recording_path(const struct sl_recording *output)
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
+static struct thread *thread_of(struct sl_recording *output, long tid)
 {
 	uint8_t bytes[256];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map;
 	char name[64], file[64];
 	struct thread *thread;
 
@@ -309,12 +300,8 @@ static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
 	snprintf(file, sizeof(file), "task/%ld/comm", tid);
 	name[sl_header_read_of(output->pid, file, name, sizeof(name))] = 0;
 	name[strcspn(name, "\n")] = 0;
-	sl_pack_map(&map, 5);
-	sl_pack_pair_text(&map, "def", "thread");
-	sl_pack_pair_uint(&map, "id", output->thread_count);
-	sl_pack_pair_int(&map, "tid", tid);
-	sl_pack_pair_text(&map, "name", name);
-	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
+	map = sl_definition_thread(bytes, sizeof(bytes), (uint32_t)output->thread_count, (int)tid, name,
+				   sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(output, &map);
 	return thread;
 }
@@ -346,9 +333,8 @@ static uint32_t id_of(struct ids *ids, uint64_t hash, bool *is_new)
 uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, unsigned count, bool truncated, bool *is_new)
 {
 	uint8_t bytes[8192];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map;
 	uint64_t hash = hash_of(SL_FNV_START, truncated);
-	msgpack_packer packer;
 	uint32_t id = 0;
 
 	*is_new = false;
@@ -358,17 +344,7 @@ uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, u
 		id = id_of(&output->natives, hash, is_new);
 	if (!*is_new)
 		return id;
-	sl_pack_map(&map, 3 + truncated);
-	sl_pack_pair_text(&map, "def", "native_stack");
-	sl_pack_pair_uint(&map, "id", id);
-	sl_pack_text(&map, "pcs");
-	packer = sl_pack_packer(&map);
-	msgpack_pack_bin(&packer, count * 8);
-	msgpack_pack_bin_body(&packer, pcs, count * 8);
-	if (truncated) {
-		sl_pack_text(&map, "truncated");
-		msgpack_pack_true(&packer);
-	}
+	map = sl_definition_native(bytes, sizeof(bytes), id, pcs, count, truncated);
 	sl_recording_define(output, &map);
 	return id;
 }
@@ -376,24 +352,20 @@ uint32_t sl_recording_native(struct sl_recording *output, const uint64_t *pcs, u
 void sl_recording_loop(struct sl_recording *output, uint64_t begin, uint64_t end)
 {
 	uint8_t bytes[128];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map;
 	bool is_new;
 	uint32_t id = id_of(&output->loops, hash_of(hash_of(SL_FNV_START, begin), end), &is_new);
 
 	if (!is_new)
 		return;
-	sl_pack_map(&map, 4);
-	sl_pack_pair_text(&map, "def", "eval_range");
-	sl_pack_pair_uint(&map, "id", id);
-	sl_pack_pair_uint(&map, "begin", begin);
-	sl_pack_pair_uint(&map, "end", end);
+	map = sl_definition_loop(bytes, sizeof(bytes), id, begin, end);
 	sl_recording_define(output, &map);
 }
 
 uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_text *text)
 {
 	uint8_t bytes[8192];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map;
 	uint64_t hash = sl_fnv_bytes(SL_FNV_START, text->function, text->function_bytes);
 	uint32_t id;
 	bool is_new;
@@ -402,7 +374,7 @@ uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_
 	id = id_of(&output->frames, hash_of(hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line), &is_new);
 	if (!id || !is_new)
 		return id;
-	sl_python_pack_frame(&map, id, text);
+	map = sl_definition_frame(bytes, sizeof(bytes), id, text);
 	sl_recording_define(output, &map);
 	return id;
 }
@@ -410,7 +382,7 @@ uint32_t sl_recording_frame(struct sl_recording *output, const struct sl_python_
 uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames, unsigned count, bool truncated)
 {
 	uint8_t bytes[8192];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map;
 	uint64_t hash = SL_FNV_START;
 	uint32_t id;
 	bool is_new;
@@ -420,7 +392,7 @@ uint32_t sl_recording_python(struct sl_recording *output, const uint32_t *frames
 	id = id_of(&output->pythons, hash_of(hash, truncated), &is_new);
 	if (!id || !is_new)
 		return id;
-	sl_python_pack_stack(&map, id, frames, count, truncated);
+	map = sl_definition_python(bytes, sizeof(bytes), id, frames, count, truncated);
 	sl_recording_define(output, &map);
 	return id;
 }
@@ -450,7 +422,7 @@ static void write_block(struct sl_recording *output, struct thread *thread)
 
 void sl_recording_event(struct sl_recording *output, long tid, const struct sl_event *event)
 {
-	struct thread *thread = thsl_header_read_of(output, tid);
+	struct thread *thread = thread_of(output, tid);
 
 	thread->events = sl_room(thread->events, thread->count, &thread->capacity, sizeof(*thread->events));
 	thread->events[thread->count++] = *event;
@@ -476,16 +448,14 @@ bool sl_recording_flush(struct sl_recording *output)
 bool sl_recording_close(struct sl_recording *output, const char *how)
 {
 	uint8_t bytes[256];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "footer");
 	bool good = how && sl_recording_flush(output);
 
-	sl_pack_map(&map, 4);
-	sl_pack_pair_text(&map, "def", "footer");
-	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
-	sl_pack_pair_text(&map, "how", how ? how : "");
-	sl_pack_pair_uint(&map, "events", output->events);
-	if (good)
-		append(output, (struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1}, bytes, map.used);
+	sl_definition_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
+	sl_definition_text(&map, "how", how ? how : "");
+	sl_definition_uint(&map, "events", output->events);
+	if (good && sl_definition_end(&map))
+		append(output, (struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1}, bytes, map.pack.used);
 	good = good && !output->failed;
 	if (output->fd >= 0 && close(output->fd))
 		good = false;

@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/stacks/python_pack.h"
+#include "common/definition.h"
 #include "common/event.h"
-#include "common/pack.h"
 
 struct sl_recording;
 
@@ -37,8 +36,8 @@ void sl_recording_loop(struct sl_recording *output, uint64_t begin, uint64_t end
 /* Adds an event of the thread; events come in order. */
 void sl_recording_event(struct sl_recording *output, long tid, const struct sl_event *event);
 
-/* Adds one definition. */
-void sl_recording_define(struct sl_recording *output, const struct sl_pack *map);
+/* Ends and adds one definition. */
+void sl_recording_define(struct sl_recording *output, struct sl_definition *map);
 void sl_recording_note(struct sl_recording *output, const char *text);
 void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns);
 

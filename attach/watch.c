@@ -113,16 +113,14 @@ bool sl_watch_uses_gpu(long pid)
 static void say_capability(struct sl_recording *output, const char *name, const char *text, uint64_t number, uint64_t ns)
 {
 	uint8_t bytes[1024];
-	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "capability");
 
-	sl_pack_map(&map, 4);
-	sl_pack_pair_text(&map, "def", "capability");
-	sl_pack_pair_text(&map, "name", name);
+	sl_definition_text(&map, "name", name);
 	if (text)
-		sl_pack_pair_text(&map, "value", text);
+		sl_definition_text(&map, "value", text);
 	else
-		sl_pack_pair_uint(&map, "value", number);
-	sl_pack_pair_uint(&map, "ns", ns);
+		sl_definition_uint(&map, "value", number);
+	sl_definition_uint(&map, "ns", ns);
 	sl_recording_define(output, &map);
 }
 

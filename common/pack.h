@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* msgpack maps into a fixed buffer: msgpack-c's packer without its allocations. */
+/* msgpack into a fixed buffer: msgpack-c's packer without its allocations. */
 #ifndef COMMON_PACK_H
 #define COMMON_PACK_H
 
@@ -10,7 +10,7 @@
 struct sl_pack {
 	uint8_t *bytes;
 	size_t size, used;
-	bool failed; /* the map did not fit; the buffer holds only a part of it */
+	bool failed; /* it did not fit; the buffer holds only a part of it */
 };
 
 static inline struct sl_pack sl_pack_begin(void *bytes, size_t size)
@@ -82,24 +82,6 @@ static inline void sl_pack_nil(struct sl_pack *pack)
 	msgpack_packer pk = sl_pack_packer(pack);
 
 	msgpack_pack_nil(&pk);
-}
-
-static inline void sl_pack_pair_text(struct sl_pack *pack, const char *key, const char *value)
-{
-	sl_pack_text(pack, key);
-	sl_pack_text(pack, value);
-}
-
-static inline void sl_pack_pair_uint(struct sl_pack *pack, const char *key, uint64_t value)
-{
-	sl_pack_text(pack, key);
-	sl_pack_uint(pack, value);
-}
-
-static inline void sl_pack_pair_int(struct sl_pack *pack, const char *key, int64_t value)
-{
-	sl_pack_text(pack, key);
-	sl_pack_int(pack, value);
 }
 
 #endif

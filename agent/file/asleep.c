@@ -14,7 +14,6 @@
 #include "agent/pages.h"
 #include "agent/process/kept.h"
 #include "common/block.h"
-#include "common/pack.h"
 
 #define KEPT_MAX    (1u << 18) /* when so much is kept, the writer writes */
 #define BATCH_MAX   (1u << 16)
@@ -413,25 +412,21 @@ bool sl_asleep_is_due(uint64_t now_ns)
 /* Gives events without a stack one stack of their own, so that every reader shows them as one row. */
 static bool define_stack(void)
 {
-	uint8_t map[256];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[256];
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "frame");
 
-	sl_pack_map(&pack, 5);
-	sl_pack_pair_text(&pack, "def", "frame");
-	sl_pack_pair_uint(&pack, "id", SL_ASLEEP_STACK);
-	sl_pack_pair_text(&pack, "function", "made while asleep");
-	sl_pack_pair_text(&pack, "file", "<asleep>");
-	sl_pack_pair_uint(&pack, "line", 0);
-	if (pack.failed || !sl_define_publish(map, pack.used))
+	sl_definition_uint(&map, "id", SL_ASLEEP_STACK);
+	sl_definition_text(&map, "function", "made while asleep");
+	sl_definition_text(&map, "file", "<asleep>");
+	sl_definition_uint(&map, "line", 0);
+	if (!sl_define_publish(&map))
 		return false;
-	pack = sl_pack_begin(map, sizeof(map));
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "python_stack");
-	sl_pack_pair_uint(&pack, "id", SL_ASLEEP_STACK);
-	sl_pack_text(&pack, "frames");
-	sl_pack_array(&pack, 1);
-	sl_pack_uint(&pack, SL_ASLEEP_STACK);
-	return !pack.failed && sl_define_publish(map, pack.used);
+	map = sl_definition_begin(bytes, sizeof(bytes), "python_stack");
+	sl_definition_uint(&map, "id", SL_ASLEEP_STACK);
+	sl_definition_key(&map, "frames");
+	sl_pack_array(&map.pack, 1);
+	sl_pack_uint(&map.pack, SL_ASLEEP_STACK);
+	return sl_define_publish(&map);
 }
 
 /* One block of events for each thread, in slot order. */

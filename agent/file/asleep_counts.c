@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/block.h"
-#include "common/pack.h"
+#include "common/definition.h"
 
 void sl_asleep_counts_clear(struct sl_asleep_counts *counts)
 {
@@ -69,7 +69,6 @@ static void pack_calls(const struct sl_asleep_counts *counts, struct sl_pack *pa
 
 	for (unsigned i = 1; i < SL_API_COUNT; i++)
 		used += counts->api[i].calls != 0;
-	sl_pack_text(pack, "calls");
 	sl_pack_array(pack, used);
 	for (unsigned i = 1; i < SL_API_COUNT; i++) {
 		if (!counts->api[i].calls)
@@ -83,28 +82,27 @@ static void pack_calls(const struct sl_asleep_counts *counts, struct sl_pack *pa
 	}
 }
 
-size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *map, struct sl_asleep_span span)
+size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *bytes, struct sl_asleep_span span)
 {
-	struct sl_pack pack = sl_pack_begin(map, SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	struct sl_definition map = sl_definition_begin(bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), "slept");
 
-	sl_pack_map(&pack, 8);
-	sl_pack_pair_text(&pack, "def", "slept");
-	sl_pack_pair_uint(&pack, "begin_ns", span.begin_ns);
-	sl_pack_pair_uint(&pack, "end_ns", span.end_ns);
-	sl_pack_pair_text(&pack, "why", span.why);
-	sl_pack_pair_uint(&pack, "wakes", span.wakes);
-	sl_pack_pair_uint(&pack, "follow", span.follow);
-	pack_calls(counts, &pack);
-	sl_pack_text(&pack, "blocks");
-	sl_pack_array(&pack, counts->rows);
+	sl_definition_uint(&map, "begin_ns", span.begin_ns);
+	sl_definition_uint(&map, "end_ns", span.end_ns);
+	sl_definition_text(&map, "why", span.why);
+	sl_definition_uint(&map, "wakes", span.wakes);
+	sl_definition_uint(&map, "follow", span.follow);
+	sl_definition_key(&map, "calls");
+	pack_calls(counts, &map.pack);
+	sl_definition_key(&map, "blocks");
+	sl_pack_array(&map.pack, counts->rows);
 	for (unsigned i = 0; i < counts->rows; i++) {
-		sl_pack_array(&pack, 6);
-		sl_pack_uint(&pack, counts->row[i].kind);
-		sl_pack_int(&pack, counts->row[i].device);
-		sl_pack_uint(&pack, counts->row[i].blocks);
-		sl_pack_uint(&pack, counts->row[i].bytes);
-		sl_pack_uint(&pack, counts->row[i].peak_allocated);
-		sl_pack_uint(&pack, counts->row[i].peak_reserved);
+		sl_pack_array(&map.pack, 6);
+		sl_pack_uint(&map.pack, counts->row[i].kind);
+		sl_pack_int(&map.pack, counts->row[i].device);
+		sl_pack_uint(&map.pack, counts->row[i].blocks);
+		sl_pack_uint(&map.pack, counts->row[i].bytes);
+		sl_pack_uint(&map.pack, counts->row[i].peak_allocated);
+		sl_pack_uint(&map.pack, counts->row[i].peak_reserved);
 	}
-	return pack.failed ? 0 : pack.used;
+	return sl_definition_end(&map) ? map.pack.used : 0;
 }

@@ -46,6 +46,6 @@ struct sl_asleep_span {
 };
 
 /* Writes the map into SL_BLOCK_BYTES(SL_BLOCK_EVENTS); returns the bytes used. */
-size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *map, struct sl_asleep_span span);
+size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *bytes, struct sl_asleep_span span);
 
 #endif

@@ -2,17 +2,13 @@
 #include "agent/file/capability.h"
 
 #include "agent/file/define.h"
-#include "common/pack.h"
 
 void sl_capability(const char *name, const char *value)
 {
-	uint8_t map[512];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[320]; /* no value has more than 224 */
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "capability");
 
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "capability");
-	sl_pack_pair_text(&pack, "name", name);
-	sl_pack_pair_text(&pack, "value", value);
-	if (!pack.failed)
-		sl_define_publish(map, pack.used);
+	sl_definition_text(&map, "name", name);
+	sl_definition_text(&map, "value", value);
+	sl_define_publish(&map);
 }

@@ -101,18 +101,18 @@ static unsigned threads_in_ring(const struct sl_checkpoint *checkpoint, uint32_t
 	return count;
 }
 
-void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *pack, unsigned through, const struct sl_peak *peak,
-			unsigned peaks)
+size_t sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, void *bytes, size_t size, unsigned through,
+			  const struct sl_peak *peak, unsigned peaks)
 {
+	struct sl_definition map = sl_definition_begin(bytes, size, "checkpoint");
+	struct sl_pack *pack = &map.pack;
 	uint32_t threads[SL_SEGMENT_MAX];
 	unsigned count = threads_in_ring(checkpoint, threads), within = 0;
 
-	sl_pack_map(pack, 7);
-	sl_pack_pair_text(pack, "def", "checkpoint");
-	sl_pack_pair_uint(pack, "through", through);
-	sl_pack_pair_uint(pack, "until_ns", checkpoint->until_ns);
-	sl_pack_pair_uint(pack, "log_next", checkpoint->log_next);
-	sl_pack_text(pack, "blocks");
+	sl_definition_uint(&map, "through", through);
+	sl_definition_uint(&map, "until_ns", checkpoint->until_ns);
+	sl_definition_uint(&map, "log_next", checkpoint->log_next);
+	sl_definition_key(&map, "blocks");
 	sl_pack_array(pack, checkpoint->devices);
 	for (unsigned i = 0; i < checkpoint->devices; i++) {
 		const struct sl_checkpoint_totals *totals = &checkpoint->totals[i];
@@ -126,7 +126,7 @@ void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *
 		sl_pack_uint(pack, totals->peak_allocated);
 		sl_pack_uint(pack, totals->peak_reserved);
 	}
-	sl_pack_text(pack, "threads");
+	sl_definition_key(&map, "threads");
 	sl_pack_array(pack, count);
 	for (unsigned i = 0; i < count; i++) {
 		sl_pack_array(pack, 2);
@@ -135,7 +135,7 @@ void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *
 	}
 	for (unsigned i = 0; i < peaks; i++)
 		within += peak[i].ns <= checkpoint->until_ns;
-	sl_pack_text(pack, "peaks");
+	sl_definition_key(&map, "peaks");
 	sl_pack_array(pack, within);
 	for (unsigned i = 0; i < peaks; i++) {
 		if (peak[i].ns > checkpoint->until_ns)
@@ -144,4 +144,5 @@ void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *
 		sl_pack_int(pack, peak[i].device);
 		sl_pack_uint(pack, peak[i].ns);
 	}
+	return sl_definition_end(&map) ? pack->used : 0;
 }

@@ -9,7 +9,7 @@
 
 #include "agent/file/retention_peak.h"
 #include "common/event.h"
-#include "common/pack.h"
+#include "common/definition.h"
 #include "common/unpack.h"
 
 #define SL_CHECKPOINT_DEVICES 64 /* devices with block events; further ones share the last row */
@@ -37,8 +37,8 @@ void sl_checkpoint_count(struct sl_checkpoint *checkpoint, const struct sl_event
 /* Continues counting from the map of an earlier fold. */
 void sl_checkpoint_take(struct sl_checkpoint *checkpoint, struct sl_unpack map);
 
-/* Writes the map, for files up to `through`, with the peaks that lie before until_ns. */
-void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *pack, unsigned through, const struct sl_peak *peak,
-			unsigned peaks);
+/* Writes the map, for files up to `through`, with the peaks that lie before until_ns; its bytes, 0: it does not fit. */
+size_t sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, void *bytes, size_t size, unsigned through,
+			  const struct sl_peak *peak, unsigned peaks);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "agent/agent.h"
 #include "agent/mute.h"
-#include "common/pack.h"
 #include "agent/file/ring.h"
 
 #define MAP_MAX	  (64u << 10)
@@ -73,18 +72,18 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 	}
 }
 
-bool sl_define_publish(const void *map, size_t bytes)
+bool sl_define_publish(struct sl_definition *map)
 {
 	struct sl_ring *ring = sl_agent->ring;
 	struct sl_mute mute;
 	bool done;
 
-	if (!ring || !ring->file || bytes > MAP_MAX)
+	if (!ring || !ring->file || !sl_definition_end(map) || map->pack.used > MAP_MAX)
 		return false;
 	/* A record that is begun and never finished would end the log for all threads. */
 	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);
-	done = append(ring, map, bytes);
+	done = append(ring, map->pack.bytes, map->pack.used);
 	atomic_fetch_sub(&ring->defs_users, 1);
 	sl_mute_end(&mute);
 	return done;
@@ -92,27 +91,16 @@ bool sl_define_publish(const void *map, size_t bytes)
 
 bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
 {
-	uint8_t map[256];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[256];
+	struct sl_definition map = sl_definition_gap(bytes, sizeof(bytes), count, begin_ns, end_ns, why);
 
-	sl_pack_map(&pack, 5);
-	sl_pack_pair_text(&pack, "def", "gap");
-	sl_pack_pair_uint(&pack, "count", count);
-	sl_pack_pair_uint(&pack, "begin_ns", begin_ns);
-	sl_pack_pair_uint(&pack, "end_ns", end_ns);
-	sl_pack_pair_text(&pack, "why", why);
-	return !pack.failed && sl_define_publish(map, pack.used);
+	return sl_define_publish(&map);
 }
 
 void sl_define_note(const char *text)
 {
-	uint8_t map[1024];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[1024];
+	struct sl_definition map = sl_definition_note(bytes, sizeof(bytes), text, sl_agent_now());
 
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "note");
-	sl_pack_pair_text(&pack, "text", text);
-	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
-	if (!pack.failed)
-		sl_define_publish(map, pack.used);
+	sl_define_publish(&map);
 }

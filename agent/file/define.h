@@ -3,15 +3,13 @@
 #ifndef AGENT_FILE_DEFINE_H
 #define AGENT_FILE_DEFINE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/definition.h"
 
 /*
- * Publish one definition (one msgpack map, complete) before any event that names it; copies.  False: there is no room, or
- * nothing records (then use id 0).
+ * Ends the definition and publishes it, before any event that names it; copies.  False: it does not fit, or nothing records
+ * (then use id 0).
  */
-bool sl_define_publish(const void *map, size_t bytes);
+bool sl_define_publish(struct sl_definition *map);
 
 /* Events that could not be kept, between two instants. */
 bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why);

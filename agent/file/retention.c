@@ -28,7 +28,6 @@
 #include "agent/file/retention_last.h"
 #include "agent/file/retention_peak.h"
 #include "agent/hooks/ids.h"
-#include "common/pack.h"
 #include "common/block.h"
 #include "common/unpack.h"
 #include "common/now.h"
@@ -324,11 +323,10 @@ static bool fold_maps(struct sl_trace_store *store, struct sl_frame_index index,
 
 static bool write_checkpoint(struct sl_trace_store *store)
 {
-	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
+	size_t bytes = sl_checkpoint_pack(&fold.left, fold.made, CONTENT_BYTES, fold.through, fold.peak, fold.peaks);
 
-	sl_checkpoint_pack(&fold.left, &pack, fold.through, fold.peak, fold.peaks);
-	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.left.log_next},
-				   fold.made, pack.used);
+	return bytes &&
+	       put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.left.log_next}, fold.made, bytes);
 }
 
 /* --- from frame to frame ----------------------------------------------------------------------------- */

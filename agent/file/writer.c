@@ -19,7 +19,6 @@
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/tensorflow.h"
-#include "common/pack.h"
 #include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
 #include "common/block.h"
@@ -454,22 +453,20 @@ static void write_gap(struct sl_ringfile *file)
 
 static void write_footer(const char *how)
 {
-	uint8_t map[256];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint8_t bytes[256];
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "footer");
 	uint64_t now_ns = sl_agent_now();
 	uint32_t status = atomic_load(&sl_agent->status);
 
-	sl_pack_map(&pack, status ? 5 : 4);
-	sl_pack_pair_text(&pack, "def", "footer");
-	sl_pack_pair_uint(&pack, "ns", now_ns);
-	sl_pack_pair_text(&pack, "how", how);
-	sl_pack_pair_uint(&pack, "events", written_events);
+	sl_definition_uint(&map, "ns", now_ns);
+	sl_definition_text(&map, "how", how);
+	sl_definition_uint(&map, "events", written_events);
 	if (status)
-		sl_pack_pair_uint(&pack, "status", status - 1);
-	if (!pack.failed)
+		sl_definition_uint(&map, "status", status - 1);
+	if (sl_definition_end(&map))
 		sl_store_append(sl_agent->store,
 				(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
-				map, pack.used);
+				bytes, map.pack.used);
 }
 
 /*

@@ -21,7 +21,6 @@
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/gpu/nvml.h"
-#include "common/pack.h"
 #include "common/text.h"
 #include "agent/gpu/vendor.h"
 #include "common/base.h"
@@ -51,44 +50,18 @@ static bool processes_said,
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 
-/* Writes a map of which some keys are left out.  They are counted first, because msgpack wants the size before the keys. */
-struct map {
-	struct sl_pack pack;
-	uint8_t bytes[2048]; /* 64 processes of a sample, or the names of a device */
-	unsigned keys;
-};
+#define MAP_MAX 2048 /* 64 processes of a sample, or the names of a device */
 
-static void map_begin(struct map *map, const char *def, uint64_t ns)
+static void add_known(struct sl_definition *map, const char *key, uint64_t value)
 {
-	map->pack = sl_pack_begin(map->bytes, sizeof(map->bytes));
-	sl_pack_map(&map->pack, 15); /* one byte, whose low half is filled in at the end */
-	map->keys = 2;
-	sl_pack_pair_text(&map->pack, "def", def);
-	sl_pack_pair_uint(&map->pack, "ns", ns);
+	if (value != SL_HOSTMEM_UNKNOWN)
+		sl_definition_uint(map, key, value);
 }
 
-static void map_number(struct map *map, const char *name, uint64_t value)
+static void add_known_text(struct sl_definition *map, const char *key, const char *value)
 {
-	if (value == SL_HOSTMEM_UNKNOWN)
-		return;
-	map->keys++;
-	sl_pack_pair_uint(&map->pack, name, value);
-}
-
-static void map_text(struct map *map, const char *name, const char *value)
-{
-	if (!*value)
-		return;
-	map->keys++;
-	sl_pack_pair_text(&map->pack, name, value);
-}
-
-static void map_end(struct map *map)
-{
-	if (map->pack.failed || map->keys > 15)
-		return;
-	map->bytes[0] = (uint8_t)(0x80 | map->keys);
-	sl_define_publish(map->bytes, map->pack.used);
+	if (*value)
+		sl_definition_text(map, key, value);
 }
 
 /* --- in the calling thread -------------------------------------------------------------------------- */
@@ -107,17 +80,19 @@ static void tell_devices(enum sl_vendor vendor)
 
 static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 {
-	struct map map;
+	uint8_t bytes[MAP_MAX];
+	struct sl_definition map;
 
 	sl_vendor_describe(vendor, ordinal, &device->is);
-	map_begin(&map, "device", sl_agent_now());
-	map_number(&map, "ordinal", (uint64_t)ordinal);
-	map_text(&map, "family", vendor == SL_VENDOR_HIP ? "hip" : "cuda");
-	map_text(&map, "name", device->is.name);
-	map_text(&map, "uuid", device->is.uuid);
-	map_text(&map, "pci", device->is.pci);
-	map_number(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
-	map_end(&map);
+	map = sl_definition_begin(bytes, sizeof(bytes), "device");
+	sl_definition_uint(&map, "ns", sl_agent_now());
+	sl_definition_uint(&map, "ordinal", (uint64_t)ordinal);
+	add_known_text(&map, "family", vendor == SL_VENDOR_HIP ? "hip" : "cuda");
+	add_known_text(&map, "name", device->is.name);
+	add_known_text(&map, "uuid", device->is.uuid);
+	add_known_text(&map, "pci", device->is.pci);
+	add_known(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
+	sl_define_publish(&map);
 	tell_devices(vendor);
 }
 
@@ -138,17 +113,19 @@ static void look_whether_full(int ordinal, uint64_t free_bytes, uint64_t total_b
 
 static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes, uint64_t total_bytes)
 {
-	struct map map;
+	uint8_t bytes[MAP_MAX];
+	struct sl_definition map;
 
 	look_whether_full(ordinal, free_bytes, total_bytes);
-	map_begin(&map, "sample", sl_agent_now());
-	map_number(&map, "begin_ns", begin_ns);
-	map_number(&map, "device", (uint64_t)ordinal);
-	map_number(&map, "free_bytes", free_bytes);
-	map_number(&map, "total_bytes", total_bytes);
-	map_number(&map, "used_bytes", total_bytes - free_bytes);
-	map_text(&map, "source", source);
-	map_end(&map);
+	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
+	sl_definition_uint(&map, "ns", sl_agent_now());
+	sl_definition_uint(&map, "begin_ns", begin_ns);
+	sl_definition_uint(&map, "device", (uint64_t)ordinal);
+	sl_definition_uint(&map, "free_bytes", free_bytes);
+	add_known(&map, "total_bytes", total_bytes);
+	sl_definition_uint(&map, "used_bytes", total_bytes - free_bytes);
+	add_known_text(&map, "source", source);
+	sl_define_publish(&map);
 }
 
 static SL_NOINLINE void sample_here(int ordinal, enum sl_vendor vendor)
@@ -235,7 +212,8 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	uint64_t free_bytes = 0, total_bytes = 0;
 	struct sl_hostmem memory;
 	int saved = errno;
-	struct map map;
+	uint8_t bytes[MAP_MAX];
+	struct sl_definition map;
 
 	/*
 	 * This may be the only question that the process ever asks about the device; the device's identity tells who else
@@ -243,25 +221,26 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	 */
 	if (sl_vendor_of(family) == SL_VENDOR_CUDA && !sl_event_kinds[kind].on_host)
 		sl_device_used(device, family);
-	map_begin(&map, "oom", now_ns);
-	map_number(&map, "thread", thread);
-	map_number(&map, "seq", seq);
+	map = sl_definition_begin(bytes, sizeof(bytes), "oom");
+	sl_definition_uint(&map, "ns", now_ns);
+	sl_definition_uint(&map, "thread", thread);
+	sl_definition_uint(&map, "seq", seq);
 	if (device >= 0 && !sl_event_kinds[kind].on_host)
-		map_number(&map, "device", (uint64_t)device);
+		sl_definition_uint(&map, "device", (uint64_t)device);
 	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
 	    memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
 		/* as --limit lets the program see it */
 		sl_limit_clamp(device, &free_bytes, &total_bytes);
-		map_number(&map, "free_bytes", free_bytes);
-		map_number(&map, "total_bytes", total_bytes);
+		sl_definition_uint(&map, "free_bytes", free_bytes);
+		add_known(&map, "total_bytes", total_bytes);
 	}
 	sl_hostmem_read(&memory);
-	map_number(&map, "vm_bytes", memory.vm_bytes);
-	map_number(&map, "vm_limit_bytes", sl_hostmem_limit());
-	map_number(&map, "rss_bytes", memory.rss_bytes);
-	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
-	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
-	map_end(&map);
+	add_known(&map, "vm_bytes", memory.vm_bytes);
+	add_known(&map, "vm_limit_bytes", sl_hostmem_limit());
+	add_known(&map, "rss_bytes", memory.rss_bytes);
+	add_known(&map, "cgroup_bytes", memory.cgroup_bytes);
+	add_known(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	sl_define_publish(&map);
 	errno = saved;
 }
 
@@ -306,21 +285,22 @@ static void decide(struct device *device, enum sl_vendor vendor)
 
 static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_device_sample *sample)
 {
-	struct map map;
+	uint8_t bytes[MAP_MAX];
+	struct sl_definition map;
 
 	look_whether_full(ordinal, sample->free_bytes, sample->total_bytes);
-	map_begin(&map, "sample", sl_agent_now());
-	map_number(&map, "begin_ns", begin_ns);
-	map_number(&map, "device", (uint64_t)ordinal);
-	map_number(&map, "free_bytes", sample->free_bytes);
-	map_number(&map, "total_bytes", sample->total_bytes);
-	map_number(&map, "used_bytes", sample->used_bytes);
-	map_text(&map, "source", source);
+	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
+	sl_definition_uint(&map, "ns", sl_agent_now());
+	sl_definition_uint(&map, "begin_ns", begin_ns);
+	sl_definition_uint(&map, "device", (uint64_t)ordinal);
+	sl_definition_uint(&map, "free_bytes", sample->free_bytes);
+	add_known(&map, "total_bytes", sample->total_bytes);
+	sl_definition_uint(&map, "used_bytes", sample->used_bytes);
+	add_known_text(&map, "source", source);
 	if (sample->own_bytes)
-		map_number(&map, "process_bytes", sample->own_bytes);
+		add_known(&map, "process_bytes", sample->own_bytes);
 	if (sample->has_processes) {
-		map.keys++;
-		sl_pack_text(&map.pack, "processes");
+		sl_definition_key(&map, "processes");
 		sl_pack_array(&map.pack, sample->count);
 		for (unsigned i = 0; i < sample->count; i++) {
 			sl_pack_array(&map.pack, 2);
@@ -328,7 +308,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 			sl_pack_uint(&map.pack, sample->processes[i].bytes);
 		}
 	}
-	map_end(&map);
+	sl_define_publish(&map);
 }
 
 /* source: as samples name it; processes: who told of them. */
@@ -387,17 +367,19 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 void sl_device_sample_host(uint64_t now_ns)
 {
 	struct sl_hostmem memory;
-	struct map map;
+	uint8_t bytes[MAP_MAX];
+	struct sl_definition map;
 
 	sl_hostmem_read(&memory);
-	map_begin(&map, "sample", now_ns);
-	map_number(&map, "rss_bytes", memory.rss_bytes);
-	map_number(&map, "vm_bytes", memory.vm_bytes);
-	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
-	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
-	map_number(&map, "cgroup_peak_bytes", memory.cgroup_peak_bytes);
-	map_number(&map, "oom_kills", memory.oom_kills);
-	map_end(&map);
+	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
+	sl_definition_uint(&map, "ns", now_ns);
+	add_known(&map, "rss_bytes", memory.rss_bytes);
+	add_known(&map, "vm_bytes", memory.vm_bytes);
+	add_known(&map, "cgroup_bytes", memory.cgroup_bytes);
+	add_known(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	add_known(&map, "cgroup_peak_bytes", memory.cgroup_peak_bytes);
+	add_known(&map, "oom_kills", memory.oom_kills);
+	sl_define_publish(&map);
 }
 
 static void sample_all(uint64_t now_ns, bool last)

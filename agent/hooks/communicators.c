@@ -7,7 +7,6 @@
 
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "common/pack.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 
@@ -157,25 +156,21 @@ static bool is_new(const struct communicator *is)
 static void define(const struct communicator *is, const char *name)
 {
 	uint8_t bytes[512];
-	struct sl_pack pack = sl_pack_begin(bytes, sizeof(bytes));
-	unsigned known = (is->rank >= 0) + (is->ranks >= 0) + (is->device >= 0) + (name != NULL);
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "communicator");
 
 	if (!atomic_load(&sl_agent->generation))
 		return;
-	sl_pack_map(&pack, 3 + known);
-	sl_pack_pair_text(&pack, "def", "communicator");
-	sl_pack_pair_uint(&pack, "handle", is->handle);
-	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
+	sl_definition_uint(&map, "handle", is->handle);
+	sl_definition_uint(&map, "ns", sl_agent_now());
 	if (is->rank >= 0)
-		sl_pack_pair_int(&pack, "rank", is->rank);
+		sl_definition_int(&map, "rank", is->rank);
 	if (is->ranks >= 0)
-		sl_pack_pair_int(&pack, "world_size", is->ranks);
+		sl_definition_int(&map, "world_size", is->ranks);
 	if (is->device >= 0)
-		sl_pack_pair_int(&pack, "device", is->device);
+		sl_definition_int(&map, "device", is->device);
 	if (name)
-		sl_pack_pair_text(&pack, "name", name);
-	if (!pack.failed)
-		sl_define_publish(bytes, pack.used);
+		sl_definition_text(&map, "name", name);
+	sl_define_publish(&map);
 }
 
 static int number(const struct schema *schema, const struct sl_payload *payload, enum field field)

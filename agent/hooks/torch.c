@@ -24,7 +24,6 @@
 #include "agent/hooks/torch.h"
 #include "agent/labels.h"
 #include "agent/symbols/objects.h"
-#include "common/pack.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/stacks/stacks.h"

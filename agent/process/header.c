@@ -14,7 +14,7 @@
 #include "agent/process/tables.h"
 #include "agent/process/procfile.h"
 #include "common/base.h"
-#include "common/keyed.h"
+#include "common/definition.h"
 #include "common/tracefile.h"
 
 #define VALUE_MAX     4096	  /* bytes that are kept of a variable */
@@ -22,7 +22,7 @@
 #define ARGUMENTS_MAX (16u << 10) /* bytes that are kept of the command line */
 
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
-static void pack_pids(struct sl_keyed *out, const struct sl_process_identity *process)
+static void pack_pids(struct sl_definition *out, const struct sl_process_identity *process)
 {
 	char line[360], *at = line;
 	uint64_t pids[32] = {process->pid}, count = 0;
@@ -34,13 +34,13 @@ static void pack_pids(struct sl_keyed *out, const struct sl_process_identity *pr
 		at += strspn(at, " \t");
 	}
 	count += !count;
-	sl_keyed_key(out, "pids");
+	sl_definition_key(out, "pids");
 	sl_pack_array(&out->pack, count);
 	for (unsigned i = 0; i < count; i++)
 		sl_pack_uint(&out->pack, pids[i]);
 }
 
-static void pack_argv(struct sl_keyed *out)
+static void pack_argv(struct sl_definition *out)
 {
 	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
 	long size = sl_procfile_read("/proc/self/cmdline", line, sizeof(line));
@@ -51,7 +51,7 @@ static void pack_argv(struct sl_keyed *out)
 		count += !line[i];
 	if (size > 0 && line[size - 1])
 		count++; /* cut here, or rewritten by the program without its terminator */
-	sl_keyed_key(out, "argv");
+	sl_definition_key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = line; count--; at += strlen(at) + 1) {
 		sl_redact_argument(at, &follows, masked, sizeof(masked));
@@ -59,26 +59,26 @@ static void pack_argv(struct sl_keyed *out)
 	}
 }
 
-static void pack_paths(struct sl_keyed *out)
+static void pack_paths(struct sl_definition *out)
 {
 	static char path[4096]; /* as in pack_argv */
 	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
 
 	path[size > 0 ? size : 0] = 0;
-	sl_keyed_text(out, "exe", path);
+	sl_definition_maybe_text(out, "exe", path);
 	if (syscall(SYS_getcwd, path, sizeof(path)) <= 0)
 		*path = 0;
-	sl_keyed_text(out, "cwd", path);
+	sl_definition_maybe_text(out, "cwd", path);
 }
 
 /* KEY=VALUE lines; one without = is a key whose value is empty. */
-static void pack_metadata(struct sl_keyed *out, const char *lines)
+static void pack_metadata(struct sl_definition *out, const char *lines)
 {
 	unsigned count = 0;
 
 	for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
 		count += *at != '\n';
-	sl_keyed_key(out, "metadata");
+	sl_definition_key(out, "metadata");
 	sl_pack_map(&out->pack, count);
 	while (count) {
 		size_t line = strcspn(lines, "\n"), name = strcspn(lines, "=\n");
@@ -93,11 +93,11 @@ static void pack_metadata(struct sl_keyed *out, const char *lines)
 	}
 }
 
-static void pack_settings(struct sl_keyed *out, const struct sl_options *options)
+static void pack_settings(struct sl_definition *out, const struct sl_options *options)
 {
 	char scratch[24];
 
-	sl_keyed_key(out, "settings");
+	sl_definition_key(out, "settings");
 	sl_pack_map(&out->pack, sl_options_count);
 	for (unsigned i = 0; i < sl_options_count; i++) {
 		const char *value = sl_options_text(&sl_options_table[i], options, scratch);
@@ -126,7 +126,7 @@ static bool is_listed(const char *entry, size_t length)
 	return false;
 }
 
-static void pack_environment(struct sl_keyed *out)
+static void pack_environment(struct sl_definition *out)
 {
 	const char *kept[256];
 	unsigned count = 0;
@@ -135,7 +135,7 @@ static void pack_environment(struct sl_keyed *out)
 	for (char **at = environ; at && *at && count < SL_COUNT(kept); at++)
 		if (is_listed(*at, strcspn(*at, "=")))
 			kept[count++] = *at;
-	sl_keyed_key(out, "environment");
+	sl_definition_key(out, "environment");
 	sl_pack_map(&out->pack, count);
 	for (unsigned i = 0; i < count; i++) {
 		size_t name = strcspn(kept[i], "=");
@@ -149,48 +149,47 @@ static void pack_environment(struct sl_keyed *out)
 	}
 }
 
-static void pack_identity(struct sl_keyed *out, const struct sl_process_identity *process)
+static void pack_identity(struct sl_definition *out, const struct sl_process_identity *process)
 {
 	struct utsname system;
 
-	sl_keyed_text(out, "format", SL_TRACE_FORMAT);
-	sl_keyed_number(out, "version", SL_TRACE_VERSION);
-	sl_keyed_text(out, "agent", SL_VERSION);
-	sl_keyed_number(out, "started_ns", process->started_ns);
-	sl_keyed_number(out, "monotonic_ns", process->monotonic_ns);
-	sl_keyed_text(out, "host", uname(&system) < 0 ? "" : system.nodename);
-	sl_keyed_number(out, "pid", process->pid);
+	sl_definition_maybe_text(out, "format", SL_TRACE_FORMAT);
+	sl_definition_uint(out, "version", SL_TRACE_VERSION);
+	sl_definition_maybe_text(out, "agent", SL_VERSION);
+	sl_definition_uint(out, "started_ns", process->started_ns);
+	sl_definition_uint(out, "monotonic_ns", process->monotonic_ns);
+	sl_definition_maybe_text(out, "host", uname(&system) < 0 ? "" : system.nodename);
+	sl_definition_uint(out, "pid", process->pid);
 	pack_pids(out, process);
-	sl_keyed_number(out, "ppid", (uint64_t)syscall(SYS_getppid));
-	sl_keyed_number(out, "process_start", process->process_start);
-	sl_keyed_text(out, "boot_id", process->boot_id);
-	sl_keyed_text(out, "run_id", process->run_id);
-	sl_keyed_text(out, "job_id", process->job_id);
-	sl_keyed_integer(out, "rank", process->rank);
-	sl_keyed_integer(out, "local_rank", process->local_rank);
-	sl_keyed_integer(out, "world_size", process->world_size);
-	sl_keyed_integer(out, "restart", sl_identity_restart());
+	sl_definition_uint(out, "ppid", (uint64_t)syscall(SYS_getppid));
+	sl_definition_uint(out, "process_start", process->process_start);
+	sl_definition_maybe_text(out, "boot_id", process->boot_id);
+	sl_definition_maybe_text(out, "run_id", process->run_id);
+	sl_definition_maybe_text(out, "job_id", process->job_id);
+	sl_definition_maybe_int(out, "rank", process->rank);
+	sl_definition_maybe_int(out, "local_rank", process->local_rank);
+	sl_definition_maybe_int(out, "world_size", process->world_size);
+	sl_definition_maybe_int(out, "restart", sl_identity_restart());
 }
 
 size_t sl_process_header(void *buffer, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file)
 {
-	struct sl_keyed out = sl_keyed_begin(buffer, size);
+	struct sl_definition out = sl_definition_begin(buffer, size, "header");
 	int saved = errno;
 
-	sl_keyed_text(&out, "def", "header");
 	pack_identity(&out, process);
 	pack_argv(&out);
 	pack_paths(&out);
-	sl_keyed_text(&out, "tag", options->tag);
+	sl_definition_maybe_text(&out, "tag", options->tag);
 	pack_metadata(&out, options->meta);
 	pack_settings(&out, options);
 	pack_environment(&out);
-	sl_keyed_key(&out, "system");
+	sl_definition_key(&out, "system");
 	sl_system_pack(&out.pack);
-	sl_keyed_text(&out, "ring", ring);
-	sl_keyed_number(&out, "file", file);
-	out.keys += sl_process_tables(&out.pack);
+	sl_definition_maybe_text(&out, "ring", ring);
+	sl_definition_uint(&out, "file", file);
+	sl_process_tables(&out);
 	errno = saved;
-	return sl_keyed_end(&out);
+	return sl_definition_end(&out) ? out.pack.used : 0;
 }

@@ -85,6 +85,8 @@ void sl_system_pack(struct sl_pack *pack)
 		known += *value[i] != 0;
 	sl_pack_map(pack, known);
 	for (unsigned i = 0; i < COUNT; i++)
-		if (*value[i])
-			sl_pack_pair_text(pack, names[i], value[i]);
+		if (*value[i]) {
+			sl_pack_text(pack, names[i]);
+			sl_pack_text(pack, value[i]);
+		}
 }

@@ -2,35 +2,39 @@
 #include "agent/process/tables.h"
 
 #include "agent/hooks/ids.h"
-#include "common/pack.h"
+#include "common/definition.h"
+
+static void begin_list(struct sl_definition *map, const char *key, size_t count)
+{
+	sl_definition_key(map, key);
+	sl_pack_array(&map->pack, count);
+}
 
 /* What the numbers of an event mean, so that an analyzer of another version reads by name. */
-static void pack_tables(struct sl_pack *out)
+static void pack_tables(struct sl_definition *map)
 {
-	sl_pack_text(out, "fields");
-	sl_pack_array(out, SL_FIELD_COUNT);
+	struct sl_pack *out = &map->pack;
+
+	begin_list(map, "fields", SL_FIELD_COUNT);
 	for (unsigned i = 0; i < SL_FIELD_COUNT; i++) {
 		sl_pack_array(out, 3);
 		sl_pack_text(out, sl_event_fields[i].name);
 		sl_pack_text(out, sl_event_fields[i].is_signed ? "i" : "u");
 		sl_pack_text(out, sl_event_fields[i].unit);
 	}
-	sl_pack_text(out, "verbs");
-	sl_pack_array(out, SL_VERB_COUNT);
+	begin_list(map, "verbs", SL_VERB_COUNT);
 	for (unsigned i = 0; i < SL_VERB_COUNT; i++) {
 		sl_pack_array(out, 2);
 		sl_pack_text(out, sl_event_verbs[i].name);
 		sl_pack_text(out, sl_event_verbs[i].stamped_before ? "before" : "after");
 	}
-	sl_pack_text(out, "kinds");
-	sl_pack_array(out, SL_KIND_COUNT);
+	begin_list(map, "kinds", SL_KIND_COUNT);
 	for (unsigned i = 0; i < SL_KIND_COUNT; i++) {
 		sl_pack_array(out, 2);
 		sl_pack_text(out, sl_event_kinds[i].name);
 		sl_pack_text(out, sl_event_kinds[i].on_host ? "host" : "device");
 	}
-	sl_pack_text(out, "families");
-	sl_pack_array(out, SL_FAMILY_COUNT);
+	begin_list(map, "families", SL_FAMILY_COUNT);
 	for (unsigned i = 0; i < SL_FAMILY_COUNT; i++) {
 		sl_pack_array(out, 2);
 		sl_pack_text(out, sl_event_families[i].name);
@@ -39,15 +43,15 @@ static void pack_tables(struct sl_pack *out)
 }
 
 /* By bit, so that position says it. */
-static void pack_flags(struct sl_pack *out)
+static void pack_flags(struct sl_definition *map)
 {
+	struct sl_pack *out = &map->pack;
 	unsigned bits = 0;
 
 	for (unsigned i = 0; i < sl_event_flag_count; i++)
 		if (sl_event_flags[i].bit >= bits)
 			bits = sl_event_flags[i].bit + 1;
-	sl_pack_text(out, "flags");
-	sl_pack_array(out, bits);
+	begin_list(map, "flags", bits);
 	for (unsigned bit = 0; bit < bits; bit++) {
 		const char *name = "";
 
@@ -58,10 +62,11 @@ static void pack_flags(struct sl_pack *out)
 	}
 }
 
-static void pack_hooks(struct sl_pack *out)
+static void pack_hooks(struct sl_definition *map)
 {
-	sl_pack_text(out, "hooks");
-	sl_pack_array(out, sl_hook_count ? sl_hook_count - 1 : 0);
+	struct sl_pack *out = &map->pack;
+
+	begin_list(map, "hooks", sl_hook_count ? sl_hook_count - 1 : 0);
 	for (unsigned i = 1; i < sl_hook_count; i++) {
 		const struct sl_hooks_row *hook = &sl_hooks[i];
 
@@ -73,10 +78,9 @@ static void pack_hooks(struct sl_pack *out)
 	}
 }
 
-unsigned sl_process_tables(struct sl_pack *out)
+void sl_process_tables(struct sl_definition *map)
 {
-	pack_tables(out);
-	pack_flags(out);
-	pack_hooks(out);
-	return 6;
+	pack_tables(map);
+	pack_flags(map);
+	pack_hooks(map);
 }

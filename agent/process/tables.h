@@ -3,9 +3,9 @@
 #ifndef AGENT_PROCESS_TABLES_H
 #define AGENT_PROCESS_TABLES_H
 
-struct sl_pack;
+struct sl_definition;
 
-/* Keys and values into a map that is being made; how many keys. */
-unsigned sl_process_tables(struct sl_pack *out);
+/* Adds its keys and values. */
+void sl_process_tables(struct sl_definition *map);
 
 #endif

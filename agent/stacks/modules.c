@@ -16,7 +16,6 @@
 #include "agent/pages.h"
 #include "agent/process/file.h"
 #include "agent/symbols/objects.h"
-#include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"
@@ -76,32 +75,26 @@ static bool publish(const struct module *module)
 {
 	static const char digits[] = "0123456789abcdef";
 	char hex[2 * 64];
-	struct sl_pack pack;
+	struct sl_stacks_thread *thread = module->thread;
+	struct sl_definition map = sl_definition_begin(thread->map, sizeof(thread->map), "module");
 	uint32_t n = module->build_id_bytes;
 
-	pack = sl_pack_begin(module->thread->map, sizeof(module->thread->map));
-	sl_pack_map(&pack, 6 + !!module->path + (n > 0));
-	sl_pack_pair_text(&pack, "def", "module");
-	sl_pack_pair_uint(&pack, "id", ++last_id);
-	sl_pack_pair_uint(&pack, "base", module->begin);
-	sl_pack_pair_uint(&pack, "end", module->end);
-	sl_pack_pair_uint(&pack, "bias", module->bias);
-	if (module->path) {
-		sl_pack_text(&pack, "path");
-		sl_pack_bytes(&pack, module->thread->function,
-			      sl_utf8_clean(module->path, strlen(module->path), module->thread->function,
-					    sizeof(module->thread->function)));
-	}
+	sl_definition_uint(&map, "id", ++last_id);
+	sl_definition_uint(&map, "base", module->begin);
+	sl_definition_uint(&map, "end", module->end);
+	sl_definition_uint(&map, "bias", module->bias);
+	if (module->path)
+		sl_definition_bytes(&map, "path", thread->function,
+				    sl_utf8_clean(module->path, strlen(module->path), thread->function, sizeof(thread->function)));
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];
 			hex[2 * i + 1] = digits[module->build_id[i] & 15];
 		}
-		sl_pack_text(&pack, "build_id");
-		sl_pack_bytes(&pack, hex, 2 * n);
+		sl_definition_bytes(&map, "build_id", hex, 2 * n);
 	}
-	sl_pack_pair_uint(&pack, "ns", module->time_ns);
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	sl_definition_uint(&map, "ns", module->time_ns);
+	return sl_define_publish(&map);
 }
 
 static void find_build_id(struct module *module, const uint8_t *at, size_t bytes)

@@ -11,7 +11,6 @@
 #include "agent/stacks/unwinder.h"
 #include "agent/symbols/objects.h"
 #include "common/base.h"
-#include "common/pack.h"
 #include "common/text.h"
 
 #define OURS_MAX    24 /* our own frames in front of the program's */
@@ -78,16 +77,10 @@ static bool is_settled(const struct sl_stacks_thread *thread)
 static bool publish_range(uint32_t id, const void *what)
 {
 	const struct range *range = what;
-	uint8_t map[96];
-	struct sl_pack pack;
+	uint8_t bytes[96];
+	struct sl_definition map = sl_definition_loop(bytes, sizeof(bytes), id, range->begin, range->end);
 
-	pack = sl_pack_begin(map, sizeof(map));
-	sl_pack_map(&pack, 4);
-	sl_pack_pair_text(&pack, "def", "eval_range");
-	sl_pack_pair_uint(&pack, "id", id);
-	sl_pack_pair_uint(&pack, "begin", range->begin);
-	sl_pack_pair_uint(&pack, "end", range->end);
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	return sl_define_publish(&map);
 }
 
 static bool in_eval(uintptr_t pc)
@@ -182,22 +175,10 @@ static bool publish_stack(uint32_t id, const void *what)
 {
 	const struct stack *stack = what;
 	struct sl_stacks_thread *thread = stack->thread;
-	msgpack_packer packer;
-	struct sl_pack pack;
+	struct sl_definition map =
+		sl_definition_native(thread->map, sizeof(thread->map), id, stack->pcs, stack->count, stack->truncated);
 
-	pack = sl_pack_begin(thread->map, sizeof(thread->map));
-	sl_pack_map(&pack, 3 + stack->truncated);
-	sl_pack_pair_text(&pack, "def", "native_stack");
-	sl_pack_pair_uint(&pack, "id", id);
-	sl_pack_text(&pack, "pcs");
-	packer = sl_pack_packer(&pack);
-	msgpack_pack_bin(&packer, stack->count * sizeof(uint64_t));
-	msgpack_pack_bin_body(&packer, stack->pcs, stack->count * sizeof(uint64_t));
-	if (stack->truncated) {
-		sl_pack_text(&pack, "truncated");
-		msgpack_pack_true(&packer);
-	}
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	return sl_define_publish(&map);
 }
 
 /* Records a stack that this thread has not had: defines the modules, perhaps learns the evaluation loop, defines the stack. */

@@ -3,7 +3,6 @@
 #include "agent/file/define.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/python.h"
-#include "agent/stacks/python_pack.h"
 
 static struct sl_intern frames, stacks;
 
@@ -107,10 +106,9 @@ struct frame_text {
 static bool publish_frame(uint32_t id, const void *what)
 {
 	const struct frame_text *frame = what;
-	struct sl_pack pack = sl_pack_begin(frame->map, frame->map_bytes);
+	struct sl_definition map = sl_definition_frame(frame->map, frame->map_bytes, id, &frame->text);
 
-	sl_python_pack_frame(&pack, id, &frame->text);
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	return sl_define_publish(&map);
 }
 
 static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
@@ -162,10 +160,10 @@ struct stack_ids {
 static bool publish_stack(uint32_t id, const void *what)
 {
 	const struct stack_ids *stack = what;
-	struct sl_pack pack = sl_pack_begin(stack->map, stack->map_bytes);
+	struct sl_definition map =
+		sl_definition_python(stack->map, stack->map_bytes, id, stack->frames, stack->count, stack->truncated);
 
-	sl_python_pack_stack(&pack, id, stack->frames, stack->count, stack->truncated);
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	return sl_define_publish(&map);
 }
 
 uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,

@@ -6,7 +6,6 @@
 
 #include "agent/pages.h"
 #include "agent/file/define.h"
-#include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/unwinder.h"
@@ -147,15 +146,11 @@ static bool publish_text(uint32_t id, const void *what)
 {
 	const struct text *text = what;
 	char *utf8 = text->thread->file;
-	struct sl_pack pack;
+	struct sl_definition map = sl_definition_begin(text->thread->map, sizeof(text->thread->map), "text");
 
-	pack = sl_pack_begin(text->thread->map, sizeof(text->thread->map));
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "text");
-	sl_pack_pair_uint(&pack, "id", id);
-	sl_pack_text(&pack, "text");
-	sl_pack_bytes(&pack, utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
-	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
+	sl_definition_uint(&map, "id", id);
+	sl_definition_bytes(&map, "text", utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
+	return sl_define_publish(&map);
 }
 
 uint32_t sl_stacks_text(const char *bytes, size_t count)

@@ -7,7 +7,7 @@
 
 #include "replay.h"
 #include "analyzer/base/pool.h"
-#include "common/pack.h"
+#include "common/definition.h"
 #include "common/tracefile.h"
 
 #define MIB (1ull << 20)
@@ -295,18 +295,17 @@ static void images_are_grouped_by_run_and_the_newest_comes_first(void **state)
 static void define_frame(struct sl_defs *defs, unsigned id)
 {
 	char bytes[256], name[16];
-	struct sl_pack pack = sl_pack_begin(bytes, sizeof(bytes));
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "frame");
 	msgpack_unpacked unpacked;
 	size_t at = 0;
 
 	snprintf(name, sizeof(name), "f%u", id);
-	sl_pack_map(&pack, 4);
-	sl_pack_pair_text(&pack, "def", "frame");
-	sl_pack_pair_uint(&pack, "id", id);
-	sl_pack_pair_text(&pack, "function", name);
-	sl_pack_pair_uint(&pack, "line", id);
+	sl_definition_uint(&map, "id", id);
+	sl_definition_text(&map, "function", name);
+	sl_definition_uint(&map, "line", id);
+	assert_true(sl_definition_end(&map));
 	msgpack_unpacked_init(&unpacked);
-	assert_int_equal(msgpack_unpack_next(&unpacked, bytes, pack.used, &at), MSGPACK_UNPACK_SUCCESS);
+	assert_int_equal(msgpack_unpack_next(&unpacked, bytes, map.pack.used, &at), MSGPACK_UNPACK_SUCCESS);
 	assert_true(sl_defs_add(defs, &unpacked.data));
 	msgpack_unpacked_destroy(&unpacked);
 }

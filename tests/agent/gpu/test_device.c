@@ -36,16 +36,18 @@ static unsigned map_count, note_count;
 
 bool sl_limit_active;
 
-bool sl_define_publish(const void *map, size_t bytes)
+bool sl_define_publish(struct sl_definition *definition)
 {
 	static char copies[64][4096]; /* what is unpacked points into them */
+	const struct sl_pack *pack = &definition->pack;
+	const void *map = copies[map_count];
 	size_t at = 0;
 
-	assert_true(map_count < 64 && bytes <= sizeof(copies[0]));
-	map = memcpy(copies[map_count], map, bytes);
+	assert_true(sl_definition_end(definition) && map_count < 64 && pack->used <= sizeof(copies[0]));
+	memcpy(copies[map_count], pack->bytes, pack->used);
 	msgpack_unpacked_init(&maps[map_count]);
-	assert_int_equal(msgpack_unpack_next(&maps[map_count], map, bytes, &at), MSGPACK_UNPACK_SUCCESS);
-	assert_int_equal(at, bytes);
+	assert_int_equal(msgpack_unpack_next(&maps[map_count], map, pack->used, &at), MSGPACK_UNPACK_SUCCESS);
+	assert_int_equal(at, pack->used);
 	map_count++;
 	return true;
 }

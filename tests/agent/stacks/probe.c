@@ -39,23 +39,24 @@ static _Atomic size_t log_end;
 static _Atomic int refusing;
 static _Atomic uint32_t last_spun;
 
-bool sl_define_publish(const void *map, size_t bytes)
+bool sl_define_publish(struct sl_definition *map)
 {
 	uint8_t *log = atomic_load(&log_begin), *fresh = NULL;
-	uint32_t length = (uint32_t)bytes;
+	uint32_t length;
 	size_t at;
 
-	if (atomic_load(&refusing))
+	if (atomic_load(&refusing) || !sl_definition_end(map))
 		return false;
 	if (!log) {
 		fresh = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (atomic_compare_exchange_strong(&log_begin, &log, fresh))
 			log = fresh;
 	}
-	at = atomic_fetch_add(&log_end, bytes + 4);
-	if (at + bytes + 4 > LOG_BYTES)
+	length = (uint32_t)map->pack.used;
+	at = atomic_fetch_add(&log_end, length + 4);
+	if (at + length + 4 > LOG_BYTES)
 		return false;
-	memcpy(log + at + 4, map, bytes);
+	memcpy(log + at + 4, map->pack.bytes, length);
 	memcpy(log + at, &length, 4);
 	return true;
 }

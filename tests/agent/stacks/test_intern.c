@@ -20,9 +20,9 @@ void *sl_pages_map(size_t bytes)
 	return atomic_load(&refuse_pages) ? NULL : calloc(1, bytes);
 }
 
-bool sl_define_publish(const void *map, size_t bytes)
+bool sl_define_publish(struct sl_definition *map)
 {
-	return map && bytes;
+	return map;
 }
 
 /* What was published as each id: content + 1. */
