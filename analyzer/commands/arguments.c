@@ -2,6 +2,7 @@
 #include "analyzer/commands/arguments.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "common/nearest.h"
+#include "common/size.h"
 
 #define HELP_COLUMN 27
 #define HELP_END    80
@@ -128,10 +130,42 @@ int sl_arguments_next(struct sl_arguments *options)
 	return refuse(options, text);
 }
 
+/* False: the value is not what the option wants. */
+static bool read_value(const struct sl_option *o, const char *value, sl_arguments_take *take, int option, void *context)
+{
+	void *into = (char *)context + o->into;
+	long number;
+
+	switch (o->read) {
+	case SL_READ_TEXT:
+		*(const char **)into = value;
+		return true;
+	case SL_READ_FLAG:
+		return *(bool *)into = true;
+	case SL_READ_REAL:
+		return sl_arguments_real(value, o->least, o->most, into);
+	case SL_READ_LONG:
+	case SL_READ_COUNT:
+		if (!sl_arguments_number(value, LONG_MIN, LONG_MAX, &number) || number < o->least || number > o->most)
+			return false;
+		if (o->read == SL_READ_LONG)
+			*(long *)into = number;
+		else
+			*(unsigned *)into = (unsigned)number;
+		return true;
+	case SL_READ_SIZE:
+		return sl_size_parse(value, into);
+	default:
+		return !take || take(context, option, value);
+	}
+}
+
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
 	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
 	for (int i; (i = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
+		const struct sl_option *o = &options->command->table[i < 0 ? 0 : i];
+
 		if (i == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;
 		if (i == SL_ARGUMENT_WRONG)
@@ -139,15 +173,17 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 		if (i == SL_ARGUMENT_PATH) {
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
-		} else if (i >= 0 && !strcmp(options->command->table[i].name, "--symbols")) {
+		} else if (i >= 0 && !strcmp(o->name, "--symbols")) {
 			options->symbols = options->value;
-		} else if (i >= 0 && !take(context, i, options->value)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->command->table[i].name,
-				      options->value, options->command->table[i].value);
+		} else if (i >= 0 && !read_value(o, options->value, take, i, context)) {
+			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", o->name, options->value, o->value);
 			return SL_EXIT_USAGE;
+		} else if (i >= 0) {
+			options->given |= 1ull << i;
 		}
 	}
-	if (options->path_count || options->command->paths == SL_PATHS_OPTIONAL)
+	if (options->command->paths == SL_PATHS_OPTIONAL ||
+	    (options->path_count > 0) == (options->command->paths == SL_PATHS_NEEDED))
 		return -1;
 	sl_arguments_usage(options, true);
 	return SL_EXIT_USAGE;

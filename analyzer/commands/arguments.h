@@ -3,11 +3,15 @@
  * Options of a verb as a table: parsing, --help and completion come from it.  Options and paths may be mixed; after
  * "--" there are only paths.  One thread.
  *
- *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several runs"}, {0}};
+ *	struct settings {
+ *		const char *run;
+ *	};
+ *	#define INTO struct settings
+ *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several", SL_TO_TEXT(run)}, {0}};
  *	static int run(struct sl_arguments *parsed)
  *	{
  *		struct settings settings = {0};
- *		int status = sl_arguments_parse(parsed, take, &settings);
+ *		int status = sl_arguments_parse(parsed, NULL, &settings);
  *
  *		return status < 0 ? work(&settings, parsed->paths, parsed->path_count) : status;
  *	}
@@ -17,18 +21,33 @@
 #define ANALYZER_COMMANDS_ARGUMENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct sl_option {
 	const char *name;  /* "--run"; NULL ends the table */
 	char letter;	   /* 0: none */
 	const char *value; /* how --help writes the value; NULL: a flag */
 	const char *help;
+	/* How the value is read and into which member of the settings, by the macros below; without one `take` is given it. */
+	enum { SL_READ_NONE, SL_READ_TEXT, SL_READ_FLAG, SL_READ_REAL, SL_READ_LONG, SL_READ_COUNT, SL_READ_SIZE } read;
+	size_t into;
+	double least, most; /* of a number */
 };
 
+/* A member of INTO, the type that the file of the table defines; the compiler checks the member's type. */
+#define SL_INTO(as, member)		 offsetof(INTO, member) + 0 * sizeof(_Generic(&((INTO *)0)->member, as * : 0))
+#define SL_TO_TEXT(member)		 SL_READ_TEXT, SL_INTO(const char *, member)
+#define SL_TO_FLAG(member)		 SL_READ_FLAG, SL_INTO(bool, member)
+#define SL_TO_REAL(member, least, most)	 SL_READ_REAL, SL_INTO(double, member), least, most
+#define SL_TO_LONG(member, least, most)	 SL_READ_LONG, SL_INTO(long, member), least, most
+#define SL_TO_COUNT(member, least, most) SL_READ_COUNT, SL_INTO(unsigned, member), least, most
+#define SL_TO_SIZE(member)		 SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
+
 /* Which run, in the verbs that read one. */
-#define SL_OPTION_RUN                                                                                                              \
+#define SL_OPTION_RUN(member)                                                                                                      \
 	{                                                                                                                          \
-		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"                                   \
+		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)", SL_TO_TEXT(member)               \
 	}
 
 /* Results of sl_arguments_next that are not indexes into the table. */
@@ -48,6 +67,7 @@ struct sl_arguments {
 	/* after sl_arguments_parse: */
 	char **paths;		    /* of argv, NULL at their end; sl_arguments_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
+	uint64_t given;		    /* bit i: the option in row i of the table was given */
 	/* of sl_arguments_next: */
 	int at;
 	const char *symbols; /* of SL_OPTION_SYMBOLS, the same in every verb that has it; NULL: not given */
@@ -56,9 +76,10 @@ struct sl_arguments {
 };
 
 /*
- * Parses all of argv.  Each option is given to `take` with its index in the table and its value (NULL for a flag); take returns
- * whether the value is valid.  Returns an exit status after printing why, or -1: go on, with at least one path unless paths are
- * optional.
+ * Parses all of argv into `context`, the settings that the table's rows name.  An option whose row names no member is given to
+ * `take` with its index in the table and its value (NULL for a flag); take returns whether the value is valid, and may be NULL
+ * where such options mean nothing.  Returns an exit status after printing why, or -1: go on, with as many paths as the verb
+ * wants.
  */
 typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);

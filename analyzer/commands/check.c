@@ -21,6 +21,20 @@
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/answers/emit.h"
 
+enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
+enum { LIMITS = UPDATE }; /* options before it are limits by name */
+
+struct options {
+	struct sl_pipeline_options pipeline;
+	struct sl_limits limits;
+	const char *values[COUNT]; /* as given, NULL: not given */
+	struct sl_suppressions suppressions;
+	char repository[PATH_MAX];
+	const char *config; /* .stormlog.ini, NULL: none */
+	char found[PATH_MAX];
+};
+
+#define INTO struct options
 static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
 	{"--max-leak", 0, "SIZE", "most that one process may leak: still held when it ends, or grown until then"},
@@ -43,28 +57,16 @@ static const struct sl_option table[] = {
 	{"--sarif", 0, "FILE", "SARIF 2.1.0: GitHub code scanning"},
 	{"--metrics", 0, "FILE", "OpenMetrics: GitLab's metrics report"},
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
-	SL_OPTION_RUN,
+	SL_OPTION_RUN(values[RUN]),
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
-enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded, even where a form could not be written; 2: usage; 3: nothing\n"
 	"readable; 4: a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
 	".stormlog.ini; options win.  A limit that the run cannot tell is unknown, and fails with --strict.";
-
-struct options {
-	struct sl_pipeline_options pipeline;
-	struct sl_limits limits;
-	const char *values[SL_COUNT(table)]; /* as given, NULL: not given */
-	struct sl_suppressions suppressions;
-	char repository[PATH_MAX];
-	const char *config; /* .stormlog.ini, NULL: none */
-	char found[PATH_MAX];
-};
 
 static int wrong(const char *name, const char *value, const char *why)
 {

@@ -31,17 +31,18 @@
 #include "analyzer/trace/peek.h"
 #include "common/tracefile.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "FILE",
-	 "the traces of this node's ended processes, as one file (as pack makes it); %h in its name is the host"},
-	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)"},
-	{0},
-};
-enum { OUTPUT, JSON };
-
 struct settings {
 	const char *output; /* NULL: no pack */
 	bool json;
+};
+
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE",
+	 "the traces of this node's ended processes, as one file (as pack makes it); %h in its name is the host",
+	 SL_TO_TEXT(output)},
+	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
+	{0},
 };
 
 struct collection {
@@ -226,17 +227,6 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNREADABLE : status;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct settings *s = context;
-
-	if (option == OUTPUT)
-		s->output = value;
-	else
-		s->json = true;
-	return true;
-}
-
 static const char about[] =
 	"Run on the node after the job: brings what killed processes left in its memory to their traces in DIR.  With -o it\n"
 	"packs the traces into one file: a job whose ranks write to disks of their nodes leaves one file for each node on a\n"
@@ -246,7 +236,7 @@ static int run(struct sl_arguments *parsed)
 {
 	struct settings s = {0};
 	char output[PATH_MAX];
-	int status = sl_arguments_parse(parsed, take, &s);
+	int status = sl_arguments_parse(parsed, NULL, &s);
 
 	if (status < 0 && parsed->path_count > 1) {
 		fputs("stormlog-analyze: collect takes one folder\n", stderr);

@@ -19,7 +19,7 @@ struct sl_command {
 	const char *usage, *about;
 	const struct sl_option *table;
 	int (*run)(struct sl_arguments *arguments); /* not parsed yet; an exit status */
-	enum { SL_PATHS_NEEDED, SL_PATHS_OPTIONAL } paths;
+	enum { SL_PATHS_NEEDED, SL_PATHS_OPTIONAL, SL_PATHS_NONE } paths;
 };
 
 /* clang-format off */

@@ -13,21 +13,22 @@
 #include "analyzer/upstream/records/session_id.h"
 #include "analyzer/upstream/records/source.h"
 
-static const struct sl_option table[] = {
-	{"--session-id", 0, "ID", "the session of records that name none"},
-	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record"},
-	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version"},
-	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
-	{0},
-};
-enum { SESSION_ID, FILE_SESSION, STRICT, JSON };
-
 struct conversion {
 	struct sl_record_rules rules;
 	struct sl_json *out;
 	struct sl_arena arena;
 	const char *file;
 	bool all, file_session;
+};
+
+#define INTO struct conversion
+static const struct sl_option table[] = {
+	{"--session-id", 0, "ID", "the session of records that name none", SL_TO_TEXT(rules.session_id)},
+	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record",
+	 SL_TO_FLAG(file_session)},
+	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version", SL_TO_FLAG(rules.strict)},
+	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
+	{0},
 };
 
 static void report(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
@@ -52,17 +53,6 @@ static void convert_record(void *context, const struct sl_value *raw, uint32_t l
 		report(c, SL_SOURCE_RECORD, c->file, line, error.reason);
 	}
 	sl_arena_reset(&c->arena);
-}
-
-static bool take(void *context, int option, const char *value)
-{
-	struct conversion *c = context;
-
-	if (option == SESSION_ID)
-		c->rules.session_id = value;
-	else if (option != JSON)
-		*(option == STRICT ? &c->rules.strict : &c->file_session) = true;
-	return true;
 }
 
 static int convert(struct conversion *c, char **paths)
@@ -98,7 +88,7 @@ static const char about[] = "Write every telemetry record of the files as a V3 J
 static int run(struct sl_arguments *parsed)
 {
 	struct conversion c = {.all = true};
-	int status = sl_arguments_parse(parsed, take, &c);
+	int status = sl_arguments_parse(parsed, NULL, &c);
 
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});

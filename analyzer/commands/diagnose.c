@@ -20,14 +20,6 @@
 #include "analyzer/upstream/records/session.h"
 #include "common/now.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "where the bundle goes; in a folder that exists, as stormlog-diagnose-TIME (default: that, here)"},
-	{"--duration", 0, "SECONDS", "how long to look at what runs (default: 5)"},
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 0.5)"},
-	{0},
-};
-enum { OUTPUT, DURATION, INTERVAL };
-
 #define DEVICES		 16
 #define HIGH_UTILIZATION 0.85 /* as upstream's */
 #define FRAGMENTED	 0.3
@@ -51,6 +43,15 @@ struct diagnosis {
 	uint64_t allocated, reserved;	    /* now; of a run that has ended at its last error or its peak */
 	SL_VECTOR(struct point) points;
 	bool oom, full, fragmented;
+};
+
+#define INTO struct diagnosis
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR", "where the bundle goes; in a folder that exists, as stormlog-diagnose-TIME (default: that, here)",
+	 SL_TO_TEXT(output)},
+	{"--duration", 0, "SECONDS", "how long to look at what runs (default: 5)", SL_TO_REAL(duration, 0, 1e6)},
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 0.5)", SL_TO_REAL(interval, 0.1, 3600)},
+	{0},
 };
 
 /* ---- what is known */
@@ -367,21 +368,6 @@ static int diagnose(struct diagnosis *d)
 	return d->oom || d->full || d->fragmented ? 2 : 0;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct diagnosis *d = context;
-
-	switch (option) {
-	case OUTPUT:
-		d->output = value;
-		return true;
-	case DURATION:
-		return sl_arguments_real(value, 0, 1e6, &d->duration);
-	default:
-		return sl_arguments_real(value, 0.1, 3600, &d->interval);
-	}
-}
-
 /* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
 static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
@@ -402,7 +388,7 @@ static const char about[] =
 static int run(struct sl_arguments *options)
 {
 	struct diagnosis d = {.duration = 5, .interval = 0.5, .argv = options->argv, .follow = sl_follow_new()};
-	int status = sl_arguments_parse(options, take, &d);
+	int status = sl_arguments_parse(options, NULL, &d);
 
 	if (status < 0)
 		status = begin(&d, options);

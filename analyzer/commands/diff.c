@@ -18,20 +18,7 @@
 #include "analyzer/report/owners.h"
 #include "common/size.h"
 
-static const struct sl_option table[] = {
-	{"--json", 0, NULL, "print the differences as JSON"},
-	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
-	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
-	{"--html-max-bytes", 0, "SIZE", "largest size of the page (default: 8M); it says what was left out"},
-	{"--all", 0, NULL, "print what did not change too, and every row"},
-	{"--newest", 0, "N", "how many runs a query chooses (default: 5)"},
-	{"--catalogue", 0, "FILE", "where queries look, as for `runs`"},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
 #define SHOWN 40 /* rows of each section, unless --all */
-
-enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL, NEWEST, CATALOGUE };
 
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
@@ -56,6 +43,22 @@ struct comparison {
 	const char *collapsed, *html;
 	uint64_t html_max_bytes;
 	bool json, all;
+};
+
+#define INTO struct comparison
+static const struct sl_option table[] = {
+	{"--json", 0, NULL, "print the differences as JSON", SL_TO_FLAG(json)},
+	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after",
+	 SL_TO_TEXT(collapsed)},
+	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank",
+	 SL_TO_TEXT(html)},
+	{"--html-max-bytes", 0, "SIZE", "largest size of the page (default: 8M); it says what was left out",
+	 SL_TO_SIZE(html_max_bytes)},
+	{"--all", 0, NULL, "print what did not change too, and every row", SL_TO_FLAG(all)},
+	{"--newest", 0, "N", "how many runs a query chooses (default: 5)", SL_TO_LONG(newest, 1, 1000)},
+	{"--catalogue", 0, "FILE", "where queries look, as for `runs`", SL_TO_TEXT(catalogued.catalogue)},
+	SL_OPTION_SYMBOLS,
+	{0},
 };
 
 static void put_frame(char **to, const char *end, const struct sl_stack_frame *frame)
@@ -312,25 +315,6 @@ static void comparison_free(struct comparison *c)
 	sl_html_changes_free(c->page);
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct comparison *c = context;
-
-	if (option == HTML_MAX_BYTES)
-		return sl_size_parse(value, &c->html_max_bytes);
-	if (option == NEWEST)
-		return sl_arguments_number(value, 1, 1000, &c->newest);
-	if (option == COLLAPSED)
-		c->collapsed = value;
-	else if (option == CATALOGUE)
-		c->catalogued.catalogue = value;
-	else if (option == HTML)
-		c->html = value;
-	else
-		*(option == JSON ? &c->json : &c->all) = true;
-	return true;
-}
-
 /* Where a side is a query, the catalogue is opened before rights are given up. */
 static int open_catalogue(struct comparison *c, char *const *paths, unsigned count)
 {
@@ -362,7 +346,7 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 static int run(struct sl_arguments *parsed)
 {
 	struct comparison c = {.newest = 5};
-	int status = sl_arguments_parse(parsed, take, &c);
+	int status = sl_arguments_parse(parsed, NULL, &c);
 	unsigned counts[2] = {parsed->split, parsed->path_count - parsed->split};
 
 	if (status < 0 && !counts[1] && counts[0] == 2)

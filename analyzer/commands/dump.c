@@ -8,12 +8,16 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/json.h"
 
+struct settings {
+	const char *run;
+};
+
+#define INTO struct settings
 static const struct sl_option table[] = {
-	SL_OPTION_RUN,
+	SL_OPTION_RUN(run),
 	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
 	{0},
 };
-enum { RUN, JSON };
 
 struct source {
 	struct sl_trace *trace;
@@ -129,29 +133,20 @@ static bool dump(const struct sl_images *images, int run)
 	return count > 0;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	const char **chosen = context;
-
-	if (option == RUN)
-		*chosen = value;
-	return true;
-}
-
 static const char about[] = "Every event as a line of JSON, in time order over all processes of the run.";
 
 static int run(struct sl_arguments *parsed)
 {
 	struct sl_images images = {0};
-	const char *chosen = NULL;
-	int status = sl_arguments_parse(parsed, take, &chosen);
+	struct settings settings = {0};
+	int status = sl_arguments_parse(parsed, NULL, &settings);
 
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
-		int run = sl_native_choose(&images, chosen);
+		int run = sl_native_choose(&images, settings.run);
 
 		status = run < -1 ? SL_EXIT_USAGE : dump(&images, run) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 	}

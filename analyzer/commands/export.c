@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +20,6 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/pipeline/pipeline.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "FILE", "where it goes (default: standard output); replaced as a whole"},
-	{"--from", 0, "TIME", "leave out what came before: seconds since the run began, or Unix nanoseconds"},
-	{"--to", 0, "TIME", "leave out what came later"},
-	{"--rank", 0, "N", "one rank only"},
-	SL_OPTION_RUN,
-	{"--weigh", 0, "peak|live|total",
-	 "collapsed and speedscope count what was held at the device's peak (default), at --to or the end, or all allocations"},
-	{"--max-events", 0, "N", "pytorch-snapshot has the newest N (default: 100000)"},
-	{"--quiet", 'q', NULL, "no progress on the terminal"},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
-enum { OUTPUT, FROM, TO, RANK, RUN, WEIGH, MAX_EVENTS, QUIET };
-
 struct options {
 	struct sl_stream_options stream;
 	struct sl_export_job job;
@@ -41,6 +27,23 @@ struct options {
 	const char *output;
 	bool quiet;
 };
+
+#define INTO struct options
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE", "where it goes (default: standard output); replaced as a whole"},
+	{"--from", 0, "TIME", "leave out what came before: seconds since the run began, or Unix nanoseconds",
+	 SL_TO_TEXT(stream.from)},
+	{"--to", 0, "TIME", "leave out what came later", SL_TO_TEXT(stream.to)},
+	{"--rank", 0, "N", "one rank only", SL_TO_LONG(stream.rank, 0, INFINITY)},
+	SL_OPTION_RUN(stream.run),
+	{"--weigh", 0, "peak|live|total",
+	 "collapsed and speedscope count what was held at the device's peak (default), at --to or the end, or all allocations"},
+	{"--max-events", 0, "N", "pytorch-snapshot has the newest N (default: 100000)"},
+	{"--quiet", 'q', NULL, "no progress on the terminal", SL_TO_FLAG(quiet)},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+enum { OUTPUT, FROM, TO, RANK, RUN, WEIGH, MAX_EVENTS, QUIET };
 
 static const struct sl_export *find(const char *name)
 {
@@ -62,27 +65,13 @@ static bool take(void *context, int option, const char *value)
 	case OUTPUT:
 		o->output = value;
 		return *value != 0;
-	case FROM:
-		o->stream.from = value;
-		return true;
-	case TO:
-		o->stream.to = value;
-		return true;
-	case RANK:
-		return sl_arguments_number(value, 0, LONG_MAX, &o->stream.rank);
-	case RUN:
-		o->stream.run = value;
-		return true;
 	case WEIGH:
 		o->job.weigh = !strcmp(value, "live") ? SL_WEIGH_LIVE : !strcmp(value, "total") ? SL_WEIGH_TOTAL : SL_WEIGH_PEAK;
 		return o->job.weigh || !strcmp(value, "peak");
-	case MAX_EVENTS:
+	default:
 		if (!sl_arguments_number(value, 1, LONG_MAX, &count))
 			return false;
 		o->job.max_events = (uint64_t)count;
-		return true;
-	default:
-		o->quiet = true;
 		return true;
 	}
 }

@@ -13,6 +13,18 @@
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
+static const char about[] =
+	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"
+	"fits, where it would have failed, and the smallest capacity that is enough.  Exit status 1: a capacity that was asked\n"
+	"for is too small.  doc/would-it-fit.md";
+
+struct asked {
+	struct sl_fit_question question;
+	const char *run, *vary;
+	bool json;
+};
+
+#define INTO struct asked
 static const struct sl_option table[] = {
 	{"--capacity", 0, "SIZE,...",
 	 "of the device, as --limit has it; what everything else took is subtracted as recorded (default: the recorded one)"},
@@ -24,22 +36,11 @@ static const struct sl_option table[] = {
 	 "default: as the recorded addresses tell, else reused)"},
 	{"--vary", 0, "KEY",
 	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
-	{"--json", 0, NULL, "a JSON object on stdout"},
-	SL_OPTION_RUN,
+	{"--json", 0, NULL, "a JSON object on stdout", SL_TO_FLAG(json)},
+	SL_OPTION_RUN(run),
 	{0},
 };
-enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, VARY, JSON, RUN };
-
-static const char about[] =
-	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: whether it\n"
-	"fits, where it would have failed, and the smallest capacity that is enough.  Exit status 1: a capacity that was asked\n"
-	"for is too small.  doc/would-it-fit.md";
-
-struct asked {
-	struct sl_fit_question question;
-	const char *run, *vary;
-	bool json;
-};
+enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, VARY };
 
 static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of_allocator)
 {
@@ -98,14 +99,9 @@ static bool take(void *context, int option, const char *value)
 		return take_settings(&asked->question, value);
 	case ADDRESSES:
 		return take_addresses(&asked->question, value);
-	case VARY:
+	default:
 		asked->vary = value;
 		return *value != 0;
-	case JSON:
-		return asked->json = true;
-	default:
-		asked->run = value;
-		return true;
 	}
 }
 

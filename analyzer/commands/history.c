@@ -17,15 +17,6 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
 
-static const struct sl_option table[] = {
-	SL_OPTION_CATALOGUED,
-	{"--of", 0, "SORT", "which one a name means: stack, leak, label, library or growth (default: the largest)"},
-	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)"},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
-enum { OF = SL_CATALOGUED_OPTIONS, JSON };
-
 static const char about[] =
 	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
 	"name of a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its\n"
@@ -53,17 +44,20 @@ struct history {
 	size_t change_count;
 };
 
+#define INTO struct history
+static const struct sl_option table[] = {
+	SL_OPTION_CATALOGUED,
+	{"--of", 0, "SORT", "which one a name means: stack, leak, label, library or growth (default: the largest)", SL_TO_TEXT(of)},
+	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)", SL_TO_FLAG(json)},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+
 static bool take(void *context, int option, const char *value)
 {
 	struct history *h = context;
 
-	if (option < SL_CATALOGUED_OPTIONS)
-		return sl_catalogued_take(&h->catalogued, option, value);
-	if (option == OF)
-		h->of = value;
-	else
-		h->json = true;
-	return true;
+	return sl_catalogued_take(&h->catalogued, option, value);
 }
 
 /* ---- what is asked for */

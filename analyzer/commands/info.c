@@ -13,8 +13,13 @@
 #include "analyzer/machine/machine.h"
 #include "common/base.h"
 
+struct settings {
+	bool json;
+};
+
+#define INTO struct settings
 static const struct sl_option table[] = {
-	{"--json", 0, NULL, "print it as JSON (schemas/info.schema.json)"},
+	{"--json", 0, NULL, "print it as JSON (schemas/info.schema.json)", SL_TO_FLAG(json)},
 	{0},
 };
 
@@ -132,21 +137,15 @@ static int run(struct sl_arguments *options)
 {
 	struct sl_machine machine;
 	struct host host;
-	bool json = false, fine = true;
+	struct settings settings = {0};
+	int status = sl_arguments_parse(options, NULL, &settings);
+	bool fine = true;
 
-	for (int option; (option = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
-		if (option == SL_ARGUMENT_HELP)
-			return SL_EXIT_FINE;
-		if (option != 0) {
-			if (option == SL_ARGUMENT_PATH)
-				sl_arguments_usage(options, true);
-			return SL_EXIT_USAGE;
-		}
-		json = true;
-	}
+	if (status >= 0)
+		return status;
 	look_at_host(&host);
 	sl_machine_look(&machine, true);
-	if (json)
+	if (settings.json)
 		fine = put_json(&host, &machine);
 	else
 		put_text(&host, &machine);
@@ -154,4 +153,5 @@ static int run(struct sl_arguments *options)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-const struct sl_command sl_command_info = {"info", "this machine, and what would be recorded", "info [--json]", about, table, run};
+const struct sl_command sl_command_info = {
+	"info", "this machine, and what would be recorded", "info [--json]", about, table, run, SL_PATHS_NONE};

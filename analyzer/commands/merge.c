@@ -17,16 +17,16 @@
 #include "analyzer/upstream/files/sink.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty"},
-	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
-	{0},
-};
-enum { OUTPUT, JSON };
-
 struct settings {
 	const char *folder;
 	bool json;
+};
+
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty", SL_TO_TEXT(folder)},
+	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
+	{0},
 };
 
 static int tell(const struct sl_session *merged, const char *folder)
@@ -78,17 +78,6 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 	return SL_EXIT_FINE;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct settings *s = context;
-
-	if (option == JSON)
-		s->json = true;
-	else
-		s->folder = value;
-	return true;
-}
-
 static int merge(char **paths, unsigned count, const struct settings *s)
 {
 	struct sl_telemetry *t = sl_telemetry_new();
@@ -121,7 +110,7 @@ static const char about[] =
 static int run(struct sl_arguments *parsed)
 {
 	struct settings s = {0};
-	int status = sl_arguments_parse(parsed, take, &s);
+	int status = sl_arguments_parse(parsed, NULL, &s);
 
 	if (status < 0 && !s.folder) {
 		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);

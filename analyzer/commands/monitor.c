@@ -19,14 +19,6 @@
 #include "analyzer/machine/machine.h"
 #include "common/now.h"
 
-static const struct sl_option table[] = {
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
-	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)"},
-	{"--output", 'o', "FILE", "write there (default: standard output)"},
-	{0},
-};
-enum { INTERVAL, DURATION, FORMAT, OUTPUT };
 enum format { TABLE, CSV, NDJSON };
 
 #define DEVICES 16 /* of a process */
@@ -42,6 +34,15 @@ struct monitor {
 	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process */
 	struct sl_machine machine;	       /* where no path was named: devices without a recorded process get rows too */
 	SL_VECTOR(struct sl_outlook) device_outlooks;
+};
+
+#define INTO struct monitor
+static const struct sl_option table[] = {
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
+	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)"},
+	{"--output", 'o', "FILE", "write there (default: standard output)", SL_TO_TEXT(output)},
+	{0},
 };
 
 struct row {
@@ -322,14 +323,7 @@ static bool take(void *context, int option, const char *value)
 	struct monitor *monitor = context;
 	static const char *const formats[] = {"table", "csv", "ndjson"};
 
-	if (option == INTERVAL)
-		return sl_arguments_real(value, 0.1, 3600, &monitor->interval);
-	if (option == DURATION)
-		return sl_arguments_real(value, 0, 1e9, &monitor->duration);
-	if (option == OUTPUT) {
-		monitor->output = value;
-		return true;
-	}
+	(void)option; /* --format */
 	for (unsigned i = 0; i < SL_COUNT(formats); i++)
 		if (!strcmp(value, formats[i])) {
 			monitor->format = (enum format)i;

@@ -12,30 +12,19 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/report/owners.h"
 
-static const struct sl_option table[] = {
-	SL_OPTION_RUN,
-	{"--json", 0, NULL, "for programs (schemas/oom.schema.json); oom is null where it did not"},
-	{0},
-};
-enum { RUN, JSON };
-
 struct options {
 	struct sl_pipeline_options pipeline;
 	bool json;
 };
 
+#define INTO struct options
+static const struct sl_option table[] = {
+	SL_OPTION_RUN(pipeline.run),
+	{"--json", 0, NULL, "for programs (schemas/oom.schema.json); oom is null where it did not", SL_TO_FLAG(json)},
+	{0},
+};
+
 static const char about[] = "Where and why the run ran out of memory, in two lines; prints nothing if no request failed.";
-
-static bool take(void *context, int option, const char *value)
-{
-	struct options *o = context;
-
-	if (option == RUN)
-		o->pipeline.run = value;
-	else
-		o->json = true;
-	return true;
-}
 
 /* The errors of a run: the first that nobody got over, else the first (NULL: none), and how many of each there are. */
 struct errors {
@@ -125,7 +114,7 @@ static int run(struct sl_arguments *parsed)
 {
 	struct options options = {.pipeline.quiet = true};
 	struct sl_report report;
-	int status = sl_arguments_parse(parsed, take, &options);
+	int status = sl_arguments_parse(parsed, NULL, &options);
 
 	if (status < 0) {
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options.pipeline);

@@ -16,16 +16,6 @@
 #include "analyzer/exports/archive.h"
 #include "analyzer/trace/archive.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
-	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
-	SL_OPTION_RUN,
-	SL_OPTION_SYMBOLS,
-	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
-	{0},
-};
-enum { OUTPUT, REDACT, RUN, SYMBOLS, JSON };
-
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
 	"names of vendors' libraries, sizes, addresses and times stay.  Unless names are masked, names and lines of native\n"
@@ -47,6 +37,16 @@ struct settings {
 	bool json;
 };
 
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output", SL_TO_TEXT(path)},
+	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
+	SL_OPTION_RUN(run),
+	SL_OPTION_SYMBOLS,
+	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
+	{0},
+};
+
 static void tell(const struct settings *s, const struct sl_images *images)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
@@ -60,17 +60,14 @@ static void tell(const struct settings *s, const struct sl_images *images)
 	sl_json_finish(j);
 }
 
+/* --redact */
 static bool take(void *context, int option, const char *value)
 {
 	struct settings *s = context;
 
-	if (option == OUTPUT)
-		s->path = value;
-	else if (option == RUN)
-		s->run = value;
-	else if (option == JSON)
-		s->json = true;
-	else if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt) || !s->salt)
+	(void)option;
+	(void)value;
+	if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt) || !s->salt)
 		s->salt = 1;
 	return true;
 }

@@ -21,13 +21,6 @@
 #include "analyzer/exports/archive.h"
 #include "analyzer/trace/archive.h"
 
-static const struct sl_option table[] = {
-	{"--to", 0, "URL", "the server (default: STORMLOG_SERVER)"},
-	SL_OPTION_RUN,
-	{0},
-};
-enum { TO, RUN };
-
 static const char about[] =
 	"Packs a run where that is not done yet, sends it, and prints where the server shows it.  What an earlier try sent is\n"
 	"not sent again.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
@@ -37,6 +30,13 @@ struct settings {
 	char folder[PATH_MAX];	 /* of packs made here; "": none yet */
 	SL_VECTOR(char *) packs; /* one for each path */
 	size_t first_made;
+};
+
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--to", 0, "URL", "the server (default: STORMLOG_SERVER)", SL_TO_TEXT(to)},
+	SL_OPTION_RUN(run),
+	{0},
 };
 
 static bool is_pack(const char *path)
@@ -191,14 +191,6 @@ static int send_packs(struct settings *s)
 	return end_child(child);
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct settings *s = context;
-
-	*(option == TO ? &s->to : &s->run) = value;
-	return true;
-}
-
 static void clean(struct settings *s)
 {
 	for (size_t i = 0; i < s->packs.count; i++) {
@@ -214,7 +206,7 @@ static void clean(struct settings *s)
 static int run(struct sl_arguments *parsed)
 {
 	struct settings s = {.to = getenv("STORMLOG_SERVER")};
-	int status = sl_arguments_parse(parsed, take, &s), packed = SL_EXIT_FINE;
+	int status = sl_arguments_parse(parsed, NULL, &s), packed = SL_EXIT_FINE;
 
 	if (status < 0 && !(s.to && *s.to)) {
 		fputs("stormlog-analyze: push needs --to URL, or STORMLOG_SERVER\n", stderr);

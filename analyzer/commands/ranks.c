@@ -14,14 +14,6 @@
 
 #define JSON_BYTES 16000
 
-static const struct sl_option table[] = {
-	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)"},
-	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted"},
-	{0},
-};
-enum { SORT, RUN, JSON };
-
 enum sort { BY_RANK, BY_PEAK, BY_END };
 static const char *const sorts[] = {"rank", "peak", "end"};
 
@@ -29,6 +21,16 @@ struct options {
 	struct sl_pipeline_options pipeline;
 	enum sort sort;
 	bool json;
+};
+
+#define INTO struct options
+static const struct sl_option table[] = {
+	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)",
+	 SL_TO_TEXT(pipeline.run)},
+	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted",
+	 SL_TO_FLAG(json)},
+	{0},
 };
 
 /* A process on one of its devices. */
@@ -245,18 +247,11 @@ static bool take(void *context, int option, const char *value)
 {
 	struct options *o = context;
 
-	switch (option) {
-	case SORT:
-		for (o->sort = 0; o->sort < SL_COUNT(sorts); o->sort++)
-			if (!strcmp(value, sorts[o->sort]))
-				return true;
-		return false;
-	case RUN:
-		o->pipeline.run = value;
-		return true;
-	default:
-		return o->json = true;
-	}
+	(void)option; /* --sort */
+	for (o->sort = 0; o->sort < SL_COUNT(sorts); o->sort++)
+		if (!strcmp(value, sorts[o->sort]))
+			return true;
+	return false;
 }
 
 static const char about[] =

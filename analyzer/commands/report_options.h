@@ -23,7 +23,7 @@ struct sl_report_options {
 	const char *states_file;
 	struct sl_arena arena;	/* texts read from the files below */
 	const char *session_id; /* for Stormlog's own files */
-	/* the first option given that is only for traces, and the first only for Stormlog's files; NULL: none */
+	/* an option given that is only for traces, and one only for Stormlog's files; NULL: none */
 	const char *only_native, *only_telemetry;
 };
 

@@ -10,16 +10,6 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
 
-static const struct sl_option table[] = {
-	SL_OPTION_CATALOGUED,
-	{"--limit", 0, "N", "the newest N (default: all)"},
-	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
-	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json)"},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
-enum { LIMIT = SL_CATALOGUED_OPTIONS, SORT, JSON };
-
 struct listing {
 	struct sl_catalogued catalogued;
 	long limit;
@@ -30,18 +20,24 @@ struct listing {
 	long shown;
 };
 
+#define INTO struct listing
+static const struct sl_option table[] = {
+	SL_OPTION_CATALOGUED,
+	{"--limit", 0, "N", "the newest N (default: all)", SL_TO_LONG(limit, 1, 1000000000)},
+	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
+	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json)", SL_TO_FLAG(json)},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+enum { LIMIT = SL_CATALOGUED_OPTIONS, SORT, JSON };
+
 static bool take(void *context, int option, const char *value)
 {
 	struct listing *l = context;
 
-	if (option < SL_CATALOGUED_OPTIONS)
-		return sl_catalogued_take(&l->catalogued, option, value);
-	if (option == LIMIT)
-		return sl_arguments_number(value, 1, 1000000000, &l->limit);
 	if (option == SORT)
 		return (l->order = sl_card_field(value)) >= 0;
-	l->json = true;
-	return true;
+	return sl_catalogued_take(&l->catalogued, option, value);
 }
 
 /* ---- the table */

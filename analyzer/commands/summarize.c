@@ -21,19 +21,6 @@
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "FILE",
-	 "where it goes; the name ends in .summary.  %s in it is the part, %h the host, %% a per cent sign"},
-	{"--shard", 0, "I/N",
-	 "only the I-th of N parts of about the same size (default: with %s in the name, as srun, mpirun or a job array says)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: all)"},
-	{"--threads", 'j', "N", "threads (default: as many as there are cores)"},
-	{"--quiet", 'q', NULL, "no progress"},
-	SL_OPTION_SYMBOLS,
-	{0},
-};
-enum { OUTPUT, SHARD, RUN, THREADS, QUIET };
-
 static const char about[] =
 	"Takes traces and summaries alike.  A summary of summaries is the summary of all their traces, byte for byte, in whatever\n"
 	"order and groups they were made.  dump, export, fit, pack, push, flame, entries of a label and other moments than the\n"
@@ -52,23 +39,25 @@ struct settings {
 	struct sl_pipeline_options drive;
 };
 
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE",
+	 "where it goes; the name ends in .summary.  %s in it is the part, %h the host, %% a per cent sign", SL_TO_TEXT(pattern)},
+	{"--shard", 0, "I/N",
+	 "only the I-th of N parts of about the same size (default: with %s in the name, as srun, mpirun or a job array says)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: all)", SL_TO_TEXT(drive.run)},
+	{"--threads", 'j', "N", "threads (default: as many as there are cores)", SL_TO_COUNT(drive.threads, 1, 1024)},
+	{"--quiet", 'q', NULL, "no progress", SL_TO_FLAG(drive.quiet)},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+
 static bool take(void *context, int option, const char *value)
 {
 	struct settings *s = context;
-	long number;
 
-	if (option == OUTPUT)
-		s->pattern = value;
-	else if (option == SHARD)
-		s->wrong = sl_shard_parse(&s->shard, value) ? s->wrong : value;
-	else if (option == RUN)
-		s->drive.run = value;
-	else if (option == QUIET)
-		s->drive.quiet = true;
-	else if (!sl_arguments_number(value, 1, 1024, &number))
-		return false;
-	else
-		s->drive.threads = (unsigned)number;
+	(void)option; /* --shard */
+	s->wrong = sl_shard_parse(&s->shard, value) ? s->wrong : value;
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze timeline PATH: memory over time drawn large in the terminal, one picture a process. */
-#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,16 +15,6 @@
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
 
-static const struct sl_option table[] = {
-	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
-	{"--pid", 0, "N", "one process only"},
-	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
-	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)"},
-	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)"},
-	{0},
-};
-enum { RANK, PID, HEIGHT, RUN, JSON };
-
 #define LABEL	 10
 #define PICTURES 4
 #define CELLS	 100 /* per process, in JSON */
@@ -35,6 +25,18 @@ struct options {
 	long height;
 	bool json;
 	struct sl_text_style style;
+};
+
+#define INTO struct options
+static const struct sl_option table[] = {
+	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)",
+	 SL_TO_LONG(only.rank, 0, INFINITY)},
+	{"--pid", 0, "N", "one process only", SL_TO_LONG(only.pid, 1, INFINITY)},
+	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)", SL_TO_LONG(height, 4, 200)},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)",
+	 SL_TO_TEXT(pipeline.run)},
+	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)", SL_TO_FLAG(json)},
+	{0},
 };
 
 /* What is drawn of a process: its devices' memory, or its own host memory if it used no device. */
@@ -218,33 +220,13 @@ static void draw_all(const struct sl_report *report, const struct options *o)
 	free(order);
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct options *o = context;
-
-	switch (option) {
-	case RUN:
-		o->pipeline.run = value;
-		return true;
-	case JSON:
-		o->json = true;
-		return true;
-	case RANK:
-		return sl_arguments_number(value, 0, LONG_MAX, &o->only.rank);
-	case PID:
-		return sl_arguments_number(value, 1, LONG_MAX, &o->only.pid);
-	default:
-		return sl_arguments_number(value, 4, 200, &o->height);
-	}
-}
-
 static const char about[] = "Memory over time, one picture a process.";
 
 static int run(struct sl_arguments *parsed)
 {
 	struct options o = {.only = {-1, -1}, .height = 16, .style = sl_terminal_style()};
 	struct sl_report report = {0};
-	int status = sl_arguments_parse(parsed, take, &o);
+	int status = sl_arguments_parse(parsed, NULL, &o);
 
 	if (status < 0) {
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});

@@ -20,18 +20,6 @@
 #include "analyzer/upstream/files/live_sink.h"
 #include "common/now.h"
 
-static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "where the sink goes: a new or an empty folder (needed)"},
-	{"--interval", 0, "SECONDS", "time between two samples, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
-	{"--warning-threshold", 0, "PERCENT",
-	 "part of the device that raises a warning: what PyTorch gave out in a process, without PyTorch all in use (default: 80)"},
-	{"--critical-threshold", 0, "PERCENT", "the same for a critical alert; not below the other (default: 95)"},
-	{"--watchdog", 0, NULL, "print alerts on stderr too; the cache of a program cannot be emptied from outside"},
-	{0},
-};
-enum { OUTPUT, INTERVAL, DURATION, WARNING, CRITICAL, WATCHDOG };
-
 #define DEVICES 16 /* of a process */
 
 /* A process, or this machine's devices, with the last sample of each device. */
@@ -54,6 +42,21 @@ struct track {
 	struct sl_live_sink *sink;
 	SL_VECTOR(struct tracked *) tracked;
 	struct sl_arena arena; /* for one look */
+};
+
+#define INTO struct track
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR", "where the sink goes: a new or an empty folder (needed)", SL_TO_TEXT(output)},
+	{"--interval", 0, "SECONDS", "time between two samples, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
+	{"--warning-threshold", 0, "PERCENT",
+	 "part of the device that raises a warning: what PyTorch gave out in a process, without PyTorch all in use (default: 80)",
+	 SL_TO_REAL(thresholds.warning_percent, 0, 100)},
+	{"--critical-threshold", 0, "PERCENT", "the same for a critical alert; not below the other (default: 95)",
+	 SL_TO_REAL(thresholds.critical_percent, 0, 100)},
+	{"--watchdog", 0, NULL, "print alerts on stderr too; the cache of a program cannot be emptied from outside",
+	 SL_TO_FLAG(watchdog)},
+	{0},
 };
 
 static const struct sl_value *metadata_of(struct track *track, const char *backend, const char *source)
@@ -310,27 +313,6 @@ static int go(struct track *track)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct track *track = context;
-
-	switch (option) {
-	case OUTPUT:
-		track->output = value;
-		return true;
-	case INTERVAL:
-		return sl_arguments_real(value, 0.1, 3600, &track->interval);
-	case DURATION:
-		return sl_arguments_real(value, 0, 1e9, &track->duration);
-	case WARNING:
-		return sl_arguments_real(value, 0, 100, &track->thresholds.warning_percent);
-	case CRITICAL:
-		return sl_arguments_real(value, 0, 100, &track->thresholds.critical_percent);
-	default:
-		return track->watchdog = true;
-	}
-}
-
 /* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
 static int begin(struct track *track, const struct sl_arguments *options)
 {
@@ -355,7 +337,7 @@ static const char about[] =
 static int run(struct sl_arguments *options)
 {
 	struct track track = {.interval = 1, .thresholds = sl_alert_defaults, .follow = sl_follow_new()};
-	int status = sl_arguments_parse(options, take, &track);
+	int status = sl_arguments_parse(options, NULL, &track);
 
 	if (status < 0 && track.thresholds.critical_percent < track.thresholds.warning_percent) {
 		fputs("stormlog-analyze: --critical-threshold is below --warning-threshold\n", stderr);

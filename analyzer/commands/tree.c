@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze tree|table|flame PATH: who held the memory at an instant. */
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,24 @@
 #include "analyzer/report/devices.h"
 #include "common/size.h"
 
+static const char about[] =
+	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
+	"stacks for flamegraph.pl and its kin.";
+
+struct options {
+	struct sl_pipeline_options pipeline;
+	struct sl_when at, span[2]; /* span: --from, --to */
+	struct sl_owned_how how;
+	struct sl_only only;
+	const char *verb;
+	const char *entries; /* the label whose entries are asked for; NULL: owners are */
+	bool table, json, csv;
+	bool got_over; /* the program got over the error that `at` is about, as over all of the run */
+	uint64_t min;
+	unsigned depth;
+};
+
+#define INTO struct options
 static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME",
 	 "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
@@ -34,42 +53,27 @@ static const struct sl_option table[] = {
 	{"--kind", 0, "KIND",
 	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
 	 "host_registered, block; its peak is when most of that kind was held"},
-	{"--rank", 0, "N", "one rank only (default: all together)"},
-	{"--pid", 0, "N", "one process only"},
-	SL_OPTION_RUN,
+	{"--rank", 0, "N", "one rank only (default: all together)", SL_TO_LONG(only.rank, 0, INFINITY)},
+	{"--pid", 0, "N", "one process only", SL_TO_LONG(only.pid, 1, INFINITY)},
+	SL_OPTION_RUN(pipeline.run),
 	{"--sort", 0, "held|made|kept|temporary|lifetime", "column by which table is sorted (default: held)"},
 	{"--entries", 0, "LABEL",
 	 "table lists, instead of owners, each entry of this range, named as in report.json (step_#; '*': of all ranges): "
-	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too"},
-	{"--depth", 0, "N", "levels that tree prints (default: 40)"},
-	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json none)"},
-	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
+	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too",
+	 SL_TO_TEXT(entries)},
+	{"--depth", 0, "N", "levels that tree prints (default: 40)", SL_TO_COUNT(depth, 1, INT_MAX)},
+	{"--min", 0, "SIZE", "smallest share that tree prints (default: 1/200 of the total; with --json none)", SL_TO_SIZE(min)},
+	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too", SL_TO_FLAG(how.all_frames)},
 	{"--json", 0, NULL,
 	 "for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted. Of --entries: an "
-	 "object a line"},
-	{"--csv", 0, NULL, "print --entries as CSV, without the pairs that were said of the ranges"},
+	 "object a line",
+	 SL_TO_FLAG(json)},
+	{"--csv", 0, NULL, "print --entries as CSV, without the pairs that were said of the ranges", SL_TO_FLAG(csv)},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum { AT, FROM, TO, BY, KIND, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
-
-static const char about[] =
-	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
-	"stacks for flamegraph.pl and its kin.";
-
-struct options {
-	struct sl_pipeline_options pipeline;
-	struct sl_when at, span[2]; /* span: --from, --to */
-	struct sl_owned_how how;
-	struct sl_only only;
-	const char *verb;
-	const char *entries; /* the label whose entries are asked for; NULL: owners are */
-	bool table, json, csv;
-	bool owners;   /* an option of owners was given */
-	bool got_over; /* the program got over the error that `at` is about, as over all of the run */
-	uint64_t min;
-	unsigned depth;
-};
+#define OF_OWNERS (1u << AT | 1u << FROM | 1u << TO | 1u << SORT | 1u << DEPTH | 1u << MIN | 1u << ALL_FRAMES)
 
 /* The headline: which processes at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
@@ -204,10 +208,7 @@ static bool parse_sort(struct options *options, const char *text)
 static bool take(void *context, int option, const char *value)
 {
 	struct options *options = context;
-	long depth;
-	bool fine;
 
-	options->owners |= option <= TO || option == SORT || option == DEPTH || option == MIN || option == ALL_FRAMES;
 	switch (option) {
 	case AT:
 		return parse_at(options, value);
@@ -215,36 +216,11 @@ static bool take(void *context, int option, const char *value)
 	case TO:
 		return sl_when_parse(&options->span[option - FROM], value);
 	case BY:
-		fine = parse_by(options, value);
-		options->owners |= options->how.by != SL_BY_PLACE;
-		return fine;
+		return parse_by(options, value);
 	case SORT:
 		return parse_sort(options, value);
-	case KIND:
-		return parse_kind(options, value);
-	case RANK:
-		return sl_arguments_number(value, 0, LONG_MAX, &options->only.rank);
-	case PID:
-		return sl_arguments_number(value, 1, LONG_MAX, &options->only.pid);
-	case RUN:
-		options->pipeline.run = value;
-		return true;
-	case ENTRIES:
-		options->entries = value;
-		return true;
-	case CSV:
-		return options->csv = true;
-	case DEPTH:
-		if (!sl_arguments_number(value, 1, INT_MAX, &depth))
-			return false;
-		options->depth = (unsigned)depth;
-		return true;
-	case MIN:
-		return sl_size_parse(value, &options->min);
-	case JSON:
-		return options->json = true;
 	default:
-		return options->how.all_frames = true;
+		return parse_kind(options, value);
 	}
 }
 
@@ -328,14 +304,17 @@ static bool choose_span(struct options *options)
 	return true;
 }
 
-static bool is_of_verb(const struct options *options, const char *verb)
+static bool is_of_verb(const struct options *options, const struct sl_arguments *parsed)
 {
+	/* A place is also a way to list entries. */
+	bool of_owners = parsed->given & OF_OWNERS || (parsed->given & 1u << BY && options->how.by != SL_BY_PLACE);
+
 	if (options->how.kind && options->how.by == SL_BY_NAME)
 		fputs("stormlog-analyze: --kind and --by name are not of the same memory: give one of them\n", stderr);
 	else if (options->how.sort &&
 		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
 		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
-	else if (options->entries && (!options->table || options->owners || (options->csv && options->json)))
+	else if (options->entries && (!options->table || of_owners || (options->csv && options->json)))
 		fputs("stormlog-analyze: --entries is of table; --rank, --pid, --run, --by place, and --json or --csv go with it\n",
 		      stderr);
 	else if (options->entries && options->csv && options->how.by == SL_BY_PLACE)
@@ -364,7 +343,7 @@ static int run(struct sl_arguments *parsed)
 
 	options.verb = parsed->argv[0];
 	options.table = !strcmp(parsed->argv[0], "table");
-	if (status < 0 && !is_of_verb(&options, parsed->argv[0]))
+	if (status < 0 && !is_of_verb(&options, parsed))
 		status = SL_EXIT_USAGE;
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;

@@ -16,13 +16,6 @@
 #include "analyzer/upstream/files/sink.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-static const struct sl_option table[] = {
-	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too"},
-	{"--json", 0, NULL, "what is wrong as one JSON object (schemas/validate.schema.json)"},
-	{0},
-};
-enum { STRICT, JSON };
-
 #define TOLD_MAX 12000 /* bytes of problems in JSON; the rest is only counted */
 
 struct validation {
@@ -32,6 +25,14 @@ struct validation {
 	struct sl_json *json; /* in memory; NULL: sentences */
 	uint64_t left;
 	bool valid;
+};
+
+#define INTO struct validation
+static const struct sl_option table[] = {
+	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too",
+	 SL_TO_FLAG(rules.strict)},
+	{"--json", 0, NULL, "what is wrong as one JSON object (schemas/validate.schema.json)"},
+	{0},
 };
 
 static void report(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
@@ -128,14 +129,14 @@ static void print_json(const struct validation *v)
 	fwrite(text, 1, size, stdout);
 }
 
+/* --json */
 static bool take(void *context, int option, const char *value)
 {
 	struct validation *v = context;
 
+	(void)option;
 	(void)value;
-	if (option == STRICT)
-		v->rules.strict = true;
-	else if (!v->json)
+	if (!v->json)
 		v->json = begin_json();
 	return true;
 }
