@@ -117,18 +117,16 @@ static bool append(char *out, size_t size, size_t *at, const char *between, cons
 void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size)
 {
 	struct sl_stack_frame all[SL_STACK_MAX];
-	const struct sl_stack_frame *chain[SL_STACK_MAX], *via, *next;
-	unsigned count = sl_process_stack(process, all, stack), given;
+	const struct sl_stack_frame *chain[SL_STACK_MAX], *via[SL_PLACE_VIA];
+	unsigned count = sl_process_stack(process, all, stack), given, via_count;
 	size_t at = 0;
 
 	out[0] = 0;
-	given = sl_place_chain(process, all, count, chain, frames, &via, &next);
+	given = sl_place_chain(process, all, count, chain, frames, via, &via_count);
 	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
 		;
-	if (via && via != next)
-		append(out, size, &at, " via ", next);
-	if (via)
-		append(out, size, &at, via != next ? ", " : " via ", via);
+	for (unsigned i = 0; i < via_count; i++)
+		append(out, size, &at, i ? ", " : " via ", via[i]);
 	for (const struct sl_stack_frame *frame = given == 1 && !chain[0]->own ? chain[0] + 1 : all + count;
 	     frame < all + count && given < frames; frame++)
 		given += tells_more(frame, chain[0]) && append(out, size, &at, " < ", frame);

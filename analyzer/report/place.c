@@ -334,22 +334,21 @@ static unsigned place_among(const struct sl_places *places, const struct sl_stac
 }
 
 unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
-			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
-			const struct sl_stack_frame **next)
+			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame *via[SL_PLACE_VIA],
+			unsigned *via_count)
 {
 	const struct sl_stack_frame *own[SL_STACK_MAX];
 	unsigned used = own_frames(frames, count, own), place, given = 0;
 
-	*via = *next = NULL;
+	*via_count = 0;
 	if (!used) {
 		chain[0] = sl_stacks_interesting(frames, count);
 		return chain[0] != NULL;
 	}
 	place = place_among(sl_places_of(process), own, used);
-	if (place) {
-		*via = own[0];
-		*next = own[place - 1];
-	}
+	*via_count = place < SL_PLACE_VIA ? place : SL_PLACE_VIA;
+	for (unsigned i = 0; i < *via_count; i++)
+		via[i] = own[i + 1 < SL_PLACE_VIA ? place - 1 - i : 0];
 	for (; place < used && given < max; place++)
 		chain[given++] = own[place];
 	return given;
@@ -357,9 +356,10 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count)
 {
-	const struct sl_stack_frame *place = NULL, *via, *next;
+	const struct sl_stack_frame *place = NULL, *via[SL_PLACE_VIA];
+	unsigned via_count;
 
-	return sl_place_chain(process, frames, count, &place, 1, &via, &next) ? place : NULL;
+	return sl_place_chain(process, frames, count, &place, 1, via, &via_count) ? place : NULL;
 }
 
 const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)

@@ -31,13 +31,16 @@ const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struc
 /* The same of a stack; frames: room for SL_STACK_MAX, into which the result points. */
 const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames);
 
+#define SL_PLACE_VIA 4
+
 /*
- * The place, and behind it up to `max` - 1 callers worth naming, innermost first.  *via: the innermost helper.  *next: the
- * frame just inside the place, which may be the same.  NULL: none.  Returns how many frames there are.
+ * The place, and behind it up to `max` - 1 callers worth naming, innermost first.  via: the frames from just inside the place to
+ * the innermost helper, outermost first; of more than SL_PLACE_VIA some before the last are left out.  Returns how many frames
+ * the chain has.
  */
 unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
-			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
-			const struct sl_stack_frame **next);
+			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame *via[SL_PLACE_VIA],
+			unsigned *via_count);
 
 /*
  * The function's name without template arguments, return type and parameters: "float* n::make<float>(unsigned long)" is
