@@ -48,6 +48,7 @@
 #define BURST_EVENTS	     1.05  /* events of the process per birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births in start-up */
+#define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     32	 /* of a process */
@@ -129,10 +130,11 @@ static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 	       (double)(track->last_ns - track->first_ns) < BURST_PART * (double)(model->now_ns - model->first_ns);
 }
 
-/* True: the program ends with these births, more than BURST_MAX in one burst, and did nothing else. */
+/* True: the program ends with these births, many in one burst, and did nothing else. */
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
-	return track->births >= BURST_MAX && (double)(end_of(model) - track->last_ns) < ending_of(model) &&
+	return track->births >= (is_ended_by_error(model) ? BURST_MAX : BURST_NOTED) &&
+	       (double)(end_of(model) - track->last_ns) < ending_of(model) &&
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
 
@@ -148,13 +150,16 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 /*
  * True: the place may be a loop that loads something, which looks like one that leaks until it ends.  The process only
  * allocated until then, and it still runs, or ended with an error, or allocated as fast as calls can be made, or for no
- * longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded: theirs are leaks.
+ * longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded: theirs are leaks, but for a
+ * few of them in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
 	const struct sl_model *model = process->model;
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
+	if (track->births < BURST_MAX && is_burst(model, track))
+		return true;
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
 		sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
