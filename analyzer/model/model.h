@@ -206,6 +206,7 @@ struct sl_oom {
 	/* The next call of the same name on the thread got this smaller size; 0: it did not */
 	uint64_t less_bytes;
 	bool elsewhere;		      /* another function got them: they count where the program did not fail */
+	bool sought;		      /* its place looked for the most that fits */
 	uint64_t pool_most_bytes;     /* what the pool that was asked may hold; 0: no such limit is known */
 	uint32_t pool_made;	      /* track of the call that made it */
 	uint64_t pool_freed_bytes;    /* what memory pools of the device held at most, less what they held then */

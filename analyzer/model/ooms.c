@@ -2,7 +2,9 @@
 /* Calls that returned out of memory: what was asked for, who held the device, and whether the program recovered. */
 #include <string.h>
 
-#define LESS_MIN 8 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
+#define LESS_MIN     8 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
+#define SOUGHT_MIN   3 /* requests before */
+#define SOUGHT_TIMES 4
 
 #include "analyzer/model/pending.h"
 #include "analyzer/model/moments.h"
@@ -155,7 +157,8 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
 
 	oom->elsewhere = !is_at(oom, event) && !is_beside(&both);
-	return is_at(oom, event) || ((is_beside(&both) || is_by_another_function(&both)) && !is_usual(model, oom, item));
+	return is_at(oom, event) ||
+	       ((is_beside(&both) || is_by_another_function(&both) || oom->sought) && !is_usual(model, oom, item));
 }
 
 /* The thread failed, once or several times at one place, then asked for less there (of the same order) and got it. */
@@ -186,6 +189,36 @@ void sl_replay_failed(struct sl_model *model)
 			model->ooms.item[i].less_bytes = 0;
 }
 
+/*
+ * True: its place looked for the most that fits.  It asked for more and more, SOUGHT_TIMES as much at least, and gave back most of
+ * that in between.
+ */
+static bool is_sought(const struct sl_oom *oom, const struct sl_track *track, const struct sl_track_course *course)
+{
+	double before = 0, first = 0;
+
+	for (uint32_t i = 0; i < course->count; i++) {
+		uint64_t births = i + 1 == course->count ? course->births_in_last : course->births_per_window;
+		double mean = (double)course->windows[i].born_bytes / (double)births;
+
+		if (mean < before)
+			return false;
+		first = i ? first : mean;
+		before = mean;
+	}
+	return course->count >= SOUGHT_MIN && (double)oom->asked_bytes >= SOUGHT_TIMES * first &&
+	       2 * track->live_blocks <= track->births;
+}
+
+/* True: an earlier error there was got over with less. */
+static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
+{
+	for (size_t i = model->ooms.count; i--;)
+		if (model->ooms.item[i].less_bytes && sl_stack_same(model->ooms.item[i].stack, oom->stack))
+			return true;
+	return false;
+}
+
 /* What its site asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
@@ -197,6 +230,7 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
 	oom->place_births = model->tracks.item[track].births; /* the request may have moved the array of tracks */
 	oom->place_most = model->tracks.item[track].most_bytes;
+	oom->sought = was_got_over(model, oom) || is_sought(oom, &model->tracks.item[track], &model->tracks.course[track]);
 }
 
 static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)

@@ -24,7 +24,7 @@ WITHOUT = {
     "sl_torch": {"given": READING},
     "sl_device_state": {"age code_ns kept_ns neighbour_ids recent recent_mask rounded sampled": READING, "others_line": LATER},
     "sl_label": {"outermost sx sy sxx sxy syy floor early late": ALONE},
-    "sl_oom": {"elsewhere": READING},
+    "sl_oom": {"elsewhere sought": READING},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
     "sl_model": {"header defs vmm graphs objects arena call_begin_ns call_end_ns call_api pointers arrays registered imports blocks site_slots "
