@@ -284,11 +284,13 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 }
 
 /* For a context, a launch or a copy the trace does not tell how much it wanted. */
-static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
+static void say_unasked(const struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
-	const char *what = oom->scope == SL_SCOPE_CONTEXT ? "a context"
-			   : oom->scope == SL_SCOPE_CODE  ? "the code"
-							  : "what the call takes itself, as code loaded late or a kernel's stack";
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "what the context's limit asks for"
+			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
+			   : oom->scope == SL_SCOPE_CODE       ? "the code"
+							 : "what the call takes itself, as code loaded late or a kernel's stack";
 
 	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process", what,
 					      SL_SIZE(oom->free_bytes), SL_SIZE(oom->live_bytes));
@@ -377,7 +379,7 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		break;
 	case SL_CAUSE_FULL:
 		if (!oom->asked_bytes || oom->scope == SL_SCOPE_CONTEXT)
-			say_unasked(oom, account);
+			say_unasked(process, oom, account);
 		else
 			say_full(oom, account);
 		break;

@@ -198,19 +198,19 @@ static const struct sl_track *most_of(const struct sl_process *process, const st
 	return most;
 }
 
-static void find_place(struct sl_report *report, const struct sl_shared_device *device, unsigned index,
-		       const struct sl_track *track, uint64_t bytes, char *what)
+static void find_place(struct sl_report *report, const struct sl_shared_device *device, unsigned index, struct sl_stack stack,
+		       uint64_t bytes, char *what)
 {
 	char where[300];
 
-	sl_owners_line(&report->processes[index], track->stack, 3, where, sizeof(where));
+	sl_owners_line(&report->processes[index], stack, 3, where, sizeof(where));
 	sl_report_find(report, &(struct sl_finding){.id = "hidden.place",
 						    .severity = "info",
 						    .process = (int)index,
 						    .device = device->device,
 						    .bytes = bytes ? bytes : SL_UNKNOWN,
 						    .text = sl_memory_print("hidden memory: %s at %s", what, where),
-						    .stack = track->stack});
+						    .stack = stack});
 	free(what);
 }
 
@@ -224,6 +224,12 @@ static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loade
 	return loaded < held ? loaded : held;
 }
 
+void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state)
+{
+	snprintf(out, size, "%s of %s for %s", state->limit_each ? "a stack" : "a buffer", SL_SIZE(state->limit_bytes),
+		 state->limit_each ? "each thread of its kernels" : "its kernels");
+}
+
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
 static void find_places(struct sl_report *report, const struct sl_shared_device *device)
 {
@@ -233,13 +239,20 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		const struct sl_track *code = state ? most_of(process, state, SL_OBJECT_MODULE) : NULL;
 		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
 		const struct sl_track *contexts = state ? most_of(process, state, SL_OBJECT_CONTEXT) : NULL;
+		char said[100];
 
 		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], code, loaded,
+			find_place(report, device, device->processes[i], code->stack, loaded,
 				   sl_memory_print("%s of code loaded", SL_SIZE(loaded)));
 		if (contexts && contexts->most_blocks > 1)
-			find_place(report, device, device->processes[i], contexts, contexts->born_bytes,
+			find_place(report, device, device->processes[i], contexts->stack, contexts->born_bytes,
 				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
+		if (state && state->limit_bytes && sl_limit_least(state) <= device->hidden_peak_bytes &&
+		    (double)sl_limit_least(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes) {
+			sl_hidden_limit(said, sizeof(said), state);
+			find_place(report, device, device->processes[i], state->limit_stack, 0,
+				   sl_memory_print("%s, for which the limit was raised", said));
+		}
 	}
 }
 

@@ -31,5 +31,7 @@ struct sl_hidden {
 /* Empty where the device's own use is unknown.  The report owns the texts. */
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden);
 void sl_hidden_free(struct sl_hidden *hidden);
+/* "a buffer of 5.00 GiB for its kernels": what the context was told to set aside. */
+void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state);
 
 #endif

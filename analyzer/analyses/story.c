@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/analyses/hidden.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
@@ -55,6 +56,24 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 		 "trim the pool before this request (MemPoolTrimTo), or lower its release threshold: %s less would have let this "
 		 "request pass",
 		 SL_SIZE(sl_oom_missing(oom)));
+	return true;
+}
+
+/* What the context was told to set aside takes at least half as much as the program holds. */
+static bool tell_limit(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
+		       const struct sl_account *account)
+{
+	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
+	uint64_t least = state ? sl_limit_least(state) : 0, takes = state && state->limit_each ? account->context : least;
+	char where[300], what[100];
+
+	if (!least || state->limit_ns > oom->time_ns || account->hidden == SL_UNKNOWN || account->hidden < least ||
+	    takes == SL_UNKNOWN || takes < sl_oom_missing(oom) || 2 * takes < oom->live_bytes)
+		return false;
+	sl_owners_line(process, state->limit_stack, 2, where, sizeof(where));
+	sl_hidden_limit(what, sizeof(what), state);
+	snprintf(story->text, sizeof(story->text), "hidden memory has %s, for which the limit was raised at %s", what, where);
+	snprintf(story->advice, sizeof(story->advice), "lower that limit: %s less" ENOUGH_ONCE, SL_SIZE(sl_oom_missing(oom)));
 	return true;
 }
 
@@ -363,7 +382,8 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
 
 	return tell_attempts(story, process, oom, account) || (fits && tell_pools(story, process, oom, account)) ||
-	       tell_request(story, oom) || (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
+	       tell_request(story, oom) || (fits && tell_limit(story, process, oom, account)) ||
+	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
 	       tell_largest(story, process, oom);
 }

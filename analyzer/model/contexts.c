@@ -9,6 +9,10 @@
 
 #define PARTS_MAX 256 /* names of hidden memory on a device; further libraries are one */
 
+/* The numbers of CUDA and of HIP. */
+enum { LIMIT_STACK, LIMIT_PRINTED, LIMIT_HEAP };
+#define STACK_USUAL 1024 /* bytes of a thread, unless a program says otherwise */
+
 static uint64_t key_of_device(int device)
 {
 	return ~(uint64_t)(uint32_t)device; /* no context has such an address */
@@ -188,6 +192,20 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 	device->context_made.time_ns = 0;
 }
 
+/* Keeps the limit that takes most. */
+static void raise_limit(const struct sl_model *model, struct sl_device_state *device, const struct sl_event *event)
+{
+	struct sl_device_state set = {.limit_bytes = event->bytes, .limit_each = event->extra == LIMIT_STACK};
+
+	if ((event->extra != LIMIT_STACK && event->extra != LIMIT_PRINTED && event->extra != LIMIT_HEAP) ||
+	    (set.limit_each && set.limit_bytes <= STACK_USUAL) || sl_limit_least(&set) <= sl_limit_least(device))
+		return;
+	device->limit_bytes = set.limit_bytes;
+	device->limit_each = set.limit_each;
+	device->limit_ns = model->now_ns;
+	device->limit_stack = sl_stack_of(event);
+}
+
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -214,6 +232,9 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_MODULE_LOAD:
 	case SL_VERB_CODE_LOAD:
 		add_cost(model, device, item, SL_HIDDEN_CODE);
+		break;
+	case SL_VERB_LIMIT:
+		raise_limit(model, device, event);
 		break;
 	case SL_VERB_MODULE_UNLOAD:
 		end_cost(model, ~event->address);

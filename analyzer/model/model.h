@@ -119,6 +119,10 @@ struct sl_device_state {
 	uint64_t context_bytes, module_bytes; /* memory of this process's contexts and code; 0: not known */
 	struct sl_instant context_made;	      /* the first call that made a context; time_ns 0: none seen */
 	struct sl_stack context_stack;	      /* of that call */
+	/* What the context was told to set aside: for kernels' heap or print buffer, or for the stack of each thread; 0: nothing */
+	uint64_t limit_bytes, limit_ns;
+	bool limit_each;
+	struct sl_stack limit_stack; /* of that call */
 	/* 1 + index in parts, where the context is known only from samples; 0: known from its call */
 	size_t context_sampled;
 	uint64_t code_ns;			   /* when a context or code last came or went */
@@ -148,6 +152,14 @@ struct sl_device_state {
 		bool steady, pool_keeps; /* nothing changed meanwhile; blocks had been freed to a pool before */
 	} sampled;
 };
+
+#define SL_LIMIT_THREADS 32768 /* of a small device: how many there are is not in the trace */
+
+/* What the limit of the context takes at least. */
+static inline uint64_t sl_limit_least(const struct sl_device_state *state)
+{
+	return state->limit_each ? state->limit_bytes * SL_LIMIT_THREADS : state->limit_bytes;
+}
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
 

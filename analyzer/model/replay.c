@@ -252,6 +252,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_MODULE_LOAD:
 	case SL_VERB_CODE_LOAD:
 	case SL_VERB_MODULE_UNLOAD:
+	case SL_VERB_LIMIT:
 		if (failed)
 			break;
 		sl_owners_apply(model, item);

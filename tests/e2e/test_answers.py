@@ -413,6 +413,57 @@ def second():
             with self.subTest(program), Recording("python3", "-c", self.LINES + program, code=code, SIM_VRAM="355M") as run:
                 self.assertEqual([oom["recovered"] is True for oom in run.report()["ooms"]], [not code])
 
+    FINDER = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    block = ctypes.c_void_p()
+    return None if rt.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(mib << 20)) else block
+def fits(mib):
+    block = take(mib)
+    return not rt.cudaFree(block) if block else False
+def largest(mib):
+    while fits(mib): mib *= 2
+    return mib // 2
+def epoch(mib):
+    for step in range(3): fits(mib)
+def train(mib):
+    epoch(mib)
+def bisected(low, high):
+    while high - low > 3:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+def save():
+    rt.cudaFree(take(8))
+"""
+
+    def test_who_looks_for_the_most_that_fits_got_over_the_error_that_ends_the_search(self):
+        for program, code, over in (("train(largest(2))", 0, True), ("train(bisected(1, 200))", 0, True), ("train(largest(2)); sys.exit(1)", 1, False),
+                                    ("[fits(20) for _ in range(5)]; fits(80); train(40)", 0, False), ("largest(2); save()", 0, True),
+                                    ("kept = [[take(mib) for mib in (5, 10, 20, 30)] for _ in (1,)]; save()", 0, False)):
+            with self.subTest(program), Recording("python3", "-c", self.FINDER + program, code=code, SIM_VRAM="360M") as run:
+                report, screen = run.report(), summary(run)
+                self.assertEqual({oom["recovered"] is True for oom in report["ooms"]}, {over})
+                (self.assertNotIn if over else self.assertIn)("OUT OF MEMORY", screen)
+
+    def test_a_heap_of_kernels_that_leaves_no_room_is_the_cause_and_is_named_where_it_was_raised(self):
+        program = self.LINES + "def raised(mib):\n    rt.cudaDeviceSetLimit(2, ctypes.c_size_t(mib << 20))\n"
+        for mib, named in (1200, True), (16, False):
+            with self.subTest(mib), Recording("python3", "-c", program + "raised(%d)\nwhile take(100): pass\nsys.exit(1)" % mib, code=1, SIM_VRAM="2G") as run:
+                report, screen = run.report(), summary(run)
+            line = 1 + program[:program.index("cudaDeviceSetLimit")].count("\n")
+            self.assertEqual("hidden memory has a buffer of 1.17 GiB for its kernels, for which the limit was raised at <string>:%d raised" % line in report["ooms"][-1]["cause"], named)
+            self.assertEqual("lower that limit" in " ".join(screen.split()), named)
+            (self.found if named else self.absent)("hidden.place", report)
+
+    def test_a_stack_for_each_thread_of_kernels_is_hidden_memory_with_a_line(self):
+        for kib, told in (8, True), (1, False):
+            with Recording("python3", "-c", self.LINES + "rt.cudaDeviceSetLimit(0, ctypes.c_size_t(%d << 10))\nfirst()\nimport time; time.sleep(.2)" % kib) as run:
+                report, screen = run.report(), summary(run)
+            (self.found if told else self.absent)("hidden.place", report)
+            self.assertEqual("a stack of 8.00 KiB for each thread of its kernels, for which the limit was raised at" in " ".join(screen.split()), told)
+
     def test_requests_of_two_functions_are_two_errors(self):
         with Recording("python3", "-c", self.LINES + "first(); second(); sys.exit(1)", code=1, SIM_VRAM="355M") as run:
             screen = summary(run)
@@ -783,6 +834,14 @@ for p in kept: cuda.cudaFree(p)
         self.absent("leak.kept", report)
         self.assertEqual({leak["verdict"] for leak in report["leaks"]}, {"live_at_exit"})
         self.absent("memory.only_taken", self.series("kept"))
+
+    def test_a_few_dozen_that_a_program_takes_in_one_burst_before_it_ends_may_be_what_it_loads(self):
+        for births, told in (60, True), (12, False):
+            with script(*["pin=1"] * births) as run:
+                report = run.report()
+            (self.found if told else self.absent)("memory.only_taken", report)
+            self.absent("leak.kept", report)
+            self.absent("leak.growing", report)
 
     def test_what_is_taken_by_a_program_that_only_allocates_and_ends_at_once_is_no_leak_however_long_each_takes(self):
         report = self.series("loads-slowly")
