@@ -125,8 +125,11 @@ static inline bool sl_agent_attached(void)
 	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_agent_attach();
 }
 
-/* Have the writer work again where it is parked.  In file/writer_thread.c, a call upwards too.  Any thread. */
-void sl_agent_unpark(void);
+/*
+ * Have the writer work again where it is parked.  False: not now, ask at the next call.  In preload.c, a call upwards too.  Any
+ * thread.
+ */
+bool sl_agent_unpark(void);
 
 /*
  * The process ends with that status and nothing of the program runs any more: end the recording too.  In preload.c, a call

@@ -258,7 +258,7 @@ static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
-	bool inherited = sl_ring_drop_inherited(), threads;
+	bool inherited = sl_ring_drop_inherited(), may_allocate = sl_stacks_may_allocate(), threads;
 
 	if (has_locked_memory())
 		sl_pages_unlock(agent, sizeof(struct recording));
@@ -274,21 +274,24 @@ static void start(struct sl_agent *agent)
 	say_second_copy();
 	if (!have_key)
 		make_key();
-	watch_exit();
 	sl_kept_begin();
 	sl_asleep_begin(options->asleep);
 	if (inherited) {
 		sl_stacks_child();
 		sl_device_child();
 	}
-	threads = sl_threads_try();
+	if (may_allocate)
+		watch_exit();
+	threads = (may_allocate || sl_objects_trusted()) && sl_threads_try();
 	if (!sl_objects_trusted()) {
 		sl_native_disable("forked while another thread held the loader's lock");
 		sl_define_note("forked while another thread held the loader's lock: no native stacks, no NVML");
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (!threads || sl_writer_thread_start()) {
+	if (threads && !may_allocate)
+		sl_writer_thread_put_off();
+	else if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = agent->store->plain = true;
 		sl_asleep_begin(false); /* nobody would wake the writer */
 		sl_store_begin(agent->store);
@@ -320,6 +323,18 @@ static bool ensure_started(void)
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 	return atomic_load(&agent->generation) != 0;
+}
+
+/* A signal handler may have interrupted malloc, which making a thread calls. */
+bool sl_agent_unpark(void)
+{
+	if (!sl_writer_thread_is_parked())
+		return true;
+	if (!sl_stacks_may_allocate())
+		return false;
+	watch_exit();
+	sl_writer_thread_unpark();
+	return true;
 }
 
 static void define_thread(const struct sl_producer *producer, int tid)
@@ -398,6 +413,7 @@ static SL_NOINLINE void finish_as_writer(void)
 
 static SL_NOINLINE void finish_alone(void)
 {
+	sl_store_begin(sl_agent->store); /* where the writer was put off to the end */
 	if (sl_agent->options.device_interval)
 		sl_device_sample_host(sl_agent_now());
 	if (sl_thread.writer)
@@ -424,7 +440,8 @@ void sl_preload_finish(const char *how)
 	atomic_store(&agent->ring->file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
-	sl_agent_unpark();
+	if (!sl_agent_unpark())
+		agent->no_writer = agent->store->plain = true;
 	if (agent->no_writer)
 		finish_alone();
 	sl_agent_call_writer(agent);

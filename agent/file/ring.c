@@ -849,18 +849,14 @@ static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *produc
 	return false;
 }
 
-bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
+static bool find_room(struct sl_producer *producer, unsigned slots)
 {
 	struct sl_ring *ring = sl_agent->ring;
 	struct patience patience = {0};
-	int saved = errno;
 	bool room;
 
-	sl_agent_unpark();
-	if (has_come_free(producer, slots) || wait_before_growing(ring, producer, slots)) {
-		errno = saved;
+	if (has_come_free(producer, slots) || wait_before_growing(ring, producer, slots))
 		return true;
-	}
 	do {
 		struct sl_mute mute = sl_mute_begin();
 
@@ -872,6 +868,16 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, producer, &patience));
 	if (!room)
 		count_gap(ring);
+	return room;
+}
+
+bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
+{
+	int saved = errno;
+	bool writer = sl_agent_unpark(), room = find_room(producer, slots);
+
+	if (SL_UNLIKELY(!writer)) /* the next call looks again; where a handler's came before, this one does */
+		__atomic_store_n(&producer->limit, (sl_ring_next(producer) & ~SL_RING_NOWHERE) + slots, __ATOMIC_RELAXED);
 	errno = saved;
 	return room;
 }

@@ -226,15 +226,24 @@ bool sl_writer_thread_park(void)
 	return !listed;
 }
 
+void sl_writer_thread_put_off(void)
+{
+	atomic_store(&sl_agent->parking, PARKED);
+}
+
 /* A writer that has not ended in time is waited for by its successor: two at once would write over each other. */
-void sl_agent_unpark(void)
+bool sl_writer_thread_is_parked(void)
+{
+	return atomic_load(&sl_agent->parking) == PARKED && !atomic_load(&sl_agent->writer);
+}
+
+void sl_writer_thread_unpark(void)
 {
 	struct sl_agent *agent = sl_agent;
 	uint32_t parked = PARKED;
 	struct sl_mute mute;
 
-	if (atomic_load(&agent->parking) != PARKED || atomic_load(&agent->writer) ||
-	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING))
+	if (!atomic_compare_exchange_strong(&agent->parking, &parked, STARTING))
 		return;
 	mute = sl_mute_begin();
 	agent->no_writer = agent->store->plain = false;

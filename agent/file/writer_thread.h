@@ -17,10 +17,16 @@
 /* Before it is started: the program's signals, with which the process ends where the writer is its last thread. */
 void sl_writer_thread_signals(const struct sl_mute *mute);
 
-/* Start it.  0 or errno. */
+/* Start it.  0 or errno.  Allocates. */
 int sl_writer_thread_start(void);
+
+/* Not now: it counts as parked from the start. */
+void sl_writer_thread_put_off(void);
 
 /* End it and wait until the kernel counts it no more.  False: it was not there, or did not end in time. */
 bool sl_writer_thread_park(void);
+
+bool sl_writer_thread_is_parked(void);
+void sl_writer_thread_unpark(void); /* start it again, if it is parked */
 
 #endif

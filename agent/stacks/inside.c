@@ -10,6 +10,7 @@
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
@@ -54,31 +55,46 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 	       !memcmp((const void *)frame->restorer, restorer_code, sizeof(restorer_code));
 }
 
-/* The kernel aligns the frame so that the handler finds the stack as any function does. */
-static bool has_signal_frame(uintptr_t outer)
+/*
+ * What a handler interrupted that is still running; NULL: no such frame is found between here and `outer`.  The kernel aligns
+ * the frame so that the handler finds the stack as any function does.
+ */
+static const ucontext_t *find_signal_frame(uintptr_t outer)
 {
 	uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15) + 8, page = 0;
 	uint64_t blocked;
 
 	if (outer - at > SEARCHED_BYTES || syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &blocked, sizeof(blocked)))
-		return false;
+		return NULL;
 	for (; at + sizeof(struct signal_frame) <= outer; at += 16) {
 		uintptr_t last = at + sizeof(struct signal_frame) - 1;
 
 		if (last >> 12 != page && !sl_walk_readable(last))
-			return false;
+			return NULL;
 		page = last >> 12;
 		if (is_running((const struct signal_frame *)at, outer, blocked))
-			return true;
+			return &((const struct signal_frame *)at)->context;
 	}
-	return false;
+	return NULL;
+}
+
+static const void *interrupted_code(const ucontext_t *context)
+{
+	return (const void *)context->uc_mcontext.gregs[REG_RIP];
 }
 
 #else
 
-static bool has_signal_frame(uintptr_t outer)
+#define SEARCHED_BYTES 0
+
+static const ucontext_t *find_signal_frame(uintptr_t outer)
 {
-	return false;
+	return NULL;
+}
+
+static const void *interrupted_code(const ucontext_t *context)
+{
+	return NULL;
 }
 
 #endif
@@ -86,21 +102,87 @@ static bool has_signal_frame(uintptr_t outer)
 /* It cannot be walked: a frame on the way has no simple rule. */
 static bool is_in_a_handler(uintptr_t outer)
 {
-	return has_signal_frame(outer) || is_on_alternate_stack(outer);
+	return find_signal_frame(outer) || is_on_alternate_stack(outer);
 }
 
 bool sl_stacks_find_inside(const void *frame, const void *caller)
 {
 	enum sl_walk_way way;
 	int saved = errno;
+	uintptr_t sp;
 	bool inside;
 
-	way = sl_walk_way_to(frame);
+	way = sl_walk_way_to(frame, &sp);
 	inside = way == SL_WALK_INSIDE || (way == SL_WALK_UNCLEAR && !is_in_a_handler((uintptr_t)frame));
 	errno = saved;
 	if (inside)
 		atomic_store_explicit(sl_stacks_inner_caller(caller), (uintptr_t)caller, memory_order_relaxed);
 	return inside;
+}
+
+/* malloc may be the program's own; the C library and its loader take locks that making a thread takes too. */
+static const char *const allocators[] = {"malloc", "pthread_create", "dl_iterate_phdr", "__tls_get_addr"};
+
+struct code {
+	uintptr_t at, allocators[SL_COUNT(allocators)];
+	bool allocates;
+};
+
+static int find_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uintptr_t begin = UINTPTR_MAX, end = 0;
+	struct code *code = data;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		begin = at < begin ? at : begin;
+		end = at + header->p_memsz > end ? at + header->p_memsz : end;
+	}
+	if (code->at < begin || code->at >= end)
+		return 0;
+	code->allocates = false;
+	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
+		code->allocates |= code->allocators[i] >= begin && code->allocators[i] < end;
+	return 1;
+}
+
+/* Code in no object counts as well: whose it is is not known. */
+static bool may_be_allocating(const void *interrupted)
+{
+	struct code code = {.at = (uintptr_t)interrupted, .allocates = true};
+
+	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
+		code.allocators[i] = (uintptr_t)sl_resolve_symbol(allocators[i]);
+	sl_objects_walk(find_object, &code);
+	return code.allocates;
+}
+
+bool sl_stacks_may_allocate(void)
+{
+	const ucontext_t *context = NULL;
+	int saved = errno;
+	uintptr_t sp = 0;
+	bool may = true;
+
+	switch (sl_walk_way_to((const void *)UINTPTR_MAX, &sp)) {
+	case SL_WALK_ENTERED:
+		context = (const ucontext_t *)sp;
+		break;
+	case SL_WALK_UNCLEAR:
+		context = find_signal_frame((uintptr_t)__builtin_frame_address(0) + SEARCHED_BYTES / 2);
+		may = context || !is_on_alternate_stack(0);
+		break;
+	default:
+		break;
+	}
+	if (context)
+		may = !may_be_allocating(interrupted_code(context));
+	errno = saved;
+	return may;
 }
 
 bool sl_stacks_has_room(uintptr_t bytes)

@@ -16,6 +16,7 @@
 #define OURS_MAX    24 /* our own frames in front of the program's */
 #define LEARN_TRIES 32 /* number of stacks that are searched closely for ranges of the evaluation loop */
 #define RANGES_MAX  16
+#define SLOW_WALKS  16 /* of libunwind, in a thread that it has allocated nothing for */
 
 static uintptr_t our_begin, our_end;
 static const char *_Atomic disabled;
@@ -71,7 +72,7 @@ void sl_native_check(void)
 
 static bool is_settled(const struct sl_stacks_thread *thread)
 {
-	return thread->settled >= SETTLED && sl_unwinder_libunwind();
+	return thread->settled >= SETTLED && thread->unwinds > SLOW_WALKS && sl_unwinder_libunwind();
 }
 
 static bool publish_range(uint32_t id, const void *what)
@@ -151,16 +152,10 @@ static void learn(void)
 {
 	const struct sl_libunwind *lib = sl_unwinder_libunwind();
 
-	if (tables_lie() || !lib || !lib->init_local || !lib->step || !lib->get_reg || !lib->get_proc_info ||
-	    atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
+	if (tables_lie() || !lib || !lib->steps || atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
 		return;
-#ifdef __x86_64__
-	if (lib->getcontext)
-#endif
-	{
-		atomic_fetch_add(&learn_tries, 1);
-		learn_with(lib);
-	}
+	atomic_fetch_add(&learn_tries, 1);
+	learn_with(lib);
 	atomic_store(&learning, 0);
 }
 
@@ -247,6 +242,19 @@ static uint32_t define_stack(struct stack *stack, struct sl_cache_entry *entry, 
 	return entry->id;
 }
 
+/*
+ * At its first quick walk libunwind allocates what it keeps for the thread.  So the first walks of a thread are slow ones, and
+ * a signal handler that interrupted malloc goes on with those.
+ */
+static bool may_allocate(struct sl_stacks_thread *thread)
+{
+	if (thread->unwinds > SLOW_WALKS)
+		return true;
+	if (!sl_unwinder_libunwind() || (thread->unwinds == SLOW_WALKS && !sl_stacks_may_allocate()))
+		return false;
+	return thread->unwinds++ == SLOW_WALKS;
+}
+
 static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settled)
 {
 	struct sl_stacks_thread *thread = stack->thread;
@@ -256,8 +264,8 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 
 	stack->pcs = thread->pcs;
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
-	got = settled ? sl_unwinder_walk(thread->pcs, (int)depth + OURS_MAX)
-		      : sl_unwinder_walk_shielded(thread->pcs, (int)depth + OURS_MAX);
+	got = settled ? sl_unwinder_walk(thread->pcs, (int)depth + OURS_MAX, true)
+		      : sl_unwinder_walk_shielded(thread->pcs, (int)depth + OURS_MAX, may_allocate(thread));
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	if (!trim(stack, got, depth))
 		return 0;

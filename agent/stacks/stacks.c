@@ -48,7 +48,7 @@ static struct sl_stacks_thread *attach(void)
 	struct sl_stacks_thread *thread = pop_unused();
 
 	if (thread) {
-		thread->settled = 0;
+		thread->settled = thread->unwinds = 0;
 		sl_cache_forget(&thread->python);
 	} else {
 		thread = sl_pages_map(sizeof(*thread));

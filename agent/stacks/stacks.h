@@ -92,6 +92,13 @@ static inline bool sl_stacks_inside(const void *frame, const void *caller)
 }
 
 /*
+ * False: the caller is in a signal handler that interrupted malloc, or what may be in the midst of it: the C library, its
+ * loader, the object that malloc is in.  Where frames have no simple unwind rules a handler is not always known; on aarch64
+ * it is by its alternate stack alone.  Takes microseconds.
+ */
+bool sl_stacks_may_allocate(void);
+
+/*
  * True: so much is left below the calling function's frame.  Asked of the kernel, and kept; what lies below a stack without a
  * guard counts as left.  What is not done for want of room is said once in the trace.
  */

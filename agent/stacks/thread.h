@@ -23,6 +23,7 @@ struct sl_stacks_thread {
 	bool busy;			      /* a capture or text is under way: a signal handler's capture gives 0 */
 	int error;			      /* the program's errno meanwhile */
 	uint8_t settled;		      /* native captures in a row whose stack was known */
+	uint8_t unwinds;     /* native captures by libunwind, until it has allocated what it keeps for the thread */
 	uint16_t idle;	     /* captures without Python since a library was opened; counted only as far as Python is looked for */
 	uint32_t epoch;	     /* the recording whose ids the caches hold; sl_stacks_child makes another */
 	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */

@@ -191,6 +191,10 @@ void sl_unwinder_load(void)
 	};
 	if (!opened.backtrace)
 		return;
+	opened.steps = opened.init_local && opened.step && opened.get_reg && opened.get_proc_info;
+#ifdef __x86_64__
+	opened.steps = opened.steps && opened.getcontext;
+#endif
 	try_libunwind();
 	opened_unloads = atomic_load(&sl_objects_unloads);
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
@@ -211,11 +215,36 @@ static _Unwind_Reason_Code gcc_frame(struct _Unwind_Context *context, void *data
 	return _URC_NO_REASON;
 }
 
-int sl_unwinder_walk(void **pcs, int max)
+/* What backtrace does for a stack that it does not know, without thread-local data. */
+static SL_NOINLINE int step_through(const struct sl_libunwind *lib, void **pcs, int max)
+{
+	unw_context_t context;
+	unw_cursor_t cursor;
+	unw_word_t pc;
+	int count = 0;
+
+#ifdef __x86_64__
+	lib->getcontext(&context);
+#else
+	unw_getcontext(&context);
+#endif
+	if (lib->init_local(&cursor, &context))
+		return 0;
+	while (count < max && !lib->get_reg(&cursor, UNW_REG_IP, &pc) && pc) {
+		pcs[count++] = (void *)pc;
+		if (lib->step(&cursor) <= 0)
+			break;
+	}
+	return count;
+}
+
+int sl_unwinder_walk(void **pcs, int max, bool allocates)
 {
 	const struct sl_libunwind *lib = atomic_load_explicit(&libunwind, memory_order_acquire);
 	struct gcc_walk walk = {.pcs = pcs, .max = max};
 
+	if (lib && SL_UNLIKELY(!allocates))
+		return lib->steps ? step_through(lib, pcs, max) : 0;
 	if (SL_LIKELY(lib != NULL)) {
 		int got = lib->backtrace(pcs, max);
 
@@ -229,13 +258,13 @@ int sl_unwinder_walk(void **pcs, int max)
 	return walk.count;
 }
 
-int sl_unwinder_walk_shielded(void **pcs, int max)
+int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 {
 	struct sl_mute mute = sl_mute_begin();
 	int state, got;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	got = sl_unwinder_walk(pcs, max);
+	got = sl_unwinder_walk(pcs, max, allocates);
 	pthread_setcancelstate(state, NULL);
 	sl_mute_end(&mute);
 	return got;

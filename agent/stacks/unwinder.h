@@ -14,12 +14,13 @@
 #include "common/text.h"
 
 struct sl_libunwind {
-	int (*backtrace)(void **pcs, int max);
+	int (*backtrace)(void **pcs, int max); /* allocates at a thread's first call, for its thread-local data */
 	int (*init_local)(unw_cursor_t *cursor, unw_context_t *context);
 	int (*step)(unw_cursor_t *cursor);
 	int (*get_reg)(unw_cursor_t *cursor, unw_regnum_t reg, unw_word_t *value);
 	int (*get_proc_info)(unw_cursor_t *cursor, unw_proc_info_t *info);
 	int (*getcontext)(unw_context_t *context);
+	bool steps;	 /* functions other than backtrace are all there */
 	unsigned behind; /* how far its addresses lie behind return addresses: 1 with libunwind 1.3, else 0 */
 };
 
@@ -32,18 +33,18 @@ void sl_unwinder_load(void);
 /* Writer thread, now and then.  True, once: the program has closed the descriptors that libunwind keeps open. */
 bool sl_unwinder_lost_descriptors(void);
 
-/* NULL: not opened yet, or never.  Any of its functions except `backtrace` may be missing. */
+/* NULL: not opened yet, or never.  Where !steps any of its functions except `backtrace` may be missing. */
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
-/* Return addresses of the calling thread, innermost first; returns how many. */
-int sl_unwinder_walk(void **pcs, int max);
+/* Return addresses of the calling thread, innermost first; returns how many.  allocates: it may. */
+int sl_unwinder_walk(void **pcs, int max, bool allocates);
 
 /*
  * The same with signals blocked and cancellation off, for addresses that libunwind does not know yet.  For those it asks
  * the kernel whether memory is mapped, by read(), a cancellation point; it fills tables that a signal handler must not
  * leave half done; and libgcc holds the loader's lock.  Where it knows the addresses sl_unwinder_walk is cheaper.
  */
-int sl_unwinder_walk_shielded(void **pcs, int max);
+int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates);
 
 /*
  * True: our own walk is used without libunwind to check it, because libunwind keeps its tables of an unloaded object and

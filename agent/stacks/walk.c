@@ -350,7 +350,7 @@ static bool is_planted(uintptr_t pc)
 	return code[-5] != 0xe8;
 }
 
-enum sl_walk_way sl_walk_way_to(const void *address)
+enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 {
 	uintptr_t to = (uintptr_t)address;
 	struct sl_walk_pages pages = {0};
@@ -359,12 +359,14 @@ enum sl_walk_way sl_walk_way_to(const void *address)
 	HERE(at);
 	for (unsigned n = 0; n < SL_WALK_FRAMES; n++) {
 		struct sl_cfi_rule rule = sl_cfi_find(at.pc);
-		uintptr_t sp = at.sp;
+		uintptr_t sp = *last = at.sp;
 
-		if (rule.kind == SL_CFI_END || rule.kind == SL_CFI_SIGNAL)
+		if (rule.kind == SL_CFI_SIGNAL)
 			return SL_WALK_ENTERED;
+		if (rule.kind == SL_CFI_END)
+			return SL_WALK_ELSEWHERE;
 		if (!step(&pages, &at, rule)) /* outer frames lie above */
-			return to < sp || is_planted(at.pc) ? SL_WALK_ENTERED : SL_WALK_UNCLEAR;
+			return to < sp || is_planted(at.pc) ? SL_WALK_ELSEWHERE : SL_WALK_UNCLEAR;
 		if (to - sp < at.sp - sp)
 			return SL_WALK_INSIDE;
 	}
@@ -379,7 +381,7 @@ void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t
 
 #else
 
-enum sl_walk_way sl_walk_way_to(const void *address)
+enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 {
 	return SL_WALK_UNCLEAR;
 }

@@ -89,9 +89,11 @@ void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t
 enum sl_walk_way {
 	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,
-	SL_WALK_ENTERED, /* a signal handler's frame came first, or it is another stack */
+	SL_WALK_ENTERED,   /* a signal handler's frame came first */
+	SL_WALK_ELSEWHERE, /* the stack's end came first: it is another stack */
 };
-enum sl_walk_way sl_walk_way_to(const void *address);
+/* *sp: where the last frame begins; a signal handler's is the ucontext_t of what was interrupted. */
+enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
 
 /* True: the word at `address`, or around it, can be read.  Changes errno. */
 bool sl_walk_readable(uintptr_t address);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Programs that do what few do run as without us, and what is recorded is what they counted themselves."""
+import collections
 import json
 import os
 import shutil
@@ -11,7 +12,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
-RUDE = os.path.join(e2e.APPS, "rude")
+RUDE, HANDLED = (os.path.join(e2e.APPS, name) for name in ("rude", "handled"))
+MIB = 1 << 20
 
 
 class Rude(unittest.TestCase):
@@ -49,6 +51,20 @@ class Rude(unittest.TestCase):
             with self.subTest(way), e2e.Recording(RUDE, "handler", way) as run:
                 events = self.compare(run)
                 self.assertEqual(sum(event["api"] == "cudaMallocHost" for event in events), 50)
+
+    def handled(self, mode):
+        """Every call of the handlers is recorded, and nothing is allocated in them."""
+        with e2e.Recording(HANDLED, mode) as run:
+            foreign, inside, outside = map(int, run.done.stdout.split())
+            self.assertEqual(foreign, 0)
+            made = collections.Counter(event["bytes"] for event in self.dump(run) if event["api"] == "cudaMalloc")
+            self.assertEqual((made[MIB], made[512]), (inside, outside))
+
+    def test_the_first_call_is_made_by_a_handler_that_interrupted_malloc(self):
+        self.handled("first")
+
+    def test_a_handler_that_interrupted_malloc_calls_and_ends_the_process(self):
+        self.handled("crash")
 
     def test_exit_in_a_handler_in_the_midst_of_a_call(self):
         with e2e.Recording(RUDE, "leaving") as run:

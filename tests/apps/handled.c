@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * handled MODE: GPU calls that a signal handler makes.  Says how many calls of malloc and its kin were made in handlers, none of
+ * them by this program, and how many blocks were made there and elsewhere.  The GPU is midst.c.
+ *   first   the process's first call, then a thread's, in handlers that interrupt malloc
+ *   often   a timer's handler, in the midst of whatever a thread does that allocates without a pause
+ *   crash   as first, and the handler ends the process
+ */
+#include "gpu.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "writer.h"
+
+enum { CALLS = 40, ALARMS = 400, ALARM_US = 200 };
+
+int cudaMalloc(void **out, size_t size);
+int cudaFree(void *block);
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+
+static __thread volatile int armed, handling;
+static unsigned foreign, inside, outside;
+
+static void enter_allocator(void)
+{
+	foreign += handling;
+	if (armed) {
+		armed = 0;
+		raise(SIGUSR1);
+	}
+}
+
+void *malloc(size_t size)
+{
+	enter_allocator();
+	return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	enter_allocator();
+	return __libc_calloc(count, size);
+}
+
+void *realloc(void *block, size_t size)
+{
+	enter_allocator();
+	return __libc_realloc(block, size);
+}
+
+static void make_block(size_t size)
+{
+	void *block;
+
+	OK(cudaMalloc(&block, size));
+	OK(cudaFree(block));
+}
+
+static void handle(int signal)
+{
+	handling = 1;
+	make_block(MB);
+	inside++;
+	handling = 0;
+}
+
+static void end(int signal)
+{
+	handle(signal);
+	printf("%u %u %u\n", foreign, inside, outside);
+	fflush(stdout);
+	handling = 1;
+	_exit(foreign);
+}
+
+static void *interrupt_malloc(void *unused)
+{
+	for (int i = 0; i < CALLS; i++) {
+		armed = 1;
+		free(malloc(100));
+	}
+	return unused;
+}
+
+static int is_libunwind(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	return strstr(info->dlpi_name, "libunwind.so") != NULL;
+}
+
+static void first(void)
+{
+	pthread_t thread;
+
+	interrupt_malloc(NULL);
+	make_block(512);
+	outside++;
+	/* recorded, with native stacks: those of a thread's first calls are libunwind's */
+	for (int i = 0; i < 3000 && writer_thread() && !dl_iterate_phdr(is_libunwind, NULL); i++)
+		usleep(1000);
+	CHECK(!pthread_create(&thread, NULL, interrupt_malloc, NULL) && !pthread_join(thread, NULL));
+}
+
+static void often(void)
+{
+	struct itimerval timer = {{0, ALARM_US}, {0, ALARM_US}};
+
+	signal(SIGALRM, handle);
+	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
+	while (inside < ALARMS) {
+		make_block(512);
+		outside++;
+	}
+	timer = (struct itimerval){{0}};
+	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+int main(int count, char **words)
+{
+	CHECK(count == 2);
+	signal(SIGUSR1, *words[1] == 'c' ? end : handle);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (*words[1] == 'o')
+		often();
+	else
+		first();
+	printf("%u %u %u\n", foreign, inside, outside);
+	return 0;
+}
