@@ -39,6 +39,7 @@ static const char usage[] =
 	"      --help, --version\n";
 
 static volatile sig_atomic_t asked_to_end;
+static sigset_t while_waiting;
 
 static void end(int number)
 {
@@ -200,7 +201,7 @@ static int serve(struct exporter *exporter, int fd, bool node)
 	}
 	while (!asked_to_end) {
 		struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
-		uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
+		uint64_t now = sl_now_ns(CLOCK_MONOTONIC), left;
 
 		if (now >= next) {
 			look(exporter, node && now >= search);
@@ -208,7 +209,8 @@ static int serve(struct exporter *exporter, int fd, bool node)
 			next = now + EACH_NS;
 		}
 		now = sl_now_ns(CLOCK_MONOTONIC);
-		poll(&ready, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0);
+		left = next > now ? next - now : 0;
+		ppoll(&ready, 1, &(struct timespec){(time_t)(left / SL_NS_PER_S), (long)(left % SL_NS_PER_S)}, &while_waiting);
 		exporter_slow_look(&slow);
 		MHD_run(daemon);
 	}
@@ -278,6 +280,21 @@ static int open_paths(struct exporter *exporter, char **paths)
 	return -1;
 }
 
+/* Before it says its address: who reads that may ask at once.  It is then told while it waits, and never just before. */
+static void end_when_asked(void)
+{
+	struct sigaction action = {.sa_handler = end};
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, &while_waiting);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
 	struct exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
@@ -288,6 +305,8 @@ int main(int argc, char **argv)
 
 	if (!gethostname(node, sizeof(node) - 1))
 		*SL_PUSH(&exporter.names) = node;
+	if (status < 0 && !once)
+		end_when_asked();
 	if (status < 0 && !once && (fd = listen_at(listen)) < 0) {
 		if (fd == -1)
 			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
@@ -300,11 +319,6 @@ int main(int argc, char **argv)
 		exporter_write(&exporter, stdout, true);
 		status = ferror(stdout) != 0;
 	} else if (status < 0) {
-		struct sigaction action = {.sa_handler = end};
-
-		sigaction(SIGINT, &action, NULL);
-		sigaction(SIGTERM, &action, NULL);
-		signal(SIGPIPE, SIG_IGN);
 		status = serve(&exporter, fd, optind == argc);
 	}
 	free(exporter.names.item);

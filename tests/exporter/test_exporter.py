@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -286,6 +287,12 @@ class Scrapes(unittest.TestCase):
                 except urllib.error.HTTPError as error:
                     self.assertEqual((error.code, status), (421, 421), host)
                     self.assertNotIn(b"stormlog_", error.read())
+
+    def test_it_ends_well_as_soon_as_it_has_said_its_address(self):
+        for number in (signal.SIGTERM, signal.SIGINT) * 4:
+            with Exporter(os.path.dirname(EXPORTER)) as exporter:
+                exporter.process.send_signal(number)
+                self.assertEqual(exporter.process.wait(60), 0, number)
 
     def test_it_listens_on_this_machine_alone_unless_told(self):
         text = subprocess.run([EXPORTER, "--help"], capture_output=True, text=True, check=True).stdout
