@@ -5,7 +5,7 @@
 #include "agent/file/ring.h"
 #include "agent/unwound.h"
 
-void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective)
+void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details)
 {
 	struct sl_agent_thread *thread = &sl_thread;
 	struct sl_slot *slot;
@@ -19,11 +19,11 @@ void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_i
 		if (SL_UNLIKELY(!slot))
 			return;
 		slot->instant.head = sl_slot_head(api, SL_KIND_none, 0, -1);
-		slot->instant.time_ns = collective.time_ns ? collective.time_ns : sl_clock_after(&sl_agent->clock);
+		slot->instant.time_ns = details.time_ns ? details.time_ns : sl_clock_after(&sl_agent->clock);
 		slot->instant.extra = extra;
-		slot->instant.address = collective.communicator;
-		slot->instant.bytes = collective.bytes;
-		slot->instant.extra2 = collective.numbered;
+		slot->instant.address = details.address;
+		slot->instant.bytes = details.bytes;
+		slot->instant.extra2 = details.numbered;
 		slot->instant.label = label;
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, false)));
 }

@@ -5,14 +5,13 @@
 
 #include <stdint.h>
 
-/*
- * What NCCL says of a range of its own, one more than the number of a range whose `extra` is an id; 0: nothing.
- * time_ns: of an event that is told later than it counts; 0: now.
- */
-struct sl_instant_collective {
-	uint64_t communicator, bytes, numbered, time_ns;
+struct sl_instant_details {
+	uint64_t address;  /* of the memory, the buffer or the communicator that it is about; 0: of none */
+	uint64_t bytes;	   /* of that memory, or of the collective's message */
+	uint64_t numbered; /* one more than the number of a range whose `extra` is an id; 0: nothing */
+	uint64_t time_ns;  /* of an event that is told later than it counts; 0: now */
 };
 
-void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective);
+void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details);
 
 #endif

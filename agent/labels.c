@@ -235,13 +235,13 @@ static bool recording(void)
 }
 
 /* The thread's open ranges precede the event, also in slot order. */
-static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_instant_collective collective)
+static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_instant_details details)
 {
 	if (label && recording() && !sl_unwound_inside() && sl_agent_attached())
-		sl_instant_record(api, id_of(label), extra, collective);
+		sl_instant_record(api, id_of(label), extra, details);
 }
 
-static const struct sl_instant_collective no_collective;
+static const struct sl_instant_details no_details;
 
 static int depth_of(unsigned domain)
 {
@@ -261,7 +261,7 @@ int sl_labels_push(unsigned api, unsigned domain, struct sl_labels_entry what)
 		return depth;
 	}
 	atomic_store_explicit(&sl_labels_used, true, memory_order_relaxed);
-	event(api, what.label, what.index, what.collective);
+	event(api, what.label, what.index, what.details);
 	open_here.ranges[open_here.depth++] =
 		(struct open_range){.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
 	return depth;
@@ -273,7 +273,7 @@ static void close_at(uint32_t at, unsigned api)
 
 	memmove(&open_here.ranges[at], &open_here.ranges[at + 1], (open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
 	open_here.depth--;
-	event(api, range.label, range.index, no_collective);
+	event(api, range.label, range.index, no_details);
 }
 
 int sl_labels_pop(unsigned api, unsigned domain)
@@ -301,8 +301,8 @@ uint64_t sl_labels_start(unsigned api, struct sl_labels_entry what, uint64_t id)
 
 	if (!id)
 		id = atomic_fetch_add(&last, 1) + 1;
-	what.collective.numbered = what.index + 1;
-	event(api, what.label, id, what.collective);
+	what.details.numbered = what.index + 1;
+	event(api, what.label, id, what.details);
 	for (unsigned i = 0; i < STARTED; i++) {
 		uint64_t none = 0;
 
@@ -331,12 +331,12 @@ void sl_labels_end(unsigned api, uint64_t id)
 			break;
 	}
 	if (recording() && !sl_unwound_inside() && sl_agent_attached())
-		sl_instant_record(api, label ? id_of(label) : 0, id, no_collective);
+		sl_instant_record(api, label ? id_of(label) : 0, id, no_details);
 }
 
 void sl_labels_mark(unsigned api, struct sl_labels_entry what)
 {
-	event(api, what.label, what.index, what.collective);
+	event(api, what.label, what.index, what.details);
 }
 
 /* --- backward passes -------------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ static void tell_started(void)
 
 		if (id && id != UINT64_MAX && started[i].label)
 			sl_instant_record(started[i].api, id_of(started[i].label), id,
-					  (struct sl_instant_collective){.numbered = started[i].numbered, .time_ns = now_ns});
+					  (struct sl_instant_details){.numbered = started[i].numbered, .time_ns = now_ns});
 	}
 }
 
@@ -522,6 +522,6 @@ void sl_labels_attached(void)
 		const struct open_range *range = &open_here.ranges[i];
 
 		if (range->label)
-			sl_instant_record(range->api, id_of(range->label), range->index, no_collective);
+			sl_instant_record(range->api, id_of(range->label), range->index, no_details);
 	}
 }

@@ -27,11 +27,11 @@
 #define SL_LABELS_DEPTH	   32u
 #define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
 
-/* A label and its index; label 0 is none.  collective: what the range is one of. */
+/* A label and its index; label 0 is none.  details: what NCCL says of a range of its own. */
 struct sl_labels_entry {
 	uint64_t index;
 	uint16_t label;
-	struct sl_instant_collective collective;
+	struct sl_instant_details details;
 };
 
 /* domain: put before the text with a colon, unless NULL or empty. */

@@ -17,7 +17,6 @@
 #include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 
-#define RING_BYTES  (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS                                                                                                               \
 	500000ull /* as long as the writer takes for a segment; a thread that looks more often takes the processor from it */

@@ -90,7 +90,7 @@ static bool recording(void)
 }
 
 /* Records an event with a text as it was given.  It never begins a recording. */
-static void say(unsigned api, const char *text, struct sl_instant_collective where)
+static void say(unsigned api, const char *text, struct sl_instant_details where)
 {
 	int saved = errno;
 	uint32_t id;
@@ -113,7 +113,7 @@ static void pair(const char *key, const char *value)
 	sl_text_add(&text, key ? key : "");
 	sl_text_add(&text, "=");
 	sl_text_add(&text, value ? value : "");
-	say(SL_API_api_pair, both, (struct sl_instant_collective){0});
+	say(SL_API_api_pair, both, (struct sl_instant_details){0});
 }
 
 static void name(const void *address, size_t bytes, const char *called)
@@ -122,7 +122,7 @@ static void name(const void *address, size_t bytes, const char *called)
 	struct sl_text text = sl_text_begin(cut, sizeof(cut));
 
 	sl_text_add(&text, called ? called : "");
-	say(SL_API_api_name, cut, (struct sl_instant_collective){(uintptr_t)address, bytes});
+	say(SL_API_api_name, cut, (struct sl_instant_details){(uintptr_t)address, bytes});
 }
 
 /* A block from a pool of the program's own.  The driver's block around it is the pool's segment. */
@@ -174,7 +174,7 @@ static int flush(unsigned timeout_ms)
 static void record(int on)
 {
 	sl_said_stacks(on);
-	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_instant_collective){0});
+	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_instant_details){0});
 }
 
 static size_t trace(char *path, size_t bytes)

@@ -180,17 +180,17 @@ static int number(const struct schema *schema, const struct sl_payload *payload,
 	return read_field(schema, payload, field, &value) ? (int32_t)value : -1;
 }
 
-static struct sl_instant_collective read_payload(const struct schema *schema, const struct sl_payload *payload)
+static struct sl_instant_details read_payload(const struct schema *schema, const struct sl_payload *payload)
 {
-	struct sl_instant_collective collective = {0, 0};
+	struct sl_instant_details collective = {0};
 	struct communicator is = {0, number(schema, payload, RANK), number(schema, payload, RANKS),
 				  number(schema, payload, DEVICE)};
 
-	read_field(schema, payload, COMMUNICATOR, &collective.communicator);
+	read_field(schema, payload, COMMUNICATOR, &collective.address);
 	read_field(schema, payload, MESSAGE, &collective.bytes);
 	if (is.ranks < 0)
 		is.ranks = number(schema, payload, DEVICES);
-	is.handle = collective.communicator;
+	is.handle = collective.address;
 	if (!is.handle || is.ranks < 0)
 		return collective;
 	last_made = is;
@@ -199,7 +199,7 @@ static struct sl_instant_collective read_payload(const struct schema *schema, co
 	return collective;
 }
 
-struct sl_instant_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count)
+struct sl_instant_details sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count)
 {
 	for (size_t i = 0; payloads && i < count && i < 4; i++) {
 		const struct schema *schema = schema_of(domain, payloads[i].schema);
@@ -207,7 +207,7 @@ struct sl_instant_collective sl_communicators_payload(unsigned domain, const str
 		if (schema)
 			return read_payload(schema, &payloads[i]);
 	}
-	return (struct sl_instant_collective){0, 0};
+	return (struct sl_instant_details){0};
 }
 
 /* The configuration structure ends before the name in versions before 2.27. */

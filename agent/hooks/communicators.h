@@ -43,7 +43,7 @@ struct sl_payload {
 /* known: the id that the user's tool gave the schema, 0 none.  Returns the schema's id. */
 uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t known);
 
-struct sl_instant_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count);
+struct sl_instant_details sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count);
 
 /*
  * Called before and after an NCCL call that makes a communicator, on its thread.  done: the call succeeded.  Returns the number

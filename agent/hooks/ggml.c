@@ -263,7 +263,7 @@ static void name_buffer(unsigned api, const struct buffer *buffer, int usage)
 	uint32_t text = text_of(buffer->name, purpose(usage));
 
 	if (text)
-		sl_instant_record(api, text, 0, (struct sl_instant_collective){buffer->base, buffer->bytes});
+		sl_instant_record(api, text, 0, (struct sl_instant_details){buffer->base, buffer->bytes});
 }
 
 void sl_ggml_named(unsigned api, const void *real, void *handle)

@@ -188,7 +188,7 @@ struct sl_labels_entry sl_nvtx_attributes(const void *domain, const struct sl_nv
 		return sl_nvtx_ascii(domain, "");
 	label = message_of(domain, attributes);
 	if (attributes->payload_type == SL_NVTX_PAYLOAD_EXTENDED && attributes->payload_count > 0)
-		label.collective =
+		label.details =
 			sl_communicators_payload(sl_nvtx_domain(domain), attributes->payload, (size_t)attributes->payload_count);
 	return label;
 }

@@ -301,7 +301,7 @@ static void tell_executable(const struct executable *what, const struct sl_pjrt_
 	}
 	id = sl_stacks_text(line, text.used);
 	sl_agent_end(&sl_thread);
-	sl_instant_record(SL_API_pjrt_executable, id, 0, (struct sl_instant_collective){0});
+	sl_instant_record(SL_API_pjrt_executable, id, 0, (struct sl_instant_details){0});
 	sl_agent_begin(&sl_thread);
 }
 

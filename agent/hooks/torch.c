@@ -216,7 +216,7 @@ ROUNDUP(roundup_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24rou
  */
 static void tell_settings(const char *const *settings)
 {
-	static const struct sl_instant_collective none;
+	static const struct sl_instant_details none;
 	uint32_t id;
 
 	if (!settings || !*settings || !sl_preload_running() || !sl_agent_attached())
