@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
- * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), heirs (so too: each thread has segments that the one before it left), wanted (while segments are taken back), forks (while two threads fork), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), waits (for that one, left by a handler), held (by calls that do not return), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
- * reserved, gone (THREADS threads one after the other, left between taking a slot and saying what is in it, or in a call by the system call exit; then CALLS),
- * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
+ * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.  Every allocation has its own
+ * address and size, so that the reader of its trace can name what is missing.  Modes:
+ *
+ *   train, starved  calls of THREADS threads; starved: with a writer that hardly runs
+ *   heirs           starved, and each thread has segments that the one before it left
+ *   wanted          while segments are taken back
+ *   forks, crowd    while two threads fork; crowd: with one that does not for a while
+ *   naps, waits     with a thread that works long at a call to the disk and naps in it; waits: for that one, left by
+ *                   a handler
+ *   held            by calls that do not return
+ *   exit, _exit     ended by exit, or by the row of _exit
+ *   kill            ended by SIGKILL in the middle
+ *   reserved, gone  THREADS threads one after the other, left between taking a slot and saying what is in it, or in a
+ *                   call by the system call exit; then CALLS
+ *   left            a call, then blocks alone
+ *   brief           CALLS threads one after the other
+ *   jumps           THREADS: 0 flat, 1 deep
+ *   inside, pace, stay, inherit, late, fork, nest, around, longjmp, claim, exec: see main
+ *
  * Longer than other files: a mode for each way to end.
  */
 #include <errno.h>
