@@ -8,6 +8,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import most  # noqa: E402
+
 ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
 
 
@@ -25,11 +28,9 @@ class Ranks(unittest.TestCase):
 
     def memory_of(self, folder):
         """The most memory that a report of it takes, in bytes."""
-        with subprocess.Popen([ANALYZE, "-q", "-j", "2", "-o", folder + ".out", folder], env=dict(os.environ, MALLOC_PERTURB_="0")) as child:
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(child.returncode, 0)
-        return usage.ru_maxrss << 10
+        done, kib = most.run([ANALYZE, "-q", "-j", "2", "-o", folder + ".out", folder], env=dict(os.environ, MALLOC_PERTURB_="0"))
+        self.assertEqual(done.returncode, 0)
+        return kib << 10
 
     def per_rank(self, shape, events):
         few, many = self.memory_of(self.run_of(shape, 64, events)), self.memory_of(self.run_of(shape, 320, events))

@@ -16,12 +16,13 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "gate"), os.path.join(HERE, "..", "e2e")]
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "gate"), os.path.join(HERE, "..", "e2e")]
 try:
     from e2e import ANALYZE, APPS, BUILD, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
+import most
 import outside
 
 FORMATS = ("pytorch-snapshot", "perfetto", "pprof", "collapsed", "speedscope", "prometheus", "sqlite", "csv", "ndjson")
@@ -415,10 +416,9 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
             peaks = []
             for path in (self.blocks(), big):
                 target = os.path.join(self.folder, "size.sqlite") if form == "sqlite" else "/dev/null"
-                child = subprocess.Popen([ANALYZE, "export", form, "--max-events", "1000", "-o", target, path],
-                                         stderr=subprocess.DEVNULL)
-                peaks.append(os.wait4(child.pid, 0)[2].ru_maxrss)
-                child.returncode = 0
+                done, kib = most.run([ANALYZE, "export", form, "--max-events", "1000", "-o", target, path], stderr=subprocess.DEVNULL)
+                self.assertEqual(done.returncode, 0)
+                peaks.append(kib)
             self.assertLess(peaks[1], peaks[0] + 24 * 1024, "%s: KiB of a small and of a big trace: %s" % (form, peaks))
 
 

@@ -10,14 +10,11 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import most  # noqa: E402
 import traces as t  # noqa: E402
 import zstandard  # noqa: E402
 
-# Exit code and most MiB of a command.  In a process of its own: a child has had what its parent has, until it becomes another program.
-MEASURE = """import resource, subprocess, sys
-code = subprocess.run(sys.argv[2:]).returncode
-open(sys.argv[1], "w").write("%d %d" % (code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10))"""
 ANALYZE = os.path.abspath(sys.argv[1])
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "stormlog", "cases", "gap_boundary_equal.jsonl")
 
@@ -33,19 +30,14 @@ class Budgets(unittest.TestCase):
         return t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (i + 1) for i in range(count)], bytes=4096, **columns)
 
     def run_it(self, *arguments, megabytes, codes=(0,), **changes):
-        """Output, and the most memory it had."""
-        cost = os.path.join(self.folder, "cost")
-        with open(os.path.join(self.folder, "out"), "w+") as out, open(os.path.join(self.folder, "err"), "w+") as err:
-            subprocess.run([sys.executable, "-I", "-S", "-c", MEASURE, cost, ANALYZE, *arguments], stdout=out, stderr=err, cwd=self.folder,
-                           env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0", **changes), check=True)
-            with open(cost) as file:
-                code, most = map(int, file.read().split())
+        """What it printed on stdout and on stderr."""
+        with tempfile.TemporaryFile("w+") as out:  # a file has a budget, a pipe has none
+            done, kib = most.run([ANALYZE, *arguments], stdout=out, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                 env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0", **changes))
+            self.assertIn(done.returncode, codes, done.stderr)
+            self.assertLess(kib >> 10, megabytes, arguments)
             out.seek(0)
-            err.seek(0)
-            said = err.read()
-            self.assertIn(code, codes, said)
-            self.assertLess(most, megabytes, arguments)
-            return out.read(), said
+            return out.read(), done.stderr
 
     def frame_of(self, byte, size):
         """A frame without the size of its contents."""

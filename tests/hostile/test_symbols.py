@@ -12,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import most  # noqa: E402
 import traces as t  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
@@ -73,13 +74,9 @@ class Symbols(unittest.TestCase):
         sizes = []
         for ranks in 4, 64:
             folder = self.record("r%d" % ranks, ranks, libs)
-            with open(os.path.join(self.folder, "out"), "w") as out, \
-                    subprocess.Popen([ANALYZE, "--json", "-j", "1", folder], stdout=out, stderr=out,
-                                     env=dict(os.environ, MALLOC_PERTURB_="0")) as child:
-                _, status, usage = os.wait4(child.pid, 0)
-                child.returncode = status
-            self.assertEqual(status, 0)
-            sizes.append(usage.ru_maxrss)
+            done, kib = most.run([ANALYZE, "--json", "-j", "1", folder], capture_output=True, env=dict(os.environ, MALLOC_PERTURB_="0"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sizes.append(kib)
         self.assertLess(sizes[1] - sizes[0], 60 * 1024, "a megabyte a rank, and it was 7 a library and rank")
 
     def test_what_has_no_names_is_said(self):
