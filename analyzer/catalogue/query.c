@@ -21,8 +21,8 @@ const char sl_query_help[] =
 	"  project:x, branch=main    fields of text: : contains the words, =, != is the whole\n"
 	"  peak>40GiB, oom>=1        fields of sizes and counts: = != < <= > >=\n"
 	"  when>-7d, when:2026-11    fields of time: a date, a date and \"2026-11-21 10:30\", or -N s m h d w ago\n"
-	"  commit:3f2a, run:, identity:   begin so\n"
-	"  session:ID, rank:N        a run that has it;  FIELD=? is not known\n";
+	"  commit:3f2a, run:, identity:   the text that they begin with\n"
+	"  session:ID, rank:N        a run that has it;  FIELD=? is not known";
 
 struct parser {
 	struct sl_query *query;

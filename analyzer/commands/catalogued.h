@@ -10,17 +10,17 @@
 enum { SL_CATALOGUED_OPTIONS = 13 };
 /* clang-format off */
 #define SL_OPTION_CATALOGUED \
-	{"--catalogue", 0, "FILE", "where what was learned is kept (default: stormlog/catalogue.sqlite of $XDG_STATE_HOME)"}, \
-	{"--run-id", 0, "ID", "of this id"}, \
-	{"--session-id", 0, "ID", "with this session: one is a process"}, \
-	{"--job-id", 0, "ID", "of this job"}, \
-	{"--rank", 0, "N", "in which this rank was recorded"}, \
-	{"--world-size", 0, "N", "of so many ranks"}, \
-	{"--status", 0, "WORD", "completed, failed, killed, running, unknown, damaged"}, \
-	{"--has-oom-bundle", 0, NULL, "that ran out of memory"}, \
-	{"--no-has-oom-bundle", 0, NULL, "that did not"}, \
-	{"--created-after", 0, "TIME", "begun after that: a date, a date and a time, -7d"}, \
-	{"--created-before", 0, "TIME", "begun before that"}, \
+	{"--catalogue", 0, "FILE", "the catalogue of runs (default: stormlog/catalogue.sqlite of $XDG_STATE_HOME)"}, \
+	{"--run-id", 0, "ID", "only the run of this id"}, \
+	{"--session-id", 0, "ID", "only runs with this session (each process is one)"}, \
+	{"--job-id", 0, "ID", "only runs of this job"}, \
+	{"--rank", 0, "N", "only runs in which this rank was recorded"}, \
+	{"--world-size", 0, "N", "only runs of so many ranks"}, \
+	{"--status", 0, "WORD", "only runs that are completed, failed, killed, running, unknown or damaged"}, \
+	{"--has-oom-bundle", 0, NULL, "only runs that ran out of memory"}, \
+	{"--no-has-oom-bundle", 0, NULL, "only runs that did not"}, \
+	{"--created-after", 0, "TIME", "only runs begun after that: a date, a date and a time, or -7d"}, \
+	{"--created-before", 0, "TIME", "only runs begun before that"}, \
 	{"--quiet", 'q', NULL, "no progress"}, \
 	{"--utc", 0, NULL, "times in UTC (default: local)"}
 /* clang-format on */

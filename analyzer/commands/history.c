@@ -20,7 +20,7 @@
 static const char about[] =
 	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
 	"name of a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its\n"
-	"words.\n";
+	"words.";
 
 #define CHANGES_MAX 1000
 
