@@ -228,7 +228,7 @@ static bool push_masked(struct packer *p, const char *path, const char *name)
 {
 	FILE *masked = temporary();
 	uint8_t bytes[1 << 16];
-	bool fine = masked && mask_trace(p, path, masked) && push_head(p, name, (uint64_t)ftello(masked));
+	bool fine = masked && mask_trace(p, path, masked) && !fflush(masked) && push_head(p, name, (uint64_t)ftello(masked));
 	size_t got;
 
 	if (fine)
