@@ -186,7 +186,6 @@ void sl_save_limit(uint64_t bytes)
 	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
 		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > before)
 			before = (uint64_t)st.st_size;
-	signal(SIGXFSZ, SIG_IGN);
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && before + bytes < limit.rlim_cur) {
 		limit.rlim_cur = before + bytes;
 		setrlimit(RLIMIT_FSIZE, &limit);

@@ -16,7 +16,7 @@
 struct sl_store;
 
 #define SL_STORE_WHY 256
-/* write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes. */
+/* write: creates it, and its folder, if missing.  NULL: `why`, of SL_STORE_WHY bytes; errno EIO: the disk is full, or fails. */
 struct sl_store *sl_store_open(const char *path, bool write, char *why);
 void sl_store_close(struct sl_store *store);
 const char *sl_store_why(const struct sl_store *store);

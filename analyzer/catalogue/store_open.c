@@ -177,6 +177,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 {
 	struct sl_store *store;
 	bool fine;
+	int code;
 
 	if (!is_ours(path, write, why))
 		return NULL;
@@ -201,7 +202,9 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	if (fine)
 		return store;
 	snprintf(why, SL_STORE_WHY, "%s", store->why);
+	code = sqlite3_errcode(store->db) & 0xff;
 	sl_store_close(store);
+	errno = code == SQLITE_FULL || code == SQLITE_IOERR ? EIO : EINVAL;
 	return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/catalogued.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,7 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write)
 {
 	const char *path = c->catalogue ? c->catalogue : default_catalogue(&c->arena);
 	char why[SL_STORE_WHY];
+	int status;
 
 	if (!path) {
 		sl_door_print(stderr, "stormlog-analyze: neither XDG_STATE_HOME nor HOME is set: name a --catalogue\n");
@@ -106,8 +108,9 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write)
 	c->store = sl_store_open(path, write, why);
 	if (c->store)
 		return -1;
+	status = errno == EIO ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, why);
-	return SL_EXIT_USAGE;
+	return status;
 }
 
 const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)

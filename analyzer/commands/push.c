@@ -184,6 +184,7 @@ static int send_packs(struct settings *s)
 	child = begin_child();
 	if (!child) {
 		signal(SIGPIPE, SIG_DFL);
+		signal(SIGXFSZ, SIG_DFL);
 		execv(helper, argv);
 		_exit(SL_EXIT_UNSAVED);
 	}

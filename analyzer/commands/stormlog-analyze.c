@@ -81,6 +81,7 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
+	signal(SIGXFSZ, SIG_IGN); /* and so does ulimit -f */
 	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);

@@ -42,13 +42,14 @@ static void open_page(const char *folder)
 	char *const argv[] = {(char *)(browser && *browser ? browser : "xdg-open"), real, NULL};
 	pid_t child;
 	posix_spawnattr_t attributes;
-	sigset_t pipe;
+	sigset_t ignored;
 
 	snprintf(path, sizeof(path), "%s/report.html", folder);
 	posix_spawnattr_init(&attributes); /* signals as anybody has them */
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	posix_spawnattr_setsigdefault(&attributes, &pipe);
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGPIPE);
+	sigaddset(&ignored, SIGXFSZ);
+	posix_spawnattr_setsigdefault(&attributes, &ignored);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, &attributes, argv, environ))
 		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);

@@ -219,6 +219,7 @@ static void start(struct task *task)
 	sigaddset(&ignored, SIGTERM);
 	sigaddset(&ignored, SIGHUP);
 	sigaddset(&ignored, SIGPIPE);
+	sigaddset(&ignored, SIGXFSZ);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);

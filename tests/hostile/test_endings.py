@@ -4,6 +4,7 @@
 twice counts once."""
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -66,17 +67,32 @@ class Endings(unittest.TestCase):
     def test_files_that_cannot_be_written_leave_the_old_ones(self):
         verbs = [["check", "--max-peak", "1T", "--junit", "j.xml", "t"], ["check", "--max-peak", "1T", "--sarif", "s.json", "t"],
                  ["check", "--max-peak", "1T", "--metrics", "m.prom", "t"], ["diff", "--html", "d.html", "t", "t"],
-                 ["check", "--baseline", "b.json", "--update-baseline", "t"], ["pack", "-o", "x.stormlog", "t"],
+                 ["check", "--baseline", "b.json", "--update-baseline", "t"], ["pack", "-o", "x.stormlog", "t"], ["summarize", "-q", "t", "-o", "x.summary"],
                  *(["export", form, "-o", "x." + form, "t"] for form in FORMS)]
         for verb in verbs:
             self.assertEqual(self.run_it(*verb).returncode, 0, verb)
         before = self.contents()
-        limit = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\""
+        limit = "ulimit -f 0; exec \"$0\" \"$@\""
         for verb in verbs:
             done = subprocess.run(["bash", "-c", limit, ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, timeout=60)
             self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
+        done = subprocess.run(["bash", "-c", limit, ANALYZE, "runs", "-q", "--catalogue", "tmp/c.sqlite", "t"], capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(done.returncode, UNSAVED, done.stderr)
         self.assertEqual(len(before), len(verbs))
         self.assertEqual(self.contents(), before)
+
+    def test_a_masked_pack_for_which_tmpdir_is_too_small_is_not_fine(self):
+        """The masked trace is larger than its pack: there is a size at which only one of the two fits."""
+        self.assertEqual(self.run_it("pack", "--redact", "-o", "whole.stormlog", "t").returncode, 0)
+        events = self.run_it("dump", "whole.stormlog").stdout.count("\n")
+        self.assertGreater(events, 1)
+        endings = set()
+        for size in range(0, 2 * os.path.getsize(os.path.join(self.folder, "whole.stormlog")), 128):
+            done = self.run_it("pack", "--redact", "-o", "x.stormlog", "t", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+            endings.add(done.returncode)
+            if done.returncode == 0:
+                self.assertEqual(self.run_it("dump", "x.stormlog").stdout.count("\n"), events, size)
+        self.assertEqual(endings, {0, UNSAVED})
 
     def contents(self):
         found = {}
