@@ -73,20 +73,20 @@ struct sl_agent_thread {
 	uint32_t refused;	/* calls not recorded for that, one after the other */
 	uint64_t refused_at;	/* the thread's next slot number meanwhile */
 	uintptr_t inside_at;	/* the stack frame in which that began, and its return address: a signal handler */
-	uintptr_t inside_check; /* may leave it by longjmp */
+	uintptr_t inside_check; /* may leave it by longjmp; inverted where its calls meanwhile are not recorded */
 };
 
 /* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
 extern __thread struct sl_agent_thread sl_thread __attribute__((tls_model("initial-exec")));
 
 /* The agent's own work begins and ends in the calling function. */
-#define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0))
+#define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0), false)
 
-static inline void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t frame)
+static inline __attribute__((always_inline)) void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t frame, bool open)
 {
 	if (!thread->inside) {
 		thread->inside_at = frame;
-		thread->inside_check = ((const uintptr_t *)frame)[1];
+		thread->inside_check = open ? ((const uintptr_t *)frame)[1] : ~((const uintptr_t *)frame)[1];
 	}
 	thread->inside++;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -106,6 +106,13 @@ static inline void sl_agent_end(struct sl_agent_thread *thread)
 static inline __attribute__((always_inline)) int sl_agent_work_begin(void)
 {
 	sl_agent_begin(&sl_thread);
+	return errno;
+}
+
+/* The same for work that leaves nothing half done: what a signal handler calls meanwhile is recorded. */
+static inline __attribute__((always_inline)) int sl_agent_open_work_begin(void)
+{
+	sl_agent_begin_at(&sl_thread, (uintptr_t)__builtin_frame_address(0), true);
 	return errno;
 }
 

@@ -35,12 +35,18 @@ static bool too_many_refused(struct sl_agent_thread *thread)
 bool sl_unwound_inside_at(uintptr_t frame)
 {
 	struct sl_agent_thread *thread = &sl_thread;
+	uintptr_t word;
 
 	if (SL_LIKELY(!thread->inside))
 		return false;
-	if (((const uintptr_t *)thread->inside_at)[1] == thread->inside_check &&
-	    (frame < thread->inside_at || on_alternate_stack()) && !too_many_refused(thread))
-		return true;
+	word = ((const uintptr_t *)thread->inside_at)[1];
+	if ((word == thread->inside_check || word == ~thread->inside_check) &&
+	    (frame < thread->inside_at || on_alternate_stack())) {
+		if (thread->inside == 1 && word == thread->inside_check && sl_stacks_interrupts((const void *)thread->inside_at))
+			return false; /* by a handler, and nothing of ours is half done */
+		if (!too_many_refused(thread))
+			return true;
+	}
 	thread->inside = 0;
 	thread->refused = 0;
 	sl_stacks_unwound();

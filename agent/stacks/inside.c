@@ -185,6 +185,17 @@ bool sl_stacks_may_allocate(void)
 	return may;
 }
 
+bool sl_stacks_interrupts(const void *frame)
+{
+	int saved = errno;
+	uintptr_t sp;
+	enum sl_walk_way way = sl_walk_way_to(frame, &sp);
+	bool interrupts = way == SL_WALK_ENTERED || (way == SL_WALK_UNCLEAR && is_in_a_handler((uintptr_t)frame));
+
+	errno = saved;
+	return interrupts;
+}
+
 bool sl_stacks_has_room(uintptr_t bytes)
 {
 	int saved = errno;

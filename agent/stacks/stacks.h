@@ -91,6 +91,9 @@ static inline bool sl_stacks_inside(const void *frame, const void *caller)
 	       sl_stacks_find_inside(frame, caller);
 }
 
+/* True: the caller is in a signal handler that interrupted the function whose frame is at `frame`, or what that called. */
+bool sl_stacks_interrupts(const void *frame);
+
 /*
  * False: the caller is in a signal handler that interrupted malloc, or what may be in the midst of it: the C library, its
  * loader, the object that malloc is in.  Where frames have no simple unwind rules a handler is not always known; on aarch64

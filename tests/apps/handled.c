@@ -16,7 +16,7 @@
 
 #include "writer.h"
 
-enum { CALLS = 40, ALARMS = 400, ALARM_US = 200 };
+enum { CALLS = 40, ALARMS = 100, ALARM_US = 200 };
 
 int cudaMalloc(void **out, size_t size);
 int cudaFree(void *block);
