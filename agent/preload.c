@@ -41,6 +41,7 @@
 #endif
 
 #define LIBRARIES_NS  20000000ull   /* longest wait of the first call for the header and libunwind */
+#define START_NS      1000000000ull /* after that a thread that waits for another's start looks again */
 #define STARVED_STEPS 50	    /* so many times that, where the writer has no processor */
 #define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
 #define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
@@ -315,13 +316,12 @@ static bool ensure_started(void)
 
 	if (!agent)
 		return false;
-	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING))
+	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
 		start(agent);
-	while (atomic_load(&agent->phase) == SL_PHASE_STARTING) {
-		const struct timespec step = {.tv_nsec = 100000};
-
-		syscall(SYS_nanosleep, &step, NULL);
+		sl_agent_wake(&agent->phase);
 	}
+	while (atomic_load(&agent->phase) == SL_PHASE_STARTING)
+		sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, START_NS);
 	return atomic_load(&agent->generation) != 0;
 }
 

@@ -369,6 +369,32 @@ static void locked(unsigned kib)
 	pairs(100);
 }
 
+/* ---- threads whose first calls are the process's first ---- */
+
+static pthread_barrier_t all_there;
+
+static void *call_at_once(void *unused)
+{
+	pthread_barrier_wait(&all_there);
+	pairs(1);
+	return unused;
+}
+
+/* How often they gave up the processor by themselves goes to stderr. */
+static void crowd(unsigned count)
+{
+	pthread_t *threads = calloc(count, sizeof(*threads));
+	struct rusage used;
+
+	CHECK(threads && !pthread_barrier_init(&all_there, NULL, count));
+	for (unsigned i = 0; i < count; i++)
+		CHECK(!pthread_create(&threads[i], NULL, call_at_once, NULL));
+	for (unsigned i = 0; i < count; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!getrusage(RUSAGE_SELF, &used));
+	fprintf(stderr, "%ld\n", used.ru_nvcsw);
+}
+
 /* ---- no more memory ---- */
 
 static void starved(unsigned count)
@@ -385,7 +411,7 @@ static const struct mode {
 	void (*run)(unsigned n);
 } modes[] = {
 	{"noise", noise},	{"title", title},   {"handler", handler}, {"leaving", leaving}, {"fibers", fibers},
-	{"carriers", carriers}, {"cancel", cancel}, {"locked", locked},	  {"starved", starved},
+	{"carriers", carriers}, {"cancel", cancel}, {"locked", locked},	  {"starved", starved}, {"crowd", crowd},
 };
 
 int main(int count, char **words)

@@ -87,6 +87,12 @@ class Rude(unittest.TestCase):
             events = self.compare(run)
             self.assertEqual(sum(event["result"] is None for event in events), 20)
 
+    def test_threads_that_wait_for_the_start_of_a_recording_sleep(self):
+        """They looked every 0.1 ms: some 500 times each."""
+        with e2e.Recording(RUDE, "crowd", 200) as run:
+            self.compare(run)
+            self.assertLess(int(run.done.stderr), 200 * 50)
+
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """With less that may be locked than a recording has, and what may be locked is the program's to the last MiB."""
         for kib in (300, 8192):
