@@ -185,6 +185,15 @@ static bool is_kept(const struct sl_process *process, const struct sl_track *tra
 	return false;
 }
 
+/* True: each is larger than the one before, as tables are that are made for larger and larger inputs. */
+static bool is_rising(const struct birth *births, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (births[i].bytes <= births[i - 1].bytes)
+			return false;
+	return true;
+}
+
 /* The births of one leak, oldest first. */
 static void fit(struct sl_leak *leak, const struct birth *births, size_t count, const struct clock *clock)
 {
@@ -192,7 +201,7 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
 	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
 
-	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life)
+	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life || (count < SL_KEEPING_BIRTHS && is_rising(births, count)))
 		return;
 	slope = line(births, count, clock, &leak->r_squared);
 	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;

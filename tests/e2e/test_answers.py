@@ -865,6 +865,11 @@ for p in kept: cuda.cudaFree(p)
         for finding in self.found("leak.growing", report):
             self.assertIn("61 of 61 blocks kept, 183 MiB", finding["description"])
 
+    def test_a_few_blocks_of_which_each_is_larger_than_the_last_are_tables_and_no_leak(self):
+        for sizes, verdict in ((3, 3, 3, 3, 3, 3), "growing"), ((1, 2, 3, 4, 5, 6), "live_at_exit"):
+            with script("free", *sum([["sleep=0.02", "alloc=%d" % mib] for mib in sizes], [])) as run:
+                self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {verdict})
+
     def test_a_few_large_stairs_are_named_and_are_no_leak(self):
         report = self.series("stairs")
         (finding,) = self.found("memory.stairs", report)
