@@ -8,7 +8,7 @@
 #include "analyzer/report/kept.h"
 
 #define KEPT_SHOWN  3
-#define FULL_IN_MIN 10 /* seconds: it does not matter for a program that runs shorter */
+#define FULL_IN_MIN 1 /* seconds: less is no forecast */
 #define FULL_IN_MAX (30 * 86400)
 #define LEAK_RIGHT  64
 

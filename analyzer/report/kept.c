@@ -190,10 +190,21 @@ static double rate_of(const struct sl_device_state *state, const struct sl_kept 
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
+/* The most that was in use: samples miss what is freed soon, which lay above what is hidden; SL_UNKNOWN. */
+static uint64_t most_used(const struct sl_device_state *state)
+{
+	uint64_t with_calls = state->known_peak + state->hidden_last_bytes;
+
+	if (state->used_peak_bytes == SL_UNKNOWN || state->hidden_last_bytes == SL_UNKNOWN || with_calls > state->total_bytes)
+		return state->used_peak_bytes;
+	return with_calls > state->used_peak_bytes ? with_calls : state->used_peak_bytes;
+}
+
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
 	double rate = 0, grown = 0;
+	uint64_t used;
 
 	*places = 0;
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
@@ -206,9 +217,10 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_kept_since(kept)) / 1e9;
 	}
 	*seen = rate > 0 ? grown / rate : 0;
-	if (!state || state->total_bytes == SL_UNKNOWN || state->used_peak_bytes == SL_UNKNOWN || rate <= 0)
+	used = state ? most_used(state) : SL_UNKNOWN;
+	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0)
 		return -1;
-	return state->used_peak_bytes < state->total_bytes ? (double)(state->total_bytes - state->used_peak_bytes) / rate : 0;
+	return used < state->total_bytes ? (double)(state->total_bytes - used) / rate : 0;
 }
 
 double sl_kept_weight(const struct sl_kept *kept)

@@ -12,6 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import outside
 from test_check import ANALYZE, HERE, Folder, Recording, check
 
+MIB = 1 << 20
+
 # Every second block is kept. Then all is freed, or nothing: then the last block that was not kept died last of all.
 HALF = '''
 import ctypes, os, signal, time
@@ -129,6 +131,11 @@ for i in range(60):
     time.sleep(0.02)
 '''
 
+# Beside it 20 GiB come and go at once.
+PASSES = '''    passing = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(passing), ctypes.c_size_t(20 << 30)) == 0
+    assert cudart.cudaFree(passing) == 0
+    time'''
 
 # Each so often six blocks are kept at once; between them come and go others.
 BURSTS = '''
@@ -271,6 +278,14 @@ class Leaks(Folder):
             minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", screen).groups()
             room = device["total_bytes"] - device["used_peak_bytes"]
             self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] / room, 3 / 4, delta=0.04)
+
+    def test_when_a_device_is_full_counts_blocks_that_no_sample_saw(self):
+        with Recording(sys.executable, self.path("passes.py", GROWS.replace("    time", PASSES)), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
+            [device], [leak], [truth] = run.report()["run"]["devices"], run.report()["leaks"], run.truth()
+            screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+        minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", screen).groups()
+        room = device["total_bytes"] - 300 * MIB - 60 * 4 * MIB - (truth.memory["device", 0].peak_bytes - 60 * 3 * MIB)
+        self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] * 4 / 3 / room, 1, delta=0.05)
 
 
 if __name__ == "__main__":
