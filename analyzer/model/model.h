@@ -322,6 +322,12 @@ struct sl_label {
 	struct sl_entry_mark early, late;
 };
 
+/* Before its name, where a quantity is of those that lie in no other of them; outermost 0: of an older summary. */
+static inline const char *sl_label_each(const struct sl_label *label)
+{
+	return label->outermost && label->outermost < label->entries ? "outermost " : "";
+}
+
 /* Entries of a label of which one pair was said, the first SL_PAIRED_MAX such. */
 #define SL_PAIRED_MAX 1024
 struct sl_paired {

@@ -76,7 +76,8 @@ void sl_text_growth(struct sl_text_page *page)
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
-	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
+	snprintf(text, sizeof(text), "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
+		 sl_label_each(label),
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
 		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_process_who(who, process) : "");

@@ -193,7 +193,7 @@ SHAPE(steps, LIST(item, count, step), M(stride), M(skipped));
 #undef STRUCT
 #define STRUCT struct sl_label
 SHAPE(label, M(text), M(open), M(entries), M(duration_ns), M(before_bytes), M(after_bytes), M(peak_bytes), M(net_bytes), M(allocated_bytes),
-      M(freed_bytes), M(blocks_created), M(blocks_freed), M(first_ns), M(last_ns), IN(steps, steps), M(points));
+      M(freed_bytes), M(blocks_created), M(blocks_freed), M(first_ns), M(last_ns), IN(steps, steps), M(points), M(outermost));
 #undef STRUCT
 #define STRUCT struct sl_possession
 SHAPE(possession, M(device), M(known), M(unused));

@@ -1127,6 +1127,24 @@ class Growth(Answers):
         self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 2\.00 MiB by script.py:\d+ <module>, 1\.00 MiB by script.py:\d+ keep_loss$")
         self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +3\.00 MiB  script.py\n +2\.00 MiB  script.py:.*\n +1\.00 MiB  script.py:.* keep_loss")
 
+    def test_growth_of_a_label_inside_itself_is_said_to_be_of_the_outermost(self):
+        program = ("import ctypes, time", "cudart, nvtx, number = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL('libnvToolsExt.so.1'), 0",
+                   "def take(mib):", "    p = ctypes.c_void_p()", "    cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))", "    return p",
+                   "def node(below):", "    global number", "    number += 1", "    nvtx.nvtxRangePushA(b'node_%d' % number)", "    passing = take(2)", "    take(1)",
+                   "    if below:", "        node(below - 1)", "    time.sleep(0.002)", "    cudart.cudaFree(passing)", "    nvtx.nvtxRangePop()",
+                   "for i in range(40):", "    node(2)")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nodes.py")
+            with open(path, "w") as file:
+                file.write("\n".join(program) + "\n")
+            with Recording("python3", path) as run:
+                text, (process,) = summary(run, columns=200), run.truth()
+                (finding,) = self.found("label.growing", run.report())
+        self.assertEqual(process.memory["device", 0].live_bytes, 120 * MIB)
+        self.assertRegex(text, r"LEAK +\+1\.00 MiB per node_#, 120 of 120 blocks kept, 120 MiB  nodes\.py:12 node\n")
+        self.assertIn("\nGROWTH   +3.00 MiB per outermost node_#, ", text)
+        self.assertIn("grew by 3.00 MiB with each outermost node_#", finding["description"])
+
     def test_a_steady_label_is_not(self):
         steps = sum([["push=step %d" % n, "alloc=2", "tensor=8", "free", "drop", "pop"] for n in range(20)], [])
         with script(*steps) as run:

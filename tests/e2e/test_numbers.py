@@ -308,7 +308,7 @@ class Trained(unittest.TestCase):
         [label] = report["processes"][0]["labels"]
         self.assertEqual((label["entries"], label["growth_bytes_per_entry"], label["verdict"]), (30, 2 * MIB, "growing"))
         [finding] = [finding for finding in report["findings"] if finding["id"] == "label.growing"]
-        self.assertRegex(finding["description"], r"grew by 2\.00 MiB with each tree, .* over 8 of them: 2\.00 MiB by ")
+        self.assertRegex(finding["description"], r"grew by 2\.00 MiB with each outermost tree, .* over 8 of them: 2\.00 MiB by ")
 
     def test_ranges_that_overlap_are_entries_each(self):
         """Two requests are under way at any time, and either of them ends first; each leaves 1 MiB."""
