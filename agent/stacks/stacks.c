@@ -28,15 +28,17 @@ static void push_unused(struct sl_stacks_thread *thread)
 }
 
 /*
- * Takes the whole list and gives the rest back, so there is no ABA problem.  A thread that finds the list empty meanwhile
- * makes a new entry.
+ * Takes the whole list and gives the rest back, so there is no ABA problem: in one piece, or one by one where others were
+ * put there meanwhile.  A thread that finds the list empty meanwhile makes a new entry.
  */
 static struct sl_stacks_thread *pop_unused(void)
 {
-	struct sl_stacks_thread *thread = atomic_exchange(&unused, NULL);
-	struct sl_stacks_thread *rest, *next;
+	struct sl_stacks_thread *thread = atomic_exchange(&unused, NULL), *none = NULL;
+	struct sl_stacks_thread *rest = thread ? thread->next_unused : NULL, *next;
 
-	for (rest = thread ? thread->next_unused : NULL; rest; rest = next) {
+	if (atomic_compare_exchange_strong(&unused, &none, rest))
+		return thread;
+	for (; rest; rest = next) {
 		next = rest->next_unused;
 		push_unused(rest);
 	}
