@@ -23,6 +23,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/collected.h"
 #include "analyzer/analyses/keeping.h"
+#include "analyzer/analyses/passing.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
@@ -237,8 +238,10 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->count_only = by_count(track);
 	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
 	if (lives) {
-		bytes = track->live_bytes;
-		blocks = track->live_blocks;
+		struct sl_passing passing = sl_passing_at(model, track);
+
+		bytes = track->live_bytes - passing.bytes;
+		blocks = track->live_blocks - passing.blocks;
 	}
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->births = track->births;

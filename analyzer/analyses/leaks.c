@@ -11,6 +11,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/keeping.h"
+#include "analyzer/analyses/passing.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
 #include "analyzer/report/leaking.h"
@@ -27,6 +28,7 @@
 struct birth {
 	uint32_t site, torch;
 	uint64_t time_ns, bytes;
+	bool passing; /* at a place that leaks, but not of the leak */
 };
 
 struct births {
@@ -96,6 +98,23 @@ static void collect(struct births *births, const struct sl_model *model)
 	collect_physical(births, model);
 }
 
+static void mark_passing(struct births *births, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
+		const struct sl_passing passing = sl_passing_at(model, track);
+
+		for (size_t k = 0; k < births->list.count && passing.blocks; k++) {
+			struct birth *birth = &births->list.item[k];
+
+			birth->passing |= &model->tracks.item[model->sites.item[birth->site].track] == track &&
+					  sl_passing_is(&passing, birth->time_ns, birth->bytes);
+		}
+	}
+}
+
 /* A leak is one stack, kind and device; blocks of PyTorch's cache are separate from others of the same stack. */
 struct grouping {
 	const struct sl_model *model;
@@ -113,7 +132,7 @@ static int compare_groups(const struct grouping *by, const struct birth *a, cons
 		return x->device < y->device ? -1 : 1;
 	if (stack != other)
 		return stack < other ? -1 : 1;
-	return (int)a->torch - (int)b->torch;
+	return a->torch != b->torch ? (int)a->torch - (int)b->torch : (int)a->passing - (int)b->passing;
 }
 
 static int by_group_and_time(const void *a, const void *b, void *by)
@@ -246,11 +265,12 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 		.first_ns = births[0].time_ns,
 		.last_ns = births[count - 1].time_ns,
 		.library = sl_model_library(model, site),
+		.passing = births[0].passing,
 	};
 
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
-	if (is_kept(process, &model->tracks.item[site->track]))
+	if (!leak.passing && is_kept(process, &model->tracks.item[site->track]))
 		fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
 	*SL_PUSH(&process->leaks) = leak;
@@ -271,6 +291,7 @@ static void process(struct sl_process *process)
 
 	if (process->trace->status == SL_STATUS_COMPLETED)
 		collect(&births, process->model);
+	mark_passing(&births, process);
 	if (births.list.count)
 		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
 	for (size_t i = 1; i <= births.list.count; i++) {
@@ -477,7 +498,8 @@ static void join_lines(struct sl_process *process)
 	uint64_t *hashes = sl_memory_must(calloc(count + 1, sizeof(*hashes)));
 
 	for (size_t i = 0; i < count; i++) /* what an allocator or a library keeps stays as it is */
-		hashes[i] = leaks[i].stack.native && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
+		hashes[i] = leaks[i].stack.native && !leaks[i].passing && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i])
+												    : 0;
 	for (size_t i = 0; i < count; i++) {
 		bool more = false;
 

@@ -149,7 +149,7 @@ static unsigned leaks_together(struct sl_process *process, const struct sl_oom *
 		const struct sl_kept *kept = &process->kept.item[i];
 		uint64_t then = kept->track->device == oom->device && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
 
-		*bytes += then;
+		*bytes += then < kept->bytes ? then : kept->bytes;
 		places += then > 0;
 	}
 	return places;

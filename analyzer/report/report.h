@@ -22,7 +22,7 @@ struct sl_leak {
 	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
-	bool growing;
+	bool growing, passing; /* passing: its place leaks, but these would have been freed soon (analyses/passing.h) */
 	/* For growing leaks; r_squared: over steps where there are some, of "kept" the confidence. */
 	double bytes_per_second, bytes_per_step, r_squared;
 	uint32_t step; /* text of the label whose entries are the steps; 0: none */

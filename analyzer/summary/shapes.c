@@ -269,7 +269,7 @@ PUBLIC(sl_shape_common, KEPT(hooks, hook_count, hook), VECTOR(frames, frame), VE
 /* ---- the process */
 #define STRUCT struct sl_leak
 SHAPE(leak, STACK(stack, ), M(kind), M(device), M(bytes), M(blocks), M(first_ns), M(last_ns), M(verdict), M(severity),
-      M(suggestion), M(library), M(growing), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
+      M(suggestion), M(library), M(growing), M(passing), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
 #undef STRUCT
 #define STRUCT struct sl_holder_of_growth
 SHAPE(growth_holder, STACK(stack, ), M(library), M(bytes_per_entry));

@@ -110,6 +110,24 @@ for i in range(41):
     nvtx.nvtxRangePop()
 '''
 
+# One line makes a block of 200 MiB, which passes, and one of 3, which it keeps, until there is no memory or it is killed.
+ENDS = '''
+import ctypes, os, signal, sys, time
+cudart, kept = ctypes.CDLL("libcudart.so.13"), []
+def take(mib):
+    p = ctypes.c_void_p()
+    if cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)):
+        os._exit(1)
+    return p
+while True:
+    passing, small = [take(mib) for mib in (200, 3)]
+    kept.append(small)
+    time.sleep(0.002)
+    if sys.argv[1:] and len(kept) == 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+    cudart.cudaFree(passing)
+'''
+
 # One line keeps 2 MiB on device 0 in each of 60 steps, and 6 MiB on device 1 in every second.
 TWICE = '''
 import ctypes, time
@@ -229,6 +247,20 @@ class Leaks(Folder):
         with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
             found = {one["device"]: one for one in run.report()["findings"] if one["id"] == "leak.growing"}
             self.assertEqual({device: (one["bytes"] >> 20, one["evidence"]["kept"]) for device, one in found.items()}, {0: (120, 60), 1: (180, 30)})
+
+    def test_a_block_that_was_passing_when_the_program_ended_is_not_kept(self):
+        for how, code in ([], 1), (["killed"], -9):
+            with self.subTest(code=code), Recording(sys.executable, self.path("ends.py", ENDS), *how, code=code, SIM_VRAM="1G") as run:
+                report, [truth] = run.report(), run.truth()
+                screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
+            row = truth.memory["device", 0]
+            kept = row.live_bytes - 200 * MIB
+            self.assertEqual(kept, (row.live_blocks - 1) * 3 * MIB)
+            self.assertIn("%d of %d blocks kept, %d MiB" % (row.live_blocks - 1, row.allocations, kept / MIB), screen.replace("\n      ", " "))
+            [finding] = [one for one in report["findings"] if one["id"] in ("leak.growing", "leak.kept")]
+            self.assertEqual(finding["bytes"], kept)
+            if code == 1:
+                self.assertEqual({leak["verdict"]: leak["bytes"] for leak in report["leaks"]}, {"growing": kept, "live_at_exit": 200 * MIB})
 
     def test_blocks_that_are_kept_at_once_have_one_rate(self):
         with Recording("python3", "-c", BURSTS) as run:
