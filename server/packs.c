@@ -150,11 +150,17 @@ static bool are_too_many(const struct sl_packs *packs, const char *name)
 	return begun >= BEGUN_MAX;
 }
 
+bool sl_packs_are_full(const struct sl_packs *packs, uint64_t coming, uint64_t going)
+{
+	struct statvfs disk;
+
+	return !fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize + going < coming + packs->spare;
+}
+
 /* Checks the limits before any byte is read.  What this upload has on the disk is in packs->used already. */
 static struct sl_http_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
 {
 	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
-	struct statvfs disk;
 
 	if (in->end < offset || (in->total != UINT64_MAX && in->total < in->end))
 		return (struct sl_http_outcome){400, "Content-Range does not agree with itself"};
@@ -165,7 +171,7 @@ static struct sl_http_outcome limits(const struct sl_packs *packs, const struct 
 		return no_quota;
 	if (are_too_many(packs, in->name))
 		return (struct sl_http_outcome){507, "too many uploads were begun and not ended: end one of them, or wait a day"};
-	if (!fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize < coming + packs->spare)
+	if (sl_packs_are_full(packs, coming, 0))
 		return full();
 	return (struct sl_http_outcome){0};
 }

@@ -234,7 +234,12 @@ void sl_site_pack(struct sl_request *request)
 	sl_request_say(request, 422, why, NULL);
 }
 
-static bool add_note(struct sl_request *request, struct sl_store *store, int64_t run)
+static const struct sl_http_outcome
+	kept = {303, "kept"},
+	not_kept = {507, "the server cannot write to its catalogue, maybe its disk is full: reading goes on"},
+	no_note = {400, "a note needs a text of at most 4096 bytes; at is a number"};
+
+static struct sl_http_outcome add_note(struct sl_request *request, struct sl_store *store, int64_t run)
 {
 	char text[4097], at[24];
 	struct sl_store_note note = {.at_ns = -1, .author = *request->who ? request->who : NULL, .text = text};
@@ -242,10 +247,10 @@ static bool add_note(struct sl_request *request, struct sl_store *store, int64_t
 
 	note.written_ns = (int64_t)sl_now_ns(CLOCK_REALTIME);
 	if (!sl_form_value(request->body, "text", text, sizeof(text)) || !*text)
-		return false;
+		return no_note;
 	if (sl_form_value(request->body, "at", at, sizeof(at)) && *at)
 		note.at_ns = strtoll(at, NULL, 10);
-	return note.at_ns >= -1 && sl_store_note_put(store, run, &note, &number);
+	return note.at_ns < -1 ? no_note : sl_store_note_put(store, run, &note, &number) ? kept : not_kept;
 }
 
 void sl_site_change(struct sl_request *request)
@@ -254,9 +259,9 @@ void sl_site_change(struct sl_request *request)
 	const char *const header[][2] = {{"Location", place}, {0}};
 	struct sl_store *store;
 	struct sl_card card;
+	struct sl_http_outcome outcome = no_note;
 	const char *after;
 	int64_t run;
-	bool fine;
 
 	if (!read_run(request->rest, &run, &after) || !find(request, &store, run, &card)) {
 		if (!request->answered)
@@ -265,12 +270,9 @@ void sl_site_change(struct sl_request *request)
 	}
 	sl_card_free(&card);
 	if (!strcmp(after, "/pin") || !strcmp(after, "/unpin"))
-		fine = sl_store_pin(store, run, !strcmp(after, "/pin"));
-	else
-		fine = !strcmp(after, "/note") && add_note(request, store, run);
+		outcome = sl_store_pin(store, run, !strcmp(after, "/pin")) ? kept : not_kept;
+	else if (!strcmp(after, "/note"))
+		outcome = add_note(request, store, run);
 	snprintf(place, sizeof(place), "/runs/%" PRId64, run);
-	if (fine)
-		sl_request_say(request, 303, "kept", header);
-	else
-		sl_request_say(request, 400, "a note needs a text of at most 4096 bytes; at is a number", NULL);
+	sl_request_say(request, outcome.status, outcome.why, outcome.status == 303 ? header : NULL);
 }

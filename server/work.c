@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: one queue, what each of its jobs does with a child, and what is done again later. */
 #include "server/work.h"
 
 #include <dirent.h>
@@ -32,6 +33,7 @@ enum {
 	WINDOWS_MAX = 32,
 	COMPARED_MAX = 32,
 	SWEEP_S = 3600,
+	RETRY_S = 10,
 	LOOK_S = 20,
 	CARD_MAX = 64 << 20,
 	NO_ROOM = 256
@@ -54,6 +56,7 @@ struct sl_work {
 	struct sl_map changed; /* projects that got runs since they were last examined */
 	time_t looked;
 	time_t tidied;
+	bool unread; /* a pack, because the disk was full */
 	bool ends;
 };
 
@@ -180,6 +183,19 @@ static bool put_card(struct sl_work *work, const char *pack, bool *full)
 	return fine;
 }
 
+/* A disk that others filled is waited for; what the child made of the pack, here and in `made`, is not counted. */
+static void put_unread(struct sl_work *work, const char *pack, int status, const char *made)
+{
+	const struct sl_packs *packs = &work->server->packs;
+
+	if (sl_packs_are_full(packs, 0, sl_folder_bytes(packs->folder, "work/now") + sl_folder_bytes(packs->folder, made))) {
+		work->unread = true;
+		sl_door_print(stderr, "stormlog-server: pack %s: the disk is full: it is read once there is room\n", pack);
+	} else {
+		put_failed(work, pack, status);
+	}
+}
+
 static void index_pack(struct sl_work *work, const char *pack)
 {
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
@@ -209,8 +225,8 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_places_of(pack, "", path);
 	if (full)
 		sl_folder_remove(folder, path);
-	else if (!fine)
-		put_failed(work, pack, status);
+	else if (!fine && !__atomic_load_n(&work->ends, __ATOMIC_RELAXED)) /* a server that ends also ends its child */
+		put_unread(work, pack, status, path);
 }
 
 /* Removes the oldest file of that ending if there are so many; it can be made anew.  False: there is room. */
@@ -325,12 +341,29 @@ static void try_again(void *context, const char *pack, const struct stat *st)
 	close(fd);
 }
 
+/* Reads what nobody has read: the last server was killed, or the disk was full. */
+static void read_unread(void *context, const char *name, const struct stat *st)
+{
+	struct sl_work *work = context;
+	char path[SL_PACKS_NAME + 64];
+	struct stat made;
+
+	sl_places_of(name, SL_PLACES_PAGE, path);
+	if (!fstatat(work->server->packs.folder, path, &made, 0) && sl_runs_known(work->server, name))
+		return;
+	sl_places_of(name, "failed", path);
+	if (fstatat(work->server->packs.folder, path, &made, 0))
+		sl_work_index(work, name);
+}
+
 static void tidy(struct sl_work *work)
 {
 	sl_packs_sweep(&work->server->packs);
 	sl_keep(work->server);
 	forget_vain(&work->server->packs, "pages/compare");
 	sl_packs_each(&work->server->packs, try_again, work);
+	work->unread = false;
+	sl_packs_each(&work->server->packs, read_unread, work);
 	work->tidied = time(NULL);
 }
 
@@ -349,6 +382,11 @@ static size_t choose(const struct sl_work *work, bool was_asked)
 	return 0;
 }
 
+static bool is_due(const struct sl_work *work)
+{
+	return time(NULL) - work->tidied >= SWEEP_S || (work->unread && !sl_packs_are_full(&work->server->packs, 0, 0));
+}
+
 /* The next job; false: the server is ending. */
 static bool next(struct sl_work *work)
 {
@@ -361,8 +399,8 @@ static bool next(struct sl_work *work)
 		struct timespec until;
 
 		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += SWEEP_S;
-		if (pthread_cond_timedwait(&work->more, &work->mutex, &until) == ETIMEDOUT) {
+		until.tv_sec += work->unread ? RETRY_S : SWEEP_S;
+		if (pthread_cond_timedwait(&work->more, &work->mutex, &until) == ETIMEDOUT && is_due(work)) {
 			pthread_mutex_unlock(&work->mutex);
 			tidy(work);
 			pthread_mutex_lock(&work->mutex);
@@ -484,21 +522,6 @@ bool sl_work_window(struct sl_work *work, const char *pack, uint64_t from_ns, ui
 	return ask(work, &job);
 }
 
-/* Removes what the last server left when it was killed. */
-static void resume(void *context, const char *name, const struct stat *st)
-{
-	struct sl_work *work = context;
-	char path[SL_PACKS_NAME + 64];
-	struct stat made;
-
-	sl_places_of(name, SL_PLACES_PAGE, path);
-	if (!fstatat(work->server->packs.folder, path, &made, 0) && sl_runs_known(work->server, name))
-		return;
-	sl_places_of(name, "failed", path);
-	if (fstatat(work->server->packs.folder, path, &made, 0))
-		sl_work_index(work, name);
-}
-
 /* Beside the server in a build folder, or in libexec when installed. */
 static bool find_program(char *program, size_t size)
 {
@@ -527,7 +550,6 @@ struct sl_work *sl_work_new(struct sl_server *server)
 	mkdirat(server->packs.folder, "pages/compare", 0700);
 	pthread_mutex_init(&work->mutex, NULL);
 	pthread_cond_init(&work->more, NULL);
-	sl_packs_each(&server->packs, resume, work);
 	errno = pthread_create(&work->thread, NULL, run, work);
 	return errno ? NULL : work;
 }

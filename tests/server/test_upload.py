@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_upload.py STORMLOG_SERVER [KILLS]: a pack is stored whole or not at all, whether the upload, the server or the disk fails."""
+import glob
 import itertools
 import os
 import random
@@ -14,9 +15,10 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from served import Server, make_pack, name_of, wait_for  # noqa: E402
+from served import Server, make_pack, name_of, pack_of_members, wait_for  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 
 
@@ -226,12 +228,54 @@ class Upload(unittest.TestCase):
                 self.assertEqual(file.read(), packs[name], "half a pack")
         print(f"{KILLS} kills, {len(answered)} answered, {len(there)} stored")
 
-    def test_a_full_disk_refuses_with_a_sentence_and_reading_goes_on(self):
+    def small_disk(self):
         disk = os.path.join(self.folder, "disk")
         os.mkdir(disk)
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk], capture_output=True).returncode:
             self.skipTest("no tmpfs can be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        return disk
+
+    def fill(self, disk, left):
+        room = os.statvfs(disk)
+        with open(os.path.join(disk, "other"), "wb") as other:
+            os.posix_fallocate(other.fileno(), 0, room.f_bavail * room.f_frsize - left)
+
+    def a_run(self, number=0):
+        members = []
+        for path in sorted(glob.glob(os.path.join(ROOT, "tests", "golden", "traces", "every-kind", "*.zst"))):
+            with open(path, "rb") as file:
+                members.append((os.path.basename(path).encode().replace(b"00000", b"%05d" % number), file.read()))
+        return pack_of_members(members)
+
+    def test_a_pack_that_is_being_read_when_the_server_ends_is_read_by_the_next(self):
+        server, packs = self.serve(), [self.a_run(number) for number in range(8)]
+        for pack in packs:
+            self.assertEqual(server.put(pack)[0], 201)
+            wait_for(lambda: os.path.exists(os.path.join(server.store, "work", "now", "card.json")) or server.get("/packs/" + name_of(pack))[0] == 302)
+            server.kill(signal.SIGTERM)
+            server.start()
+        for pack in packs:
+            self.assertEqual(wait_for(lambda: (lambda status: status != 202 and status)(server.get("/packs/" + name_of(pack))[0])), 302)
+
+    def test_a_pack_whose_pages_found_the_disk_full_is_read_when_there_is_room(self):
+        disk, pack = self.small_disk(), self.a_run()
+        server = self.serve(store="disk/store")
+        self.assertEqual(server.put(pack)[0], 201)
+        wait_for(lambda: server.get("/runs/1")[0] == 200)
+        server.kill(signal.SIGTERM)
+        shutil.rmtree(os.path.join(server.store, "pages"))
+        self.fill(disk, 64 << 10)  # half of it for what SQLite shares between processes
+        server.start()
+        wait_for(lambda: "pack %s: " % name_of(pack) in server.said())
+        answers = [server.ask("POST", "/runs/1/note", body="text=" + "x" * 4000, token=server.writes)[0] for _ in range(20)]
+        self.assertEqual(set(answers) - {303}, {507}, "a note that could not be kept")
+        self.assertEqual(server.get("/runs/1")[0], 200)
+        os.unlink(os.path.join(disk, "other"))
+        wait_for(lambda: server.get("/api/v1/runs/1/report")[0] == 200)
+
+    def test_a_full_disk_refuses_with_a_sentence_and_reading_goes_on(self):
+        disk = self.small_disk()
         server, stored = self.serve(store="disk/store"), []
         for seed in range(12):
             pack = make_pack(100 + seed, 4 << 20)
