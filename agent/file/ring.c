@@ -641,7 +641,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	producer->hopeless = 0;
 	producer->settled = 1;
 	producer->limit = 0;
-	producer->next = 1 | SL_RING_NOWHERE;
+	__atomic_store_n(&producer->next, 1 | SL_RING_NOWHERE, __ATOMIC_RELAXED);
 	atomic_store(&producer->tid, tid);
 	atomic_store(&producer->thread, atomic_fetch_add(&ring->file->threads, 1) + 1);
 	return producer;
