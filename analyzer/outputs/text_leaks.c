@@ -109,7 +109,7 @@ static void put_several(char *out, size_t size, unsigned count, const struct sl_
 static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
-	char who[64] = "", named[SL_FORMAT_BYTES];
+	char who[SL_FORMAT_BYTES + 48] = "", named[SL_FORMAT_BYTES];
 
 	out[0] = 0;
 	if (place->processes > 1)
@@ -159,7 +159,7 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char rate[200], what[200], text[600], where[512], who[64];
+	char rate[200], what[200], text[600], where[512], who[128];
 	const char *label = sl_kept_label(process, kept);
 	size_t length = strlen(place->where), rest;
 	bool beside;

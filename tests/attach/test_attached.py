@@ -31,6 +31,8 @@ KILL_ME = os.path.join(e2e.APPS, "kill_me")
 
 
 class Attached(unittest.TestCase):
+    maxDiff = None
+
     def test_the_program_holds_the_probes_that_were_compiled_last(self):
         with open(os.path.join(os.path.dirname(e2e.ATTACH), "seen.bpf"), "rb") as file, open(e2e.ATTACH, "rb") as program:
             self.assertIn(file.read(), program.read())

@@ -124,14 +124,15 @@ if other:
         take(200)
         print(flush=True)
         sys.stdin.readline()
+    sys.stdin.read() # it ends after the one that looks
 else:
     child = subprocess.Popen([sys.executable, __file__, "other"], env=dict(os.environ, STORMLOG_DISABLE="1"), text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    while child.stdout.readline():
+    for i in range(10):
+        child.stdout.readline()
         seen()
         child.stdin.write("\\n")
         child.stdin.flush()
-    assert child.wait() == 0
 '''
 
 
