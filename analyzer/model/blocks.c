@@ -5,6 +5,10 @@
  */
 #include "analyzer/model/verbs.h"
 
+#define FAILED_MAX 16 /* places */
+/* cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED and hipErrorDeinitialized, in the vendors' headers */
+#define UNLOADING 4
+
 /* The table where a new block of this kind is kept; NULL: handles of physical memory, which vmm.c keeps. */
 static struct sl_table *space_of(struct sl_model *model, unsigned kind)
 {
@@ -107,12 +111,35 @@ static struct sl_live *find(struct sl_model *model, unsigned kind, uint64_t addr
 	return NULL;
 }
 
+/* The runtime refuses what destructors free after its end; and where a call fails that another made, both do. */
+static void add_failed(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_failed_free *failed = model->failed_frees.item;
+
+	if (event->flags & (SL_FLAG_nested | SL_FLAG_late) || event->result == UNLOADING)
+		return;
+	for (size_t i = 0; i < model->failed_frees.count; i++, failed++)
+		if (failed->api == event->api && sl_stack_same(failed->stack, sl_stack_of(event))) {
+			failed->count++;
+			return;
+		}
+	if (model->failed_frees.count < FAILED_MAX)
+		*SL_PUSH(&model->failed_frees) = (struct sl_failed_free){.stack = sl_stack_of(event),
+									 .code = event->result,
+									 .time_ns = event->time_ns,
+									 .count = 1,
+									 .api = (uint16_t)event->api};
+}
+
 static void release(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	struct sl_table *table;
 	struct sl_live *live;
 
+	if (event->result)
+		add_failed(model, item);
 	if (event->result || !event->address || event->kind == SL_KIND_none || event->kind == SL_KIND_block)
 		return;
 	if ((event->kind == SL_KIND_vmm || item->hook->kind == SL_KIND_vmm) && sl_vmm_release(model, event))

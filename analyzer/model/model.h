@@ -263,6 +263,14 @@ static inline bool sl_oom_got_over(const struct sl_oom *oom)
 	return oom->recovered == 1 || oom->less_bytes;
 }
 
+/* Calls of one function at one place that freed nothing, for an error. */
+struct sl_failed_free {
+	struct sl_stack stack;
+	int64_t code; /* of the first */
+	uint64_t time_ns, count;
+	uint16_t api;
+};
+
 struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
 };
@@ -446,6 +454,7 @@ struct sl_model {
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
+	SL_VECTOR(struct sl_failed_free) failed_frees;
 	/* how many of a device's last changes an error is told with; set before the first event, 0: SL_RECENT - 1 */
 	unsigned recent;
 	SL_VECTOR(struct sl_in_flight) in_flight;

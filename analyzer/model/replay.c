@@ -126,6 +126,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->paired.item);
 	sl_idmap_free(&model->paired_ids);
 	free(model->ooms.item);
+	free(model->failed_frees.item);
 	free(model->traffic.item);
 	free(model->meetings.item);
 	free(model->in_flight.item);

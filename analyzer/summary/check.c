@@ -146,6 +146,9 @@ static bool ooms_are_sound(const struct sl_model *model)
 			if (oom->owners[i].site >= model->sites.count)
 				return false;
 	}
+	EACH(struct sl_failed_free, failed, model->failed_frees)
+	if (!failed->api || failed->api > model->header->hook_count)
+		return false;
 	EACH(struct sl_in_flight, one, model->in_flight)
 	if (!one->api || one->api > model->header->hook_count)
 		return false;

@@ -211,6 +211,9 @@ SHAPE(collective, M(name), M(thread), M(begin_ns), M(end_ns), M(communicator), M
 #define STRUCT struct sl_meeting
 SHAPE(meeting, M(ranks), M(begin_ns), M(end_ns));
 #undef STRUCT
+#define STRUCT struct sl_failed_free
+SHAPE(failed_free, STACK(stack, ), M(code), M(time_ns), M(count), M(api));
+#undef STRUCT
 #define STRUCT struct sl_traffic
 SHAPE(traffic, M(communicator), M(collectives), M(bytes));
 #undef STRUCT
@@ -242,7 +245,7 @@ SHAPE(moments, LIST(moment, count, moment), IN(largest, segments), IN(at_oom, se
 PUBLIC(sl_shape_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_call_ns), M(folded_ns), M(first_ns), M(now_ns), VECTOR(sites, site),
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
-       VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total),
+       VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total), VECTOR(failed_frees, failed_free),
        VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), VECTOR(paired, paired), M(crowded));
 #undef STRUCT
 #define STRUCT struct sl_bin

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all),
+"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), beside (frees what is held at another address, which fails),
 calls=PAIRS (an allocation and its free, each of another size), module, unload and function (of the last module), kernel (of a library), launch=TIMES (may fail),
 sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
@@ -112,6 +112,11 @@ def wait_for(what, is_there):
         time.sleep(0.01)
 
 
+def free_beside():
+    for block in held:
+        cudart.cudaFree(ctypes.c_void_p(block.value + 512))
+
+
 def free_all():
     while held:
         cudart.cudaFree(held.pop())
@@ -165,6 +170,8 @@ for step in sys.argv[1:]:
         meet(value)
     elif name == 'free':
         free_all()
+    elif name == 'beside':
+        free_beside()
     elif name == 'sampled':
         wait_for('sample', ctypes.CDLL('libnvidia-ml.so.1').sim_nvml_asked)
     elif name == 'ready':

@@ -1286,6 +1286,16 @@ class RankComparison(Answers):
                 else:
                     self.absent("ranks.stray_context", run.report())
 
+    def test_frees_that_fail_are_told_with_their_line(self):
+        with script(*["alloc=2"] * 12, "beside", "free") as run:
+            (finding,) = self.found("leak.failed_free", run.report())
+            shown = summary(run)
+        self.assertRegex(finding["description"], r"^cudaFree failed 12 times, first with error 1, and freed nothing: script\.py:\d+ free_beside")
+        self.assertEqual(finding["severity"], "info")
+        self.assertRegex(shown, r"(?m)^NOTE +cudaFree failed 12 times")
+        with script(*["alloc=2"] * 12, "free") as run:
+            self.absent("leak.failed_free", run.report())
+
     def test_threads_that_all_work_on_the_first_device_are_told_where_there_is_one_for_each(self):
         with Recording(app("threads"), "4", "500", SIM_DEVICES="4") as run:
             (finding,) = self.found("stray.threads", run.report())

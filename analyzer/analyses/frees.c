@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that were to free memory and failed: an address that is not the one that was given, or that is freed already.  A program
+ * that does not look at what they return keeps the memory, and its leak is told at the line that allocated.  It is a note: what
+ * they were to free may be nothing.
+ */
+#include <stdio.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/report.h"
+
+static void find(struct sl_report *report, unsigned index, const struct sl_failed_free *failed)
+{
+	struct sl_process *process = &report->processes[index];
+	const struct sl_hook *hook = sl_header_hook(process->model->header, failed->api);
+	char where[300], times[32] = "once";
+
+	sl_owners_line(process, failed->stack, 2, where, sizeof(where));
+	if (failed->count > 1)
+		snprintf(times, sizeof(times), "%llu times", (unsigned long long)failed->count);
+	sl_report_find(report,
+		       &(struct sl_finding){.id = "leak.failed_free",
+					    .severity = "info",
+					    .process = (int)index,
+					    .device = -1,
+					    .unix_ns = sl_process_unix(process, failed->time_ns),
+					    .bytes = SL_UNKNOWN,
+					    .text = sl_memory_print("%s failed %s, first with error %lld, and freed nothing: %s",
+								    hook->plain, times, (long long)failed->code, where),
+					    .stack = failed->stack,
+					    .advice = sl_memory_copy("give it the address that the allocation gave, once")});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_model *model = report->processes[i].model;
+
+		for (size_t at = 0; at < model->failed_frees.count; at++)
+			find(report, i, &model->failed_frees.item[at]);
+	}
+}
+
+const struct sl_analysis sl_analysis_frees = {.name = "frees", .run = run};
