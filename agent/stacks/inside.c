@@ -130,23 +130,14 @@ struct code {
 
 static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	uintptr_t begin = UINTPTR_MAX, end = 0;
+	const struct sl_objects_span span = sl_objects_span_of(info);
 	struct code *code = data;
 
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		uintptr_t at = info->dlpi_addr + header->p_vaddr;
-
-		if (header->p_type != PT_LOAD)
-			continue;
-		begin = at < begin ? at : begin;
-		end = at + header->p_memsz > end ? at + header->p_memsz : end;
-	}
-	if (code->at < begin || code->at >= end)
+	if (code->at < span.begin || code->at >= span.end)
 		return 0;
 	code->allocates = false;
 	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
-		code->allocates |= code->allocators[i] >= begin && code->allocators[i] < end;
+		code->allocates |= code->allocators[i] >= span.begin && code->allocators[i] < span.end;
 	return 1;
 }
 

@@ -262,7 +262,8 @@ static bool see(const struct module *module)
 static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct visit *visit = data;
-	struct module module = {.begin = UINT64_MAX, .bias = info->dlpi_addr, .thread = visit->thread};
+	struct sl_objects_span span;
+	struct module module = {.bias = info->dlpi_addr, .thread = visit->thread};
 
 	if (!visit->time_ns) { /* at the first object: has anything changed at all? */
 		visit->adds = info->dlpi_adds + 1;
@@ -279,17 +280,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 		visit->time_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
 		turn++;
 	}
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		uint64_t at = info->dlpi_addr + header->p_vaddr;
-
-		if (header->p_type == PT_LOAD) {
-			if (at < module.begin)
-				module.begin = at;
-			if (at + header->p_memsz > module.end)
-				module.end = at + header->p_memsz;
-		}
-	}
+	span = sl_objects_span_of(info);
+	module.begin = span.begin;
+	module.end = span.end;
 	if (module.end <= module.begin)
 		return 0;
 	for (unsigned i = 0; i < info->dlpi_phnum && !module.build_id; i++) {

@@ -33,21 +33,13 @@ static _Atomic int learning;
 
 static int find_us(struct dl_phdr_info *info, size_t size, void *data)
 {
-	uintptr_t begin = UINTPTR_MAX, end = 0, here = (uintptr_t)find_us;
+	const struct sl_objects_span span = sl_objects_span_of(info);
+	uintptr_t here = (uintptr_t)find_us;
 
-	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		uintptr_t at = info->dlpi_addr + header->p_vaddr;
-
-		if (header->p_type != PT_LOAD)
-			continue;
-		begin = at < begin ? at : begin;
-		end = at + header->p_memsz > end ? at + header->p_memsz : end;
-	}
-	if (here < begin || here >= end)
+	if (here < span.begin || here >= span.end)
 		return 0;
-	our_begin = begin;
-	our_end = end;
+	our_begin = span.begin;
+	our_end = span.end;
 	return 1;
 }
 

@@ -23,6 +23,27 @@
  */
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
+struct sl_objects_span {
+	uint64_t begin, end;
+};
+
+/* From an object's first segment to its last, holes between them included; end 0: it has none. */
+static inline struct sl_objects_span sl_objects_span_of(const struct dl_phdr_info *info)
+{
+	struct sl_objects_span span = {.begin = UINT64_MAX};
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		span.begin = at < span.begin ? at : span.begin;
+		span.end = at + header->p_memsz > span.end ? at + header->p_memsz : span.end;
+	}
+	return span;
+}
+
 /*
  * The loader's own list, the program first.  Without a lock it is safe for the objects that were loaded at start, which
  * come first and never go; the rest only inside sl_objects_walk.
