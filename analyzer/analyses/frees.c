@@ -15,11 +15,13 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 {
 	struct sl_process *process = &report->processes[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, failed->api);
-	char where[300], times[32] = "once";
+	char where[300], how[80];
 
 	sl_owners_line(process, failed->stack, 2, where, sizeof(where));
+	snprintf(how, sizeof(how), "with error %lld", (long long)failed->code);
 	if (failed->count > 1)
-		snprintf(times, sizeof(times), "%llu times", (unsigned long long)failed->count);
+		snprintf(how, sizeof(how), "%llu times, first with error %lld,", (unsigned long long)failed->count,
+			 (long long)failed->code);
 	sl_report_find(report,
 		       &(struct sl_finding){.id = "leak.failed_free",
 					    .severity = "info",
@@ -27,8 +29,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 					    .device = -1,
 					    .unix_ns = sl_process_unix(process, failed->time_ns),
 					    .bytes = SL_UNKNOWN,
-					    .text = sl_memory_print("%s failed %s, first with error %lld, and freed nothing: %s",
-								    hook->plain, times, (long long)failed->code, where),
+					    .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
 					    .stack = failed->stack,
 					    .advice = sl_memory_copy("give it the address that the allocation gave, once")});
 }

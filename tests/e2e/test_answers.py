@@ -1293,6 +1293,9 @@ class RankComparison(Answers):
         self.assertRegex(finding["description"], r"^cudaFree failed 12 times, first with error 1, and freed nothing: script\.py:\d+ free_beside")
         self.assertEqual(finding["severity"], "info")
         self.assertRegex(shown, r"(?m)^NOTE +cudaFree failed 12 times")
+        with script("alloc=2", "beside", "free") as run:
+            (finding,) = self.found("leak.failed_free", run.report())
+        self.assertRegex(finding["description"], "^cudaFree failed with error 1 and freed nothing: ")
         with script(*["alloc=2"] * 12, "free") as run:
             self.absent("leak.failed_free", run.report())
 
