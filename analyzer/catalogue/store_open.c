@@ -86,6 +86,18 @@ void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value)
 		sqlite3_bind_int64(statement, at, value);
 }
 
+sqlite3_stmt *sl_store_prepare_with(struct sl_store *store, const char *sql, const struct sl_store_value *values)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, sql);
+
+	for (int i = 0; statement && i < sqlite3_bind_parameter_count(statement); i++)
+		if (values[i].text)
+			sl_store_bind_text(statement, i + 1, values[i].text);
+		else
+			sl_store_bind_known(statement, i + 1, values[i].number);
+	return statement;
+}
+
 const char *sl_store_text(sqlite3_stmt *statement, int column)
 {
 	return (const char *)sqlite3_column_text(statement, column);

@@ -51,57 +51,55 @@ static bool put_card(struct sl_store *store, const struct sl_card *card, int64_t
 	return true;
 }
 
-/* The number of the row with these two values, which is added where missing; 0: failed, and the reason is set. */
-static int64_t number_of(struct sl_store *store, const char *find, const char *make, int64_t kind, const char *sort,
-			 const char *text, bool *made)
+static struct sl_store_value number(int64_t number)
 {
-	*made = false;
-	for (const char *sql = find;; sql = make) {
-		sqlite3_stmt *statement = sl_store_prepare(store, sql);
-		int64_t number = 0;
-		int code;
-
-		if (!statement)
-			return 0;
-		if (sort)
-			sl_store_bind_text(statement, 1, sort);
-		else
-			sqlite3_bind_int64(statement, 1, kind);
-		sl_store_bind_text(statement, 2, text);
-		code = sl_store_step(store, statement);
-		if (code == SQLITE_ROW)
-			number = sqlite3_column_int64(statement, 0);
-		sqlite3_reset(statement);
-		*made = sql == make;
-		if (number || sql == make || code != SQLITE_DONE)
-			return number;
-	}
+	return (struct sl_store_value){.number = number};
 }
 
-static bool put_name(struct sl_store *store, int64_t run, int64_t kind, const char *text)
+static struct sl_store_value text(const char *text)
+{
+	return (struct sl_store_value){text, -1};
+}
+
+static bool run_with(struct sl_store *store, const char *sql, const struct sl_store_value *values)
+{
+	return sl_store_run_to_end(store, sl_store_prepare_with(store, sql, values));
+}
+
+/* Runs a statement that returns one number; SQLITE_DONE: it returned no row. */
+static int ask(struct sl_store *store, const char *sql, const struct sl_store_value *values, int64_t *answer)
+{
+	sqlite3_stmt *statement = sl_store_prepare_with(store, sql, values);
+	int code = statement ? sl_store_step(store, statement) : SQLITE_ERROR;
+
+	if (code != SQLITE_ROW)
+		return code;
+	*answer = sqlite3_column_int64(statement, 0);
+	return sl_store_run_to_end(store, statement) ? SQLITE_ROW : SQLITE_ERROR;
+}
+
+/* The number of the row with these values, which is added where missing; 0: failed, and the reason is set. */
+static int64_t number_of(struct sl_store *store, const char *find, const char *make, const struct sl_store_value *values,
+			 bool *made)
+{
+	int64_t found = 0;
+
+	*made = ask(store, find, values, &found) == SQLITE_DONE;
+	return !*made || ask(store, make, values, &found) == SQLITE_ROW ? found : 0;
+}
+
+static bool put_name(struct sl_store *store, int64_t run, int64_t kind, const char *word)
 {
 	bool made;
 	int64_t name = number_of(store, "SELECT name FROM names WHERE kind=? AND text=?",
-				 "INSERT INTO names(kind, text) VALUES(?, ?) RETURNING name", kind, NULL, text, &made);
-	sqlite3_stmt *statement;
+				 "INSERT INTO names(kind, text) VALUES(?, ?) RETURNING name",
+				 (struct sl_store_value[]){number(kind), text(word)}, &made);
 
-	if (!name)
+	if (!name || (made && !run_with(store, "INSERT INTO words(rowid, text) VALUES(?, ?)",
+					(struct sl_store_value[]){number(name), text(word)})))
 		return false;
-	if (made) {
-		statement = sl_store_prepare(store, "INSERT INTO words(rowid, text) VALUES(?, ?)");
-		if (!statement)
-			return false;
-		sqlite3_bind_int64(statement, 1, name);
-		sl_store_bind_text(statement, 2, text);
-		if (!sl_store_run_to_end(store, statement))
-			return false;
-	}
-	statement = sl_store_prepare(store, "INSERT OR IGNORE INTO named(name, run) VALUES(?, ?)");
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, name);
-	sqlite3_bind_int64(statement, 2, run);
-	return sl_store_run_to_end(store, statement);
+	return run_with(store, "INSERT OR IGNORE INTO named(name, run) VALUES(?, ?)",
+			(struct sl_store_value[]){number(name), number(run)});
 }
 
 static bool put_names(struct sl_store *store, int64_t run, const struct sl_card *card)
@@ -122,52 +120,27 @@ static bool put_names(struct sl_store *store, int64_t run, const struct sl_card 
 static bool put_metric(struct sl_store *store, int64_t run, const struct sl_card_metric *metric)
 {
 	bool made;
-	int64_t number =
-		number_of(store, "SELECT metric FROM metrics WHERE sort=? AND key=?",
-			  "INSERT INTO metrics(sort, key) VALUES(?, ?) RETURNING metric", 0, metric->of, metric->key, &made);
-	sqlite3_stmt *statement =
-		number ? sl_store_prepare(store, "UPDATE metrics SET what=?2 WHERE metric=?1 AND what IS NOT ?2") : NULL;
+	int64_t known = number_of(store, "SELECT metric FROM metrics WHERE sort=? AND key=?",
+				  "INSERT INTO metrics(sort, key) VALUES(?, ?) RETURNING metric",
+				  (struct sl_store_value[]){text(metric->of), text(metric->key)}, &made);
 
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, number);
-	sl_store_bind_text(statement, 2, metric->what);
-	if (!sl_store_run_to_end(store, statement))
-		return false;
-	statement = sl_store_prepare(store, "INSERT OR REPLACE INTO held(metric, run, bytes) VALUES(?, ?, ?)");
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, number);
-	sqlite3_bind_int64(statement, 2, run);
-	sl_store_bind_known(statement, 3, metric->bytes);
-	return sl_store_run_to_end(store, statement);
+	return known &&
+	       run_with(store, "UPDATE metrics SET what=?2 WHERE metric=?1 AND what IS NOT ?2",
+			(struct sl_store_value[]){number(known), text(metric->what)}) &&
+	       run_with(store, "INSERT OR REPLACE INTO held(metric, run, bytes) VALUES(?, ?, ?)",
+			(struct sl_store_value[]){number(known), number(run), number(metric->bytes)});
 }
 
 static bool put_session(struct sl_store *store, int64_t run, const struct sl_card_session *session)
 {
-	sqlite3_stmt *statement = sl_store_prepare(
-		store, "INSERT INTO sessions(run, session, host, pid, rank, status, bundle) VALUES(?, ?, ?, ?, ?, ?, ?)");
-
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, run);
-	sl_store_bind_text(statement, 2, session->id);
-	sl_store_bind_text(statement, 3, session->host);
-	sl_store_bind_known(statement, 4, session->pid);
-	sl_store_bind_known(statement, 5, session->rank);
-	sl_store_bind_text(statement, 6, session->status);
-	sqlite3_bind_int(statement, 7, session->bundle);
-	return sl_store_run_to_end(store, statement);
+	return run_with(store, "INSERT INTO sessions(run, session, host, pid, rank, status, bundle) VALUES(?, ?, ?, ?, ?, ?, ?)",
+			(struct sl_store_value[]){number(run), text(session->id), text(session->host), number(session->pid),
+						  number(session->rank), text(session->status), number(session->bundle)});
 }
 
 static bool of_run(struct sl_store *store, const char *sql, int64_t run)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, sql);
-
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, run);
-	return sl_store_run_to_end(store, statement);
+	return run_with(store, sql, (struct sl_store_value[]){number(run)});
 }
 
 /* The files that the card came from. */
@@ -259,24 +232,13 @@ bool sl_store_remove(struct sl_store *store, int64_t run)
 
 /* ---- files */
 
-static bool put_part(struct sl_store *store, int64_t file, int64_t run)
-{
-	sqlite3_stmt *statement = sl_store_prepare(store, "INSERT OR IGNORE INTO parts(file, run) VALUES(?, ?)");
-
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, file);
-	sqlite3_bind_int64(statement, 2, run);
-	return sl_store_run_to_end(store, statement);
-}
-
 static bool put_file(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count)
 {
 	sqlite3_stmt *statement = sl_store_prepare(
 		store,
 		"INSERT INTO files(path, size, changed_ns) VALUES(?, ?, ?) ON CONFLICT(path) DO UPDATE SET size=excluded.size,"
 		" changed_ns=excluded.changed_ns RETURNING file");
-	int64_t number;
+	int64_t known;
 
 	if (!statement)
 		return false;
@@ -285,12 +247,13 @@ static bool put_file(struct sl_store *store, const struct sl_store_file *file, c
 	sqlite3_bind_int64(statement, 3, file->changed_ns);
 	if (sl_store_step(store, statement) != SQLITE_ROW)
 		return false;
-	number = sqlite3_column_int64(statement, 0);
+	known = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);
-	if (!of_run(store, "DELETE FROM parts WHERE file=?", number))
+	if (!of_run(store, "DELETE FROM parts WHERE file=?", known))
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (!put_part(store, number, runs[i]))
+		if (!run_with(store, "INSERT OR IGNORE INTO parts(file, run) VALUES(?, ?)",
+			      (struct sl_store_value[]){number(known), number(runs[i])}))
 			return false;
 	return true;
 }
@@ -306,29 +269,14 @@ bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file,
 
 bool sl_store_pin(struct sl_store *store, int64_t run, bool pinned)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, "UPDATE runs SET pinned=? WHERE run=?");
-
-	if (!statement)
-		return false;
-	sl_store_bind_known(statement, 1, pinned ? 1 : -1);
-	sqlite3_bind_int64(statement, 2, run);
-	return sl_store_run_to_end(store, statement);
+	return run_with(store, "UPDATE runs SET pinned=? WHERE run=?",
+			(struct sl_store_value[]){number(pinned ? 1 : -1), number(run)});
 }
 
-bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_store_note *note, int64_t *number)
+bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_store_note *note, int64_t *number_of_note)
 {
-	sqlite3_stmt *statement = sl_store_prepare(
-		store, "INSERT INTO notes(run, at_ns, written_ns, author, text) VALUES(?, ?, ?, ?, ?) RETURNING note");
-
-	if (!statement)
-		return false;
-	sqlite3_bind_int64(statement, 1, run);
-	sl_store_bind_known(statement, 2, note->at_ns);
-	sl_store_bind_known(statement, 3, note->written_ns);
-	sl_store_bind_text(statement, 4, note->author);
-	sl_store_bind_text(statement, 5, note->text);
-	if (sl_store_step(store, statement) != SQLITE_ROW)
-		return false;
-	*number = sqlite3_column_int64(statement, 0);
-	return sl_store_run_to_end(store, statement);
+	return ask(store, "INSERT INTO notes(run, at_ns, written_ns, author, text) VALUES(?, ?, ?, ?, ?) RETURNING note",
+		   (struct sl_store_value[]){number(run), number(note->at_ns), number(note->written_ns), text(note->author),
+					     text(note->text)},
+		   number_of_note) == SQLITE_ROW;
 }

@@ -114,12 +114,12 @@ int64_t sl_store_version(struct sl_store *store)
 
 bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT run FROM runs WHERE identity=?");
+	sqlite3_stmt *statement =
+		sl_store_prepare_with(store, "SELECT run FROM runs WHERE identity=?", &(struct sl_store_value){identity, -1});
 	int code;
 
 	if (!statement)
 		return false;
-	sl_store_bind_text(statement, 1, identity);
 	code = sl_store_step(store, statement);
 	*run = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
 	sqlite3_reset(statement);
@@ -128,21 +128,17 @@ bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
 
 /* ---- one run, with its lists */
 
-static sqlite3_stmt *of_run(struct sl_store *store, const char *sql, int64_t run)
+static sqlite3_stmt *with_number(struct sl_store *store, const char *sql, int64_t number)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, sql);
-
-	if (statement)
-		sqlite3_bind_int64(statement, 1, run);
-	return statement;
+	return sl_store_prepare_with(store, sql, &(struct sl_store_value){.number = number});
 }
 
 static bool take_metrics(struct sl_store *store, struct sl_card *card)
 {
-	sqlite3_stmt *statement = of_run(store,
-					 "SELECT sort, key, what, bytes FROM held JOIN metrics USING(metric) WHERE run=?"
-					 " ORDER BY sort, bytes DESC, key",
-					 card->run);
+	sqlite3_stmt *statement = with_number(store,
+					      "SELECT sort, key, what, bytes FROM held JOIN metrics USING(metric) WHERE run=?"
+					      " ORDER BY sort, bytes DESC, key",
+					      card->run);
 	int code = SQLITE_ERROR;
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
@@ -153,9 +149,9 @@ static bool take_metrics(struct sl_store *store, struct sl_card *card)
 
 static bool take_names(struct sl_store *store, struct sl_card *card)
 {
-	sqlite3_stmt *statement =
-		of_run(store, "SELECT kind, text FROM named JOIN names USING(name) WHERE run=? AND kind < 16 ORDER BY kind, text",
-		       card->run);
+	sqlite3_stmt *statement = with_number(
+		store, "SELECT kind, text FROM named JOIN names USING(name) WHERE run=? AND kind < 16 ORDER BY kind, text",
+		card->run);
 	int code = SQLITE_ERROR;
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
@@ -165,9 +161,9 @@ static bool take_names(struct sl_store *store, struct sl_card *card)
 
 static bool take_sessions(struct sl_store *store, struct sl_card *card)
 {
-	sqlite3_stmt *statement =
-		of_run(store, "SELECT session, host, status, pid, rank, bundle FROM sessions WHERE run=? ORDER BY rank, session",
-		       card->run);
+	sqlite3_stmt *statement = with_number(
+		store, "SELECT session, host, status, pid, rank, bundle FROM sessions WHERE run=? ORDER BY rank, session",
+		card->run);
 	int code = SQLITE_ERROR;
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
@@ -187,7 +183,7 @@ bool sl_store_card(struct sl_store *store, int64_t run, struct sl_card *card)
 	int code;
 
 	snprintf(sql, sizeof(sql), "SELECT %s FROM runs WHERE run=?", columns);
-	statement = of_run(store, sql, run);
+	statement = with_number(store, sql, run);
 	if (!statement)
 		return false;
 	code = sl_store_step(store, statement);
@@ -233,12 +229,11 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 
 bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t size)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT sort, what FROM metrics WHERE metric = ?");
+	sqlite3_stmt *statement = with_number(store, "SELECT sort, what FROM metrics WHERE metric = ?", metric);
 	bool found;
 
 	if (!statement)
 		return false;
-	sqlite3_bind_int64(statement, 1, metric);
 	found = sl_store_step(store, statement) == SQLITE_ROW;
 	if (found)
 		snprintf(text, size, "%s: %s", sl_store_text(statement, 0), sl_store_text(statement, 1));
@@ -341,8 +336,8 @@ bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *fil
 
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context)
 {
-	sqlite3_stmt *statement =
-		of_run(store, "SELECT path FROM parts JOIN files USING(file) WHERE run=? AND path IS NOT NULL ORDER BY path", run);
+	sqlite3_stmt *statement = with_number(
+		store, "SELECT path FROM parts JOIN files USING(file) WHERE run=? AND path IS NOT NULL ORDER BY path", run);
 	bool more = true;
 	int code = SQLITE_DONE;
 
@@ -356,7 +351,7 @@ bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *eac
 bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *each, void *context)
 {
 	sqlite3_stmt *statement =
-		of_run(store, "SELECT note, at_ns, written_ns, author, text FROM notes WHERE run=? ORDER BY note", run);
+		with_number(store, "SELECT note, at_ns, written_ns, author, text FROM notes WHERE run=? ORDER BY note", run);
 	bool more = true;
 	int code = SQLITE_DONE;
 

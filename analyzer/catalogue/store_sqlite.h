@@ -23,6 +23,13 @@ struct sl_store {
  * of names from data.
  */
 sqlite3_stmt *sl_store_prepare(struct sl_store *store, const char *sql);
+/* A value of a statement: the text, or where that is NULL the number, of which -1 is NULL. */
+struct sl_store_value {
+	const char *text;
+	int64_t number;
+};
+/* The same with a value for each of its marks. */
+sqlite3_stmt *sl_store_prepare_with(struct sl_store *store, const char *sql, const struct sl_store_value *values);
 /* Steps to the next row: SQLITE_ROW, SQLITE_DONE, or an error, with the reason set. */
 int sl_store_step(struct sl_store *store, sqlite3_stmt *statement);
 /* Runs a statement that returns no rows. */
