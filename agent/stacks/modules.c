@@ -173,12 +173,18 @@ static void put(struct place fresh)
 	place_count = place_count - (next - first) + count;
 }
 
-static bool is_other_there(const struct place *fresh)
+/* What else was last at its addresses; *lives: and is not known to be gone. */
+static bool is_other_there(const struct place *fresh, bool *lives)
 {
+	bool other = false;
+
+	*lives = false;
 	for (uint32_t i = place_at(fresh->begin); i < place_count && places[i].begin < fresh->end; i++)
-		if (places[i].object != fresh->object)
-			return true;
-	return false;
+		if (places[i].object != fresh->object) {
+			other = true;
+			*lives |= !places[i].gone;
+		}
+	return other;
 }
 
 static bool say_no(uint32_t id, const void *what)
@@ -234,10 +240,24 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	return buffer;
 }
 
-static bool see(const struct module *module)
+/*
+ * It comes straight after another one that the last walk saw: a call from there between the two walks may be of either, as a
+ * destructor's is in the midst of dlclose.
+ */
+static bool publish_after_doubt(const struct module *module, uint64_t now_ns)
+{
+	struct module doubt = {.begin = module->begin, .end = module->end, .time_ns = module->time_ns, .thread = module->thread};
+	struct module sure = *module;
+
+	sure.time_ns = now_ns;
+	return publish(&doubt) && publish(&sure);
+}
+
+static bool see(const struct module *module, uint64_t now_ns)
 {
 	struct place fresh = {module->begin, module->end, .turn = turn}, *known;
 	struct sl_hash hash = SL_HASH_INIT;
+	bool other, lives;
 	uint32_t at;
 
 	sl_hash_word(&hash, module->begin);
@@ -252,9 +272,10 @@ static bool see(const struct module *module)
 		known->turn = turn;
 		return true;
 	}
-	if (!make_room() || !publish(module))
+	other = is_other_there(&fresh, &lives);
+	if (!make_room() || !(lives ? publish_after_doubt(module, now_ns) : publish(module)))
 		return false;
-	fresh.moved = is_moved(hash, is_other_there(&fresh));
+	fresh.moved = is_moved(hash, other);
 	put(fresh);
 	return true;
 }
@@ -298,7 +319,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	module.time_ns = atomic_load(&walked_ns);
 	if (!module.time_ns)
 		module.time_ns = visit->time_ns;
-	visit->failed |= !see(&module);
+	visit->failed |= !see(&module, visit->time_ns);
 	return 0;
 }
 

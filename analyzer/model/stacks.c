@@ -64,6 +64,8 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 
 	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_paths_name(module->path);
+	if (!native && stack.caller >> SL_MAPPED_BITS == SL_MAPPED_MOVED)
+		return "a library that is gone"; /* or came a moment later */
 	for (uint32_t i = 0; native && i < native->count; i++) {
 		module = sl_defs_module_at(defs, native->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))

@@ -3,7 +3,8 @@
  * turns TURNS HOW PLUGIN...: loads the plugins one after the other at one place, allocates through each twice, on each thread, and unloads
  * it.  Writes down what dladdr says of where each block is from: a line in turns-PID of address, file and function.  Exit status 77:
  * most plugins came to places of their own.  HOW is a word of letters: t three threads beside the first, f a child
- * does the same, w waits in the end to be killed, - nothing.
+ * does the same, w waits in the end to be killed, - nothing; s two threads load and unload by themselves, at once, and each plugin
+ * allocates as it goes, too.
  */
 #include "gpu.h"
 
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 3, TIMES = 2 };
+enum { THREADS = 3, STORMING = 2, TIMES = 2 };
 
 typedef void *taking(size_t bytes, Dl_info *here);
 
@@ -21,7 +22,7 @@ static _Atomic(taking *) take;
 static int shared; /* turns whose plugin came where the one before was */
 static pthread_barrier_t begun, ended;
 
-static void allocate(void)
+static void allocate(taking *take)
 {
 	Dl_info here;
 
@@ -38,7 +39,7 @@ static void *work(void *unused)
 		pthread_barrier_wait(&begun);
 		if (!take)
 			return NULL;
-		allocate();
+		allocate(take);
 		pthread_barrier_wait(&ended);
 	}
 }
@@ -55,7 +56,7 @@ static void turn(const char *path, int with_threads)
 	place = take;
 	if (with_threads)
 		pthread_barrier_wait(&begun);
-	allocate();
+	allocate(take);
 	if (with_threads)
 		pthread_barrier_wait(&ended);
 	CHECK(!dlclose(plugin));
@@ -91,6 +92,41 @@ static void take_turns(int turns, int with_threads, char **plugins, int count)
 	CHECK(!fflush(out));
 }
 
+struct storm {
+	int turns, count;
+	unsigned seed;
+	char **plugins;
+};
+
+static void *storm(void *data)
+{
+	struct storm *mine = data;
+
+	for (int i = 0; i < mine->turns; i++) {
+		void *plugin = dlopen(mine->plugins[rand_r(&mine->seed) % (unsigned)mine->count], RTLD_NOW | RTLD_LOCAL);
+
+		CHECK(plugin);
+		allocate((taking *)dlsym(plugin, "take"));
+		*(void (**)(taking *))dlsym(plugin, "leave") = allocate;
+		CHECK(!dlclose(plugin));
+	}
+	return NULL;
+}
+
+static void take_turns_at_once(int turns, char **plugins, int count)
+{
+	struct storm storms[STORMING];
+	pthread_t threads[STORMING];
+
+	for (int i = 0; i < STORMING; i++) {
+		storms[i] = (struct storm){turns, count, (unsigned)i + 1, plugins};
+		CHECK(!pthread_create(&threads[i], NULL, storm, &storms[i]));
+	}
+	for (int i = 0; i < STORMING; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!fflush(out));
+}
+
 int main(int argc, char **argv)
 {
 	pid_t child = strchr(argv[2], 'f') ? fork() : -1;
@@ -99,6 +135,10 @@ int main(int argc, char **argv)
 
 	OK(cudaMalloc(&block, 512));
 	open_out();
+	if (strchr(argv[2], 's')) {
+		take_turns_at_once(atoi(argv[1]), argv + 3, argc - 3);
+		return 0;
+	}
 	take_turns(atoi(argv[1]), strchr(argv[2], 't') != NULL, argv + 3, argc - 3);
 	if (child > 0)
 		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));

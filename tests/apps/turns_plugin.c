@@ -23,3 +23,11 @@ void *take(size_t bytes, Dl_info *here)
 	__asm__ volatile("" : "+r"(block)); /* not a tail call */
 	return block;
 }
+
+void (*leave)(void *(*take)(size_t bytes, Dl_info *here)); /* NULL: nothing happens */
+
+__attribute__((destructor)) static void go(void)
+{
+	if (leave)
+		leave(take);
+}
