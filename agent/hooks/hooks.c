@@ -188,7 +188,7 @@ enum {
 	ENTRIES(ret, name, proto, args)
 
 /* No library provides the function: returns NULL, which callers read as "no memory". */
-#define INSIDE(verb, ret, name, proto, args, before, after)                                                                        \
+#define FRAMEWORK(verb, ret, name, proto, args, before, after)                                                                     \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
 		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
@@ -230,7 +230,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)
-#define INSIDE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define FRAMEWORK(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define SLOT(...)			 ".long 0\n.long 0\n.long 0\n"
 #define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"

@@ -16,7 +16,7 @@ const struct sl_hooks_row sl_hooks[SL_API_COUNT] = {
 #define QUERY(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
 #define RANGE(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_none, OF_FAMILY(SL_FAMILY_), SL_VERB_##verb != SL_VERB_CALL},
 #define INJECTED(ret, name, ...)	 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
-#define INSIDE(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_block, OF_FAMILY(SL_FAMILY_), true},
+#define FRAMEWORK(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_block, OF_FAMILY(SL_FAMILY_), true},
 #define SLOT(verb, number, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_block, OF_FAMILY(SL_FAMILY_), true},
 #define HAND(verb, kind, id, name)	 {name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
 #include "agent/hooks/all.def"

@@ -21,7 +21,7 @@ enum sl_api {
 #define QUERY(ret, name, ...)		 SL_API_##name,
 #define RANGE(verb, ret, name, ...)	 SL_API_##name,
 #define INJECTED(ret, name, ...)	 SL_API_##name,
-#define INSIDE(verb, ret, name, ...)	 SL_API_##name,
+#define FRAMEWORK(verb, ret, name, ...)	 SL_API_##name,
 #define SLOT(verb, number, name, ...)	 SL_API_##name,
 #define HAND(verb, kind, id, name)	 SL_API_##id,
 #include "agent/hooks/all.def"

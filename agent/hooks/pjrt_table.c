@@ -45,7 +45,7 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin)
 		return error;                                                                                                      \
 	}
 #define HAND(...)
-#define INSIDE(...)
+#define FRAMEWORK(...)
 #define SLOT(verb, number, name, type, last, before, after)                                                                        \
 	FUNCTION(number, name, type, last, before, after, 0)                                                                       \
 	FUNCTION(number, name, type, last, before, after, 1)                                                                       \
@@ -63,7 +63,7 @@ static const struct {
 #undef SLOT
 };
 #undef HAND
-#undef INSIDE
+#undef FRAMEWORK
 
 /* A number that says what differs from the interface's header; 0: nothing. */
 static unsigned strangeness(const struct sl_pjrt_api *real)

@@ -9,7 +9,7 @@
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
- *	INSIDE(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator; `before` and
+ *	FRAMEWORK(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator; `before` and
  *			`after` are statements
  *	SLOT(verb, number, name, ...)	a place in a table of PJRT's, expanded by pjrt_table.c too
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
@@ -111,7 +111,7 @@
 #undef QUERY
 #undef RANGE
 #undef INJECTED
-#undef INSIDE
+#undef FRAMEWORK
 #undef SLOT
 #undef HAND
 #endif

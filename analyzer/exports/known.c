@@ -18,7 +18,7 @@ static const char *const calls[] = {
 #define QUERY(ret, name, ...)		 #name,
 #define RANGE(verb, ret, name, ...)	 #name,
 #define INJECTED(ret, name, ...)	 #name,
-#define INSIDE(verb, ret, name, ...)	 #name,
+#define FRAMEWORK(verb, ret, name, ...)	 #name,
 #define SLOT(verb, number, name, ...)	 #name,
 #define HAND(verb, kind, id, name)	 name,
 #include "agent/hooks/all.def"
