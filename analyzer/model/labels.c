@@ -2,6 +2,7 @@
 /* Ranges: what memory did between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
 #include <string.h>
 
+#include "analyzer/base/search.h"
 #include "analyzer/model/between.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/verbs.h"
@@ -28,17 +29,9 @@ static void add_crest(struct sl_crests *crests, uint64_t order, int64_t value)
 /* The most since the boundary of this order; at least `most`. */
 static int64_t crest_since(const struct sl_crests *crests, uint64_t order, int64_t most)
 {
-	size_t low = 0, high = crests->count;
+	size_t first = SL_FIRST(i, crests->count, crests->item[i].order > order);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (crests->item[middle].order <= order)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < crests->count && crests->item[low].value > most ? crests->item[low].value : most;
+	return first < crests->count && crests->item[first].value > most ? crests->item[first].value : most;
 }
 
 /* The maximum since the last boundary belongs to every open range, which asks when it ends. */
@@ -439,20 +432,12 @@ const struct sl_label *sl_model_steps(const struct sl_model *model)
 uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns)
 {
 	const struct sl_step *step = label->steps.item;
-	uint32_t low = 0, high = label->steps.count; /* the first step that begins later */
-	double part = 0;			     /* fraction of a stride */
+	uint32_t later = (uint32_t)SL_FIRST(i, label->steps.count, step[i].time_ns > ns);
+	double part = 0; /* fraction of a stride */
 
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
-
-		if (step[middle].time_ns > ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	if (!low)
+	if (!later)
 		return 0;
-	if (low < label->steps.count && step[low].time_ns > step[low - 1].time_ns)
-		part = (double)(ns - step[low - 1].time_ns) / (double)(step[low].time_ns - step[low - 1].time_ns);
-	return (uint64_t)((low - 1 + part) * label->steps.stride) + 1;
+	if (later < label->steps.count && step[later].time_ns > step[later - 1].time_ns)
+		part = (double)(ns - step[later - 1].time_ns) / (double)(step[later].time_ns - step[later - 1].time_ns);
+	return (uint64_t)((later - 1 + part) * label->steps.stride) + 1;
 }

@@ -6,6 +6,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/search.h"
 #include "analyzer/base/utf8.h"
 #include "common/fnv.h"
 
@@ -188,17 +189,7 @@ static void unique(struct pairs *pairs)
 /* The first pair of the function, or where it would stand. */
 static const struct pair *first_of(const struct pairs *pairs, uint64_t function)
 {
-	size_t low = 0, high = pairs->list.count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (pairs->list.item[middle].function < function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return pairs->list.item + low;
+	return pairs->list.item + SL_FIRST(i, pairs->list.count, pairs->list.item[i].function >= function);
 }
 
 static bool is_of(const struct pairs *pairs, const struct pair *pair, uint64_t function)

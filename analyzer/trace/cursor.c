@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/search.h"
+
 struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)
 {
 	uint32_t at = sl_idmap_get(&cursor->threads, thread, UINT32_MAX);
@@ -19,17 +21,7 @@ struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)
 /* Index of the first element of `beyond` that is not below `number`. */
 static size_t find(const struct sl_taken *taken, uint64_t number)
 {
-	size_t low = 0, high = taken->beyond.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (taken->beyond.item[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SL_FIRST(i, taken->beyond.count, taken->beyond.item[i] >= number);
 }
 
 bool sl_cursor_has(const struct sl_taken *taken, uint64_t number)

@@ -3,20 +3,12 @@
 
 #include <string.h>
 
+#include "analyzer/base/search.h"
+
 /* The first place that ends behind the address. */
 static size_t mapping_at(const struct sl_mapped *mapped, uint64_t address)
 {
-	size_t low = 0, high = mapped->list.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (mapped->list.item[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return SL_FIRST(i, mapped->list.count, mapped->list.item[i].end > address);
 }
 
 bool sl_mapped_taken(const struct sl_mapped *mapped, const struct sl_mapped_range *place)

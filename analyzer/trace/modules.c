@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/search.h"
 #include "analyzer/trace/defs.h"
 
 /* Index of the same module, perhaps with another end, or of this one from now on. */
@@ -111,17 +112,10 @@ static void index_modules(struct sl_defs *defs)
 
 int sl_defs_module(const struct sl_defs *defs, uint64_t address)
 {
-	size_t low = 0, high;
+	size_t later;
 
 	if (defs->spans_of != defs->modules.count)
 		index_modules((struct sl_defs *)defs); /* no other thread reads the modules of this process meanwhile */
-	for (high = defs->spans.count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (defs->spans.item[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? defs->spans.item[low - 1].module : -1;
+	later = SL_FIRST(i, defs->spans.count, defs->spans.item[i].begin > address);
+	return later ? defs->spans.item[later - 1].module : -1;
 }

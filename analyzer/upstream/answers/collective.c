@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/search.h"
 
 #define MIB 1048576.0
 #define MS  INT64_C(1000000)
@@ -100,17 +101,7 @@ static void collect_marks(const struct sl_series *all, struct sl_arena *arena, s
 
 static size_t first_at_or_after(const struct marks *marks, int64_t time_ns)
 {
-	size_t low = 0, high = marks->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (marks->times_ns[middle] < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SL_FIRST(i, marks->count, marks->times_ns[i] >= time_ns);
 }
 
 static void find_markers(const struct marks *marks, int64_t window_ns, struct spike *spike)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "analyzer/base/search.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/upstream/answers/issue_list.h"
@@ -260,17 +261,7 @@ static struct sl_value written(struct sl_arena *arena, const struct sl_gap_findi
 /* Upstream takes the first event of the finding's time, sample or not. */
 static const struct sl_v3_event *first_at(const struct sl_session *session, int64_t time_ns)
 {
-	size_t low = 0, high = session->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (session->events[middle].timestamp_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return &session->events[low];
+	return &session->events[SL_FIRST(i, session->count, session->events[i].timestamp_ns >= time_ns)];
 }
 
 static void add_finding(struct sl_issue_list *all, const struct sl_session *session, const struct sl_gap_finding *finding)

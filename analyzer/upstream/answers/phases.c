@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/answers/phases.h"
 
-#include "analyzer/base/stats.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "analyzer/base/stats.h"
+#include "analyzer/base/search.h"
 
 /* One phase_enter or phase_exit that is well formed. */
 struct boundary {
@@ -335,20 +336,12 @@ struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank,
 {
 	struct sl_phase_attribution none = {0}, result;
 	struct active active = {0};
-	size_t low = 0, high = phases->rank_count;
+	size_t at = SL_FIRST(i, phases->rank_count, phases->ranks[i].rank >= rank);
 	const char *source;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (phases->ranks[middle].rank < rank)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == phases->rank_count || phases->ranks[low].rank != rank)
+	if (at == phases->rank_count || phases->ranks[at].rank != rank)
 		return none;
-	find_active(&phases->ranks[low], 0, phases->ranks[low].count, timestamp_ns, &active);
+	find_active(&phases->ranks[at], 0, phases->ranks[at].count, timestamp_ns, &active);
 	if (active.count == 0)
 		return none;
 	const struct sl_phase_span *span = pointed_at(&active, origin, &source);

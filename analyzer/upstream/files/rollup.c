@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/search.h"
 
 /* The highest of each counter, and the event that had it first. */
 struct peaks {
@@ -256,17 +257,7 @@ static void write_window(struct sl_json *j, const struct window *w, int64_t star
 
 static size_t place_of_rank(const struct sl_session_series *series, int32_t rank)
 {
-	size_t low = 0, high = series->rank_count;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (series->ranks[middle].rank <= rank)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return SL_FIRST(i, series->rank_count, series->ranks[i].rank >= rank);
 }
 
 /* Events are in order, so windows come one after the other; `seen` is the last window of each rank. */

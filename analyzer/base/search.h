@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Binary search in anything that an index reaches, without a function to compare. */
+#ifndef ANALYZER_BASE_SEARCH_H
+#define ANALYZER_BASE_SEARCH_H
+
+#include <stddef.h>
+
+/*
+ * The first index `i` below `count` for which `condition` holds; `count` where there is none.  It must hold for all behind the
+ * first: SL_FIRST(i, list.count, list.item[i].time_ns >= wanted).
+ */
+#define SL_FIRST(i, count, condition)                                                                                              \
+	({                                                                                                                         \
+		size_t first_ = 0, end_ = (count);                                                                                 \
+                                                                                                                                   \
+		while (first_ < end_) {                                                                                            \
+			size_t i = first_ + (end_ - first_) / 2;                                                                   \
+                                                                                                                                   \
+			if (condition)                                                                                             \
+				end_ = i;                                                                                          \
+			else                                                                                                       \
+				first_ = i + 1;                                                                                    \
+		}                                                                                                                  \
+		first_;                                                                                                            \
+	})
+
+#endif
