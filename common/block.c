@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: each encoding is written and read side by side. */
 #include "common/block.h"
 
 #include <msgpack.h>
@@ -170,18 +171,97 @@ static bool pack_few(msgpack_packer *pk, struct out *out, const struct sl_block_
 	return true;
 }
 
-static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+/* A bit for each of at most SL_BLOCK_CHUNK values: whether it is first ^ apart.  False: one is neither that nor `first`. */
+static inline bool pack_bits(uint8_t *bits, const uint64_t *x, unsigned count, uint64_t first, uint64_t apart)
 {
-	bool differences = is_difference(field);
-	uint64_t base = differences ? columns->first[field] : columns->range[field][0] ^ sign_of(field);
-	uint64_t bits = differences ? columns->bits[field] : columns->range[field][1] - columns->range[field][0];
-	/* What differs from the first value and what differs from the least have the same lowest bit. */
-	unsigned shift = differences ? 0 : (unsigned)__builtin_ctzll(columns->bits[field]), width = width_of(bits >> shift);
+	unsigned lowest = (unsigned)__builtin_ctzll(apart);
+	uint8_t is[SL_BLOCK_CHUNK] = {0};
+	uint64_t wrong = 0;
 
-	if (!differences && bits >> shift >> FEW_BITS && columns->count >= FEW_EVENTS && pack_few(pk, out, columns, field))
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t bit = (x[i] ^ first) >> lowest & 1;
+
+		wrong |= x[i] ^ first ^ (-bit & apart);
+		is[i] = (uint8_t)bit;
+	}
+	for (unsigned i = 0; i < count; i += 8) /* the product has eight bytes of 0 or 1 as the bits of its highest byte */
+		bits[i / 8] = sl_load_le(is + i, 8) * 0x0102040810204080 >> 56;
+	return !wrong;
+}
+
+/* Packs a column of two values, as of what an allocation has and a free has not.  False: there are more, and nothing was packed. */
+static bool pack_two(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+{
+	const uint64_t *x = column_at(columns, field), first = x[0];
+	unsigned i = 0, count = columns->count;
+	uint64_t other = first;
+	uint8_t *begin = out->at, *bits;
+
+	while (other == first)
+		other = x[++i];
+	pack_head(pk, field, SL_ENCODING_TWO, 1, 0, 0, (count + 7) / 8 + 2 * sizeof(other));
+	bits = out->at;
+	for (i = 0; i + SL_BLOCK_CHUNK <= count && pack_bits(bits + i / 8, x + i, SL_BLOCK_CHUNK, first, first ^ other);)
+		i += SL_BLOCK_CHUNK;
+	if (count - i >= SL_BLOCK_CHUNK || !pack_bits(bits + i / 8, x + i, count - i, first, first ^ other)) {
+		out->at = begin;
+		return false;
+	}
+	out->at += (count + 7) / 8;
+	append(out, (const char *)&first, sizeof(first));
+	append(out, (const char *)&other, sizeof(other));
+	return true;
+}
+
+/* Least and greatest value, in four chains side by side: in one each comparison would wait for the one before. */
+static void find_range(const uint64_t *x, unsigned count, uint64_t sign, uint64_t *least, uint64_t *most)
+{
+	uint64_t low[4], high[4];
+	unsigned i = 0;
+
+	for (unsigned k = 0; k < 4; k++)
+		low[k] = high[k] = x[0] ^ sign;
+	for (; i + 4 <= count; i += 4)
+		for (unsigned k = 0; k < 4; k++) {
+			uint64_t ordered = x[i + k] ^ sign;
+
+			low[k] = ordered < low[k] ? ordered : low[k];
+			high[k] = ordered > high[k] ? ordered : high[k];
+		}
+	for (; i < count; i++) {
+		low[0] = (x[i] ^ sign) < low[0] ? x[i] ^ sign : low[0];
+		high[0] = (x[i] ^ sign) > high[0] ? x[i] ^ sign : high[0];
+	}
+	for (unsigned k = 1; k < 4; k++) {
+		low[0] = low[k] < low[0] ? low[k] : low[0];
+		high[0] = high[k] > high[0] ? high[k] : high[0];
+	}
+	*least = low[0] ^ sign;
+	*most = high[0] ^ sign;
+}
+
+static void pack_plain(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+{
+	const uint64_t *x = column_at(columns, field);
+	uint64_t least, most;
+	unsigned width,
+		shift = (unsigned)__builtin_ctzll(columns->bits[field]); /* what differs from the least has the same lowest bit */
+
+	find_range(x, columns->count, sign_of(field), &least, &most);
+	width = width_of((most - least) >> shift);
+	if ((most - least) >> shift >> FEW_BITS && columns->count >= FEW_EVENTS && pack_few(pk, out, columns, field))
 		return;
-	pack_head(pk, field, differences ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN, width, shift, base, columns->count);
-	store_narrow(out->at, width, columns->count, column_at(columns, field), differences ? 0 : base, shift);
+	pack_head(pk, field, SL_ENCODING_PLAIN, width, shift, least, columns->count);
+	store_narrow(out->at, width, columns->count, x, least, shift);
+	out->at += (size_t)width * columns->count;
+}
+
+static void pack_differences(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
+{
+	unsigned width = width_of(columns->bits[field]);
+
+	pack_head(pk, field, SL_ENCODING_DELTA, width, 0, columns->first[field], columns->count);
+	store_narrow(out->at, width, columns->count, column_at(columns, field), 0, 0);
 	out->at += (size_t)width * columns->count;
 }
 
@@ -217,23 +297,6 @@ static void add_times(struct sl_block_columns *columns, const struct sl_event *e
 	columns->last_ns = last;
 }
 
-/* Puts a field of some events into its column, and lowers or raises the ends of its range. */
-static inline void put_values(uint64_t *restrict x, const uint64_t *restrict value, unsigned count, uint64_t sign,
-			      uint64_t range[2])
-{
-	uint64_t least = range[0], most = range[1];
-
-	for (const uint64_t *end = x + count; x < end; value += SL_FIELD_COUNT) {
-		uint64_t ordered = *value ^ sign;
-
-		*x++ = *value;
-		least = ordered < least ? ordered : least;
-		most = ordered > most ? ordered : most;
-	}
-	range[0] = least;
-	range[1] = most;
-}
-
 /* A column begins with the first value that differs; those before it are filled in. */
 static void add_values(struct sl_block_columns *columns, const struct sl_event *events, unsigned count, unsigned field)
 {
@@ -243,10 +306,9 @@ static void add_values(struct sl_block_columns *columns, const struct sl_event *
 	if (!columns->bits[field])
 		for (unsigned i = 0; i < columns->count; i++)
 			x[i] = columns->first[field];
-	if (sl_event_fields[field].is_signed)
-		put_values(x + columns->count, value, count, sign_of(field), columns->range[field]);
-	else
-		put_values(x + columns->count, value, count, 0, columns->range[field]);
+	x += columns->count;
+	for (const uint64_t *end = x + count; x < end; value += SL_FIELD_COUNT)
+		*x++ = *value;
 }
 
 void sl_block_begin(struct sl_block_columns *columns, void *bytes, unsigned room)
@@ -260,8 +322,6 @@ static void begin_with(struct sl_block_columns *columns, const struct sl_event *
 {
 	memset(columns->bits, 0, sizeof(columns->bits));
 	memcpy(columns->first, event, sizeof(*event));
-	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-		columns->range[field][0] = columns->range[field][1] = columns->first[field] ^ sign_of(field);
 	columns->begin_ns = columns->end_ns = columns->last_ns = event->time_ns;
 }
 
@@ -302,10 +362,12 @@ size_t sl_block_end(struct sl_block_columns *columns, uint32_t thread, uint64_t 
 	pack_text(&pk, "columns");
 	msgpack_pack_map(&pk, SL_FIELD_COUNT);
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-		if (columns->bits[field] || is_difference(field))
-			pack_column(&pk, &out, columns, field);
-		else
+		if (is_difference(field))
+			pack_differences(&pk, &out, columns, field);
+		else if (!columns->bits[field])
 			pack_head(&pk, field, SL_ENCODING_PLAIN, 0, 0, columns->first[field], columns->count);
+		else if (columns->count < FEW_EVENTS || !pack_two(&pk, &out, columns, field))
+			pack_plain(&pk, &out, columns, field);
 	return out.at - (uint8_t *)columns->bytes;
 }
 
@@ -354,15 +416,19 @@ static const char *decode_column(struct sl_column *column, struct sl_unpack *at,
 	for (; array.number > 5; array.number--)
 		if (!sl_unpack_skip(at))
 			return "column ends too early";
-	if (encoding > SL_ENCODING_FEW || shift > 63 || !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
+	if (encoding > SL_ENCODING_TWO || shift > 63 || !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
 		return "column has an unknown encoding, width or shift";
 	if (encoding == SL_ENCODING_FEW && !are_few(&data, width, count))
 		return "column chooses from values that it does not have";
-	if (encoding != SL_ENCODING_FEW && data.size != width * count)
+	if (encoding == SL_ENCODING_TWO && (width != 1 || data.size != (count + 7) / 8 + 16))
+		return "column has not as many bits as its block has events";
+	if (encoding < SL_ENCODING_FEW && data.size != width * count)
 		return "column has not as many bytes as its block has events";
 	*column = (struct sl_column){
 		.data = width ? data.bytes : NULL,
-		.values = encoding == SL_ENCODING_FEW ? data.bytes + count : NULL,
+		.values = encoding == SL_ENCODING_FEW	? data.bytes + count
+			  : encoding == SL_ENCODING_TWO ? data.bytes + (count + 7) / 8
+							: NULL,
 		.base = base,
 		.encoding = encoding,
 		.width = width,
@@ -437,6 +503,11 @@ static inline void load_narrow(uint64_t *x, const struct sl_column *column, unsi
 {
 	const uint8_t *at = column->data + (size_t)i * column->width;
 
+	if (column->encoding == SL_ENCODING_TWO) {
+		for (unsigned k = 0; k < count; k++)
+			x[k] = column->data[(i + k) / 8] >> (i + k) % 8 & 1;
+		return;
+	}
 	switch (column->width) {
 	case 1:
 		for (unsigned k = 0; k < count; k++)

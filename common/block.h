@@ -9,6 +9,7 @@
  *	encoding 0: value = base + (x << shift), modulo 2^64
  *	encoding 1: x is the zigzag difference from the value before; the first is base (its x is 0)
  *	encoding 2: behind its n values of x, a byte each, the bin has up to 256 values of 8 bytes: value = the x-th of those
+ *	encoding 3: x is a bit, the first of eight the least of its byte; behind them the bin has two values of 8 bytes, as with 2
  * Width 0 has an empty bin: encoding 0 then says that every value is base.  `first` and `next` are slot
  * numbers of the thread's ring: the block holds every finished event in [first, next).
  *
@@ -24,7 +25,7 @@
 #define SL_BLOCK_EVENTS 4096
 #define SL_BLOCK_BATCH	16
 
-enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA, SL_ENCODING_FEW };
+enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA, SL_ENCODING_FEW, SL_ENCODING_TWO };
 
 /*
  * Bytes that hold any block of up to `count` events, and its columns before they are narrowed; each of those lies behind what is
@@ -40,7 +41,6 @@ struct sl_block_columns {
 	uint64_t first[SL_FIELD_COUNT], last_ns;
 	uint64_t bits
 		[SL_FIELD_COUNT]; /* in which a value differs from the first, or from 0 where it is a difference; 0: a constant */
-	uint64_t range[SL_FIELD_COUNT][2]; /* least and greatest value, the sign of signed ones turned */
 };
 
 /* Begins a block of up to `room` events in `bytes`, which has SL_BLOCK_BYTES(room) bytes aligned to 8. */
@@ -58,7 +58,7 @@ size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t ne
 
 struct sl_column {
 	const uint8_t *data;   /* borrowed from the decoded bytes; NULL when width is 0 */
-	const uint8_t *values; /* SL_ENCODING_FEW: behind the data, 8 bytes each */
+	const uint8_t *values; /* SL_ENCODING_FEW, SL_ENCODING_TWO: behind the data, 8 bytes each */
 	uint64_t base;
 	uint8_t encoding, width, shift;
 };

@@ -64,15 +64,19 @@ def decode_block(block: Dict[str, Any]) -> Columns:
         raise ValueError("a block of %d events" % count)
     columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
-        if width:
+        values = count  # where they lie, behind x
+        if encoding == 3:
+            values = (count + 7) // 8
+            x = np.unpackbits(np.frombuffer(data, np.uint8, count=values), bitorder="little")[:count]
+        elif width:
             x = np.frombuffer(data, dtype="<u%d" % width, count=count).astype(np.uint64)
         else:
             x = np.zeros(count, np.uint64)
         first = np.uint64(base & (2**64 - 1))
         if encoding == 0:
             x = first + (x << np.uint64(shift))
-        elif encoding == 2:
-            x = np.frombuffer(data, dtype="<u8", offset=count)[x.astype(np.intp)]
+        elif encoding in (2, 3):
+            x = np.frombuffer(data, dtype="<u8", offset=values)[x.astype(np.intp)]
         else:
             delta = (x >> np.uint64(1)) ^ (np.uint64(0) - (x & np.uint64(1)))
             x = first + np.cumsum(delta, dtype=np.uint64)

@@ -103,12 +103,37 @@ static void test_wide_values_that_are_few_cost_a_byte_per_event(void **state)
 		}
 }
 
+static void test_what_has_two_values_costs_a_bit_per_event(void **state)
+{
+	const unsigned counts[] = {256, 257, 263, 319, 320, SL_BLOCK_EVENTS - 1, SL_BLOCK_EVENTS};
+
+	for (unsigned round = 0; round < 64; round++)
+		for (unsigned c = 0; c < SL_COUNT(counts); c++) {
+			uint64_t two[2] = {random_number(), round & 1 ? random_number() : 0}, bits[2] = {1ull << round, 0};
+			unsigned third = random_number() % counts[c];
+
+			memset(in, 0, sizeof(in));
+			for (unsigned i = 0; i < counts[c]; i++) {
+				in[i].context = two[random_number() & 1];
+				in[i].address = bits[random_number() & 1];
+				in[i].device = -(int)(random_number() & 1);
+				in[i].bytes = i == counts[c] - 1;
+			}
+			assert_round_trip(counts[c]);
+			assert_true(sl_block_encode(bytes, 7, 1, 2, in, counts[c]) < counts[c] + 1024);
+			in[third].context ^= 1ull << random_number() % 64;
+			in[third].device = 7;
+			assert_round_trip(counts[c]);
+		}
+}
+
 /* Whatever the bytes, decoding says yes or why not, and a yes can be read to its end. */
 static void test_damaged_blocks_are_refused_or_read_within_their_bounds(void **state)
 {
 	for (unsigned i = 0; i < 256; i++)
 		for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-			((uint64_t *)&in[i])[field] = field & 1 ? random_number() : 0xfeed0000beef * (random_number() % 5);
+			((uint64_t *)&in[i])[field] =
+				field & 1 ? random_number() : 0xfeed0000beef * (random_number() % (field % 4 ? 5 : 2));
 	size_t size = sl_block_encode(bytes, 1, 1, 257, in, 256);
 	uint8_t *copy = malloc(size);
 
@@ -136,6 +161,7 @@ int main(void)
 		cmocka_unit_test(test_time_may_step_back_and_device_may_be_unknown),
 		cmocka_unit_test(test_a_constant_column_costs_no_bytes_per_event),
 		cmocka_unit_test(test_wide_values_that_are_few_cost_a_byte_per_event),
+		cmocka_unit_test(test_what_has_two_values_costs_a_bit_per_event),
 		cmocka_unit_test(test_damaged_blocks_are_refused_or_read_within_their_bounds),
 	};
 
