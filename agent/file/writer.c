@@ -163,7 +163,8 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 
 	for (;; ++*seq) {
 		first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
-		__builtin_prefetch(first + AHEAD); /* the slot is in the cache of another core */
+		__builtin_prefetch(first + AHEAD); /* the slots are in the cache of another core */
+		__builtin_prefetch(first + AHEAD + 1);
 		second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
 		word = atomic_load_explicit(&first->state, memory_order_acquire);
 		if (word != SL_SLOT_WORD(*seq, SL_SLOT_FILLING, false))
