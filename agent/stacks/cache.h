@@ -2,11 +2,13 @@
 /*
  * Maps one thread's stacks to ids, so that a capture costs tens of nanoseconds.  The key is compared word by word.  An
  * entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it stale.  Owned by one
- * thread; a zeroed cache is empty; nothing is ever freed: when the words run out all entries are dropped.
+ * thread; a zeroed cache is empty; nothing is ever freed, but an entry that takes another's place takes its words too where
+ * they suffice: when the words run out all entries are dropped.
  */
 #ifndef AGENT_STACKS_CACHE_H
 #define AGENT_STACKS_CACHE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,8 +21,9 @@ struct sl_cache_entry {
 	uint64_t stamp, sum; /* codes.h; 0 for native stacks */
 	uint32_t id;
 	uint32_t at;	/* index of its first word; the owner's spare words follow the key's */
-	uint32_t count; /* number of words; 0: the entry is free */
-	uint32_t flags; /* start of the key, for a quick comparison */
+	uint32_t room;	/* words there, spare ones included; an entry that is free may have some too */
+	uint16_t count; /* number of words; 0: the entry is free */
+	uint16_t flags; /* start of the key, for a quick comparison */
 };
 
 struct sl_cache {
@@ -73,16 +76,23 @@ static inline void sl_cache_forget(struct sl_cache *cache)
 static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
 						  uint32_t flags, uint32_t spare)
 {
-	struct sl_cache_entry *entry;
+	struct sl_cache_entry *entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
+	uint32_t at, room;
 
-	if (cache->used + count + spare > SL_CACHE_WORDS)
-		sl_cache_forget(cache);
-	entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
 	if (entry->count)
 		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];
-	*entry = (struct sl_cache_entry){.hash = hash, .at = cache->used, .count = count, .flags = flags};
-	memcpy(&cache->words[cache->used], words, count * sizeof(*words));
-	cache->used += count + spare;
+	if (entry->room < count + spare && cache->used + count + spare > SL_CACHE_WORDS)
+		sl_cache_forget(cache);
+	at = entry->at;
+	room = entry->room;
+	if (room < count + spare) {
+		at = cache->used;
+		room = count + spare;
+		cache->used += room;
+	}
+	*entry = (struct sl_cache_entry){.hash = hash, .at = at, .room = room, .count = (uint16_t)count, .flags = (uint16_t)flags};
+	atomic_signal_fence(memory_order_seq_cst); /* a handler that leaves by longjmp leaves no old entry with another's words */
+	memcpy(&cache->words[at], words, count * sizeof(*words));
 	return entry;
 }
 

@@ -279,15 +279,24 @@ static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 	return was_entered(walk, turn) ? 0 : name;
 }
 
+/* The word that the frame's rbp is compared with is one of the stack. */
+static bool has_check(const struct sl_walk_frame *frame)
+{
+	return frame->check != &frame->bp;
+}
+
 /* From now on the stack that was walked last is known by this name. */
 static void keep_trail(struct sl_walk *walk, uint32_t name)
 {
-	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = 2 * (SL_WALK_FRAMES - from), count = 0, turn = walk->turn;
+	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = SL_WALK_FRAMES - from, count = 0, turn = walk->turn;
 	struct sl_cache_entry *entry;
 	struct sl_trail_check *check;
 
-	if (walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp ||
-	    most > SL_TRAIL_CHECKS)
+	if (walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp)
+		return;
+	for (uint32_t i = from + 1; i < SL_WALK_FRAMES; i++)
+		most += has_check(&walk->frame[i]);
+	if (most > SL_TRAIL_CHECKS)
 		return;
 	entry = sl_trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, most);
 	if (!entry)
@@ -297,7 +306,7 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 		const struct sl_walk_frame *frame = &walk->frame[i];
 
 		check[count++] = (struct sl_trail_check){frame->sp - 8, walk->pc[i]};
-		if (i > from && frame->check != &frame->bp)
+		if (i > from && has_check(frame))
 			check[count++] = (struct sl_trail_check){(uintptr_t)frame->check, frame->bp};
 	}
 	if (was_entered(walk, turn)) /* kept by a walk that came in the middle of this one */
