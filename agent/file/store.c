@@ -20,12 +20,13 @@
 #include "common/block.h"
 
 /*
- * How hard to compress.  24 bytes an event of a varied program become 8.1 in 125 ns, or 11.5 in 45 (doc/performance.md).
- * For literals, 0 means as the level has it and 1 always Huffman; the type of these values changed its name in zstd 1.5.
+ * How hard to compress: to count and code literals takes longer than all else, and what repeats is found without
+ * (doc/performance.md).  For literals, 0 means as the level has it and 2 as they are; the type of these values changed its name
+ * in zstd 1.5.
  */
 static const struct effort {
 	int level, shortest_match, literals;
-} thorough = {3, 4, 0}, hurried = {-300, 6, 1};
+} thorough = {3, 4, 0}, hurried = {-30, 6, 2};
 
 #define NAMES_MAX 10000
 
