@@ -58,6 +58,7 @@ uint64_t sl_clock_system(void)
 #include <cpuid.h>
 
 #define STEP_NS	   100000000ull	 /* between two readings of the system's clock */
+#define FIRST_NS   10000000ull	 /* between the first two; then twice as long each time: the line is as near as after long steps */
 #define ASK_NS	   1000000000ull /* between two questions which clock the kernel uses */
 #define HORIZON_NS 1000000000ll	 /* the line catches up with the clock within this time */
 #define APART_NS   1000000ll	 /* a larger step than a clock is ever slewed by: the counter itself was changed */
@@ -123,8 +124,10 @@ void sl_clock_follow(struct sl_clock *clock)
 	uint64_t ticks, ns, rate, last_ticks = clock->seen_ticks, last_ns = clock->seen_ns;
 	int64_t lacks_ns;
 
-	if (clock->refused || sl_clock_system() - last_ns < STEP_NS || !look(&ticks, &ns))
+	if (clock->refused || sl_clock_system() - last_ns < clock->step_ns || !look(&ticks, &ns))
 		return;
+	clock->step_ns = clock->step_ns ? 2 * clock->step_ns : FIRST_NS;
+	clock->step_ns = clock->step_ns < STEP_NS ? clock->step_ns : STEP_NS;
 	clock->seen_ticks = ticks;
 	clock->seen_ns = ns;
 	if (ns - clock->asked_ns >= ASK_NS) {

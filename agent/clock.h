@@ -36,6 +36,7 @@ struct sl_clock {
 
 	/* Used by the writer alone. */
 	uint64_t seen_ticks, seen_ns;
+	uint64_t step_ns;  /* until it looks again */
 	uint64_t asked_ns; /* when the kernel was last asked whether it keeps time by the counter */
 	bool refused;
 };
