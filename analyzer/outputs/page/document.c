@@ -195,6 +195,19 @@ void sl_page_row(struct sl_page *page, unsigned members, unsigned process)
 {
 	sl_packed_map(&page->pack, members);
 	sl_page_put_uint(page, "process", process);
+	page->row_count++;
+}
+
+void sl_page_begin_rows(struct sl_page *page, const char *key)
+{
+	sl_page_key(page, key);
+	page->rows_at = page->pack.size;
+	page->row_count = 0;
+}
+
+void sl_page_end_rows(struct sl_page *page)
+{
+	sl_packed_array_at(&page->pack, page->rows_at, page->row_count);
 }
 
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)

@@ -79,6 +79,8 @@ struct sl_page {
 	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
 	struct sl_packed pack;
+	size_t rows_at;	    /* where the open array of rows began in it */
+	uint32_t row_count; /* rows since then */
 };
 
 /* Between begin and open the caller fills t0_unix_ns, t1_unix_ns and `order`. */
@@ -87,6 +89,12 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
 void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
 #define SL_PAGE_KEYS 29					/* of a page with a time line */
+
+/* The first so many processes in order have all their lines and tables. */
+static inline unsigned sl_page_detailed(const struct sl_page *page)
+{
+	return page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
+}
 
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, struct sl_stack stack);
@@ -110,8 +118,13 @@ void sl_page_put_bool(struct sl_page *page, const char *key, int value);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
 void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
-/* A row of a table: a map of so many members, of which the first is its process. */
+/*
+ * An array of rows, which is as long as rows are written until it ends.  A row is a map of so many members, of which the first is
+ * its process.
+ */
+void sl_page_begin_rows(struct sl_page *page, const char *key);
 void sl_page_row(struct sl_page *page, unsigned members, unsigned process);
+void sl_page_end_rows(struct sl_page *page);
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 

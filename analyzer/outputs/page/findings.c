@@ -184,20 +184,17 @@ static void put_leaking(struct sl_page *page)
 void sl_page_findings(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
-	size_t ooms = 0, leaks = 0;
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		ooms += share_of(page, report->processes[i].model->ooms.count);
-		leaks += share_of(page, report->processes[i].leaks.count);
-	}
-	sl_page_put_array(page, "ooms", (uint32_t)ooms);
+	sl_page_begin_rows(page, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
 			put_oom(page, i, k);
-	sl_page_put_array(page, "leaks", (uint32_t)leaks);
+	sl_page_end_rows(page);
+	sl_page_begin_rows(page, "leaks");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
 			put_leak(page, i, &report->processes[i].leaks.item[k]);
+	sl_page_end_rows(page);
 	put_leaking(page);
 	for (size_t i = 0; i < report->findings.count && i < page->budget.cards; i++)
 		if (!has_card(&report->findings.item[i]))

@@ -147,27 +147,17 @@ static bool is_drawn(const struct sl_line *line, bool detailed)
 
 void sl_page_lines(struct sl_page *page)
 {
-	uint32_t count = 0;
+	sl_page_begin_rows(page, "lines");
+	for (unsigned k = 0; k < page->report->process_count; k++) {
+		const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
 
-	for (int pass = 0; pass < 2; pass++) {
-		if (pass) {
-			sl_page_put_array(page, "lines", count);
-		}
-		for (unsigned k = 0; k < page->report->process_count; k++) {
-			const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
-
-			for (unsigned i = 0; i < timeline->line_count; i++) {
-				if (!is_drawn(timeline->lines[i], k < page->budget.detailed))
-					continue;
-				if (pass)
-					sl_page_put_line(page, page->order[k], timeline->lines[i],
-							 name_of(&page->report->processes[page->order[k]], timeline->lines[i]),
-							 shared_device(page, page->order[k], timeline->lines[i]));
-				else
-					count++;
-			}
-		}
+		for (unsigned i = 0; i < timeline->line_count; i++)
+			if (is_drawn(timeline->lines[i], k < page->budget.detailed))
+				sl_page_put_line(page, page->order[k], timeline->lines[i],
+						 name_of(&page->report->processes[page->order[k]], timeline->lines[i]),
+						 shared_device(page, page->order[k], timeline->lines[i]));
 	}
+	sl_page_end_rows(page);
 }
 
 /* ---- heat map */

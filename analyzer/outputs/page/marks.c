@@ -54,24 +54,16 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 
 void sl_page_marks(struct sl_page *page)
 {
-	unsigned detailed =
-		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
-	uint32_t count = 0, steps = 0;
-
-	for (unsigned k = 0; k < detailed; k++) {
-		const struct sl_model *model = page->report->processes[page->order[k]].model;
-
-		count += (uint32_t)model->ooms.count + (uint32_t)model->moments.marks.count;
-		steps += sl_model_steps(model) != NULL;
-	}
-	sl_page_put_array(page, "marks", count);
-	for (unsigned k = 0; k < detailed; k++)
+	sl_page_begin_rows(page, "marks");
+	for (unsigned k = 0; k < sl_page_detailed(page); k++)
 		put_marks(page, page->order[k]);
-	sl_page_put_array(page, "steps", steps);
-	for (unsigned k = 0; k < detailed; k++) {
+	sl_page_end_rows(page);
+	sl_page_begin_rows(page, "steps");
+	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
 		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 
 		if (label)
 			put_steps(page, page->order[k], label);
 	}
+	sl_page_end_rows(page);
 }

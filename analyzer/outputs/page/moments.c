@@ -141,20 +141,15 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 	}
 }
 
-/* Moments are counted first and then written: with `put` false it only counts. */
-static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
+static void device_moments(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	struct samples samples = {0};
-	uint32_t count = 0;
 
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
 		if (!device || !device->known_peak)
-			continue;
-		count += 3;
-		if (!put)
 			continue;
 		of_device(page, process, device->device, AT_PEAK, &samples);
 		put_moment(page, process, device->device, "peak", device->known_peak_ns, &samples);
@@ -163,16 +158,14 @@ static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
 		of_device(page, process, device->device, EVER, &samples);
 		put_moment(page, process, device->device, "churn", 0, &samples);
 	}
-	return count;
 }
 
 /* The evenly spread moments of the replay, for each device. */
-static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
+static void timed_moments(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	unsigned every = ((unsigned)model->moments.count + page->budget.moments - 1) / page->budget.moments;
 	struct samples samples = {0};
-	uint32_t count = 0;
 
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 		if (!model->devices[d] || !model->devices[d]->known_peak)
@@ -180,72 +173,57 @@ static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 		for (unsigned m = 0; m < model->moments.count; m += every ? every : 1) {
 			const struct sl_moment *moment = &model->moments.moment[m];
 
-			count++;
-			for (uint32_t i = 0; i < moment->count && put; i++)
+			for (uint32_t i = 0; i < moment->count; i++)
 				if (sl_page_is_shown(model, &model->sites.item[moment->held[i].site], (int)d - 1))
 					add(&samples, sl_page_site(page, process, moment->held[i].site),
 					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
-			if (put && d && d <= moment->unused_count && moment->unused_bytes[d - 1])
+			if (d && d <= moment->unused_count && moment->unused_bytes[d - 1])
 				add_rest(page, &samples, sl_model_rest_name(&model->devices[d]->torch),
 					 moment->unused_bytes[d - 1]);
-			if (put)
-				put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
+			put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
 		}
 	}
-	return count;
 }
 
-static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
+static void other_moments(struct sl_page *page, unsigned process)
 {
 	const struct sl_process *p = &page->report->processes[process];
 	const struct sl_oom *oom = sl_process_first_oom(p);
 	struct samples samples = {0};
-	uint32_t count = 0;
+	const char *unused;
 	uint64_t left;
 	bool leaks = false;
 
 	for (size_t i = 0; i < p->leaks.count; i++)
 		leaks |= sl_leak_counts(&p->leaks.item[i]);
 	if (leaks) {
-		count++;
-		for (size_t i = 0; i < p->leaks.count && put; i++) {
+		for (size_t i = 0; i < p->leaks.count; i++) {
 			const struct sl_leak *leak = &p->leaks.item[i];
 
 			if (!sl_leak_counts(leak))
 				continue;
 			add(&samples, sl_page_stack(page, process, leak->stack), (double)leak->bytes, (double)leak->blocks);
 		}
-		if (put)
-			put_moment(page, process, -1, "leaks", 0, &samples);
+		put_moment(page, process, -1, "leaks", 0, &samples);
 	}
 	if (oom && oom->owner_count) {
-		count++;
-		for (unsigned i = 0; i < oom->owner_count && put; i++)
+		for (unsigned i = 0; i < oom->owner_count; i++)
 			if (oom->device < 0 || sl_page_is_shown(p->model, &p->model->sites.item[oom->owners[i].site], oom->device))
 				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
 				    (double)oom->owners[i].blocks);
-		if (put) {
-			const char *name = sl_model_unused(&oom->torch, &left);
-
-			add_rest(page, &samples, name, left);
-			put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
-		}
+		unused = sl_model_unused(&oom->torch, &left);
+		add_rest(page, &samples, unused, left);
+		put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
 	}
-	return count;
 }
 
 void sl_page_moments(struct sl_page *page)
 {
-	unsigned detailed =
-		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
-	uint32_t count = 0;
-
-	for (int put = 0; put < 2; put++) {
-		if (put) {
-			sl_page_put_array(page, "moments", count);
-		}
-		for (unsigned k = 0; k < detailed; k++)
-			count += device_moments(page, page->order[k], put) + timed_moments(page, page->order[k], put) +
-				 other_moments(page, page->order[k], put);
+	sl_page_begin_rows(page, "moments");
+	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
+		device_moments(page, page->order[k]);
+		timed_moments(page, page->order[k]);
+		other_moments(page, page->order[k]);
 	}
+	sl_page_end_rows(page);
 }

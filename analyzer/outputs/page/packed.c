@@ -41,6 +41,18 @@ void sl_packed_array(struct sl_packed *packed, uint32_t items)
 	PACK(array, items);
 }
 
+void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items)
+{
+	size_t end = packed->size, head;
+	unsigned char bytes[5];
+
+	PACK(array, items);
+	head = packed->size - end;
+	memcpy(bytes, packed->data + end, head);
+	memmove(packed->data + at + head, packed->data + at, end - at);
+	memcpy(packed->data + at, bytes, head);
+}
+
 void sl_packed_string(struct sl_packed *packed, const char *text)
 {
 	size_t size = text ? strlen(text) : 0;

@@ -19,6 +19,8 @@ enum sl_packed_type { SL_PACKED_U8 = 1, SL_PACKED_U16, SL_PACKED_U32, SL_PACKED_
 
 void sl_packed_map(struct sl_packed *packed, uint32_t pairs);
 void sl_packed_array(struct sl_packed *packed, uint32_t items);
+/* The same of what was written from `at` on: its head is put before it. */
+void sl_packed_array_at(struct sl_packed *packed, size_t at, uint32_t items);
 void sl_packed_string(struct sl_packed *packed, const char *text); /* NULL: nil; cut at 4 kB */
 void sl_packed_int(struct sl_packed *packed, int64_t value);
 void sl_packed_uint(struct sl_packed *packed, uint64_t value);

@@ -295,31 +295,28 @@ static void put_roles(struct sl_page *page, unsigned process)
 	uint64_t bytes[SL_ROLE_COUNT];
 	double column[SL_ROLE_COUNT];
 	uint32_t count = 0;
+	size_t at;
 
-	for (int put = 0; put < 2; put++) {
-		if (put) {
-			sl_page_put_array(page, "peak_roles", count);
-		}
-		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_device_state *device = p->model->devices[d];
+	sl_page_key(page, "peak_roles");
+	at = page->pack.size;
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = p->model->devices[d];
 
-			if (!device || !device->known_peak || !sl_roles_at_peak(p, device, bytes))
-				continue;
-			count++;
-			if (!put)
-				continue;
-			for (int i = 0; i < SL_ROLE_COUNT; i++)
-				column[i] = (double)bytes[i];
-			sl_packed_map(&page->pack, 2);
-			sl_page_put_device(page, "device", device->device);
-			sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
-		}
+		if (!device || !device->known_peak || !sl_roles_at_peak(p, device, bytes))
+			continue;
+		count++;
+		for (int i = 0; i < SL_ROLE_COUNT; i++)
+			column[i] = (double)bytes[i];
+		sl_packed_map(&page->pack, 2);
+		sl_page_put_device(page, "device", device->device);
+		sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
 	}
+	sl_packed_array_at(&page->pack, at, count);
 }
 
 void sl_page_places(struct sl_page *page)
 {
-	unsigned count = page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
+	unsigned count = sl_page_detailed(page);
 
 	sl_page_put_array(page, "roles", SL_ROLE_COUNT);
 	for (int i = 0; i < SL_ROLE_COUNT; i++)

@@ -73,29 +73,20 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	free(c.block_stack);
 }
 
-static uint32_t maps_of(struct sl_page *page, unsigned process, bool put)
-{
-	const struct sl_model *model = page->report->processes[process].model;
-	uint32_t count = 0;
-
-	if (model->moments.at_oom.segment_count && ++count && put)
-		put_map(page, process, &model->moments.at_oom, "oom");
-	if (model->moments.largest.segment_count && ++count && put)
-		put_map(page, process, &model->moments.largest, "peak");
-	for (size_t i = 0; i < model->moments.at_end.count; i++, count++)
-		if (put)
-			put_map(page, process, &model->moments.at_end.item[i], "end");
-	return count;
-}
-
 void sl_page_segments(struct sl_page *page)
 {
 	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
-	uint32_t count = 0;
 
-	for (unsigned k = 0; k < most; k++)
-		count += maps_of(page, page->order[k], false);
-	sl_page_put_array(page, "segments", count);
-	for (unsigned k = 0; k < most; k++)
-		maps_of(page, page->order[k], true);
+	sl_page_begin_rows(page, "segments");
+	for (unsigned k = 0; k < most; k++) {
+		const struct sl_moments *moments = &page->report->processes[page->order[k]].model->moments;
+
+		if (moments->at_oom.segment_count)
+			put_map(page, page->order[k], &moments->at_oom, "oom");
+		if (moments->largest.segment_count)
+			put_map(page, page->order[k], &moments->largest, "peak");
+		for (size_t i = 0; i < moments->at_end.count; i++)
+			put_map(page, page->order[k], &moments->at_end.item[i], "end");
+	}
+	sl_page_end_rows(page);
 }

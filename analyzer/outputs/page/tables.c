@@ -59,15 +59,16 @@ static void put_devices(struct sl_page *page, unsigned index)
 {
 	const struct sl_model *model = page->report->processes[index].model;
 	uint32_t count = 0;
+	size_t at;
 
-	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
-		count += model->devices[d] && model->devices[d]->used;
-	sl_page_put_array(page, "devices", count);
+	sl_page_key(page, "devices");
+	at = page->pack.size;
 	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
 		if (!device || !device->used)
 			continue;
+		count++;
 		sl_packed_map(&page->pack, 5);
 		sl_page_put_device(page, "device", device->device);
 		sl_page_put_known(page, "peak", device->known_peak);
@@ -75,6 +76,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 		sl_page_put_known(page, "hidden", device->hidden_peak_bytes);
 		sl_page_put_known(page, "end", device->known);
 	}
+	sl_packed_array_at(&page->pack, at, count);
 }
 
 static void put_process(struct sl_page *page, unsigned index)
@@ -137,20 +139,15 @@ void sl_page_processes(struct sl_page *page)
 	}
 }
 
-/* Rows are written after being counted: `put` false only counts. */
-static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
+static void memory_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
-	uint32_t count = 0;
 
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 			const struct sl_row *row = sl_model_row(model, kind, d);
 
 			if (!row->used || kind == SL_KIND_block)
-				continue;
-			count++;
-			if (!put)
 				continue;
 			sl_page_row(page, 11, process);
 			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
@@ -164,21 +161,16 @@ static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
 			sl_page_put_known(page, "failed", row->failed_allocations);
 			sl_page_put_known(page, "allocated", row->allocated_bytes);
 		}
-	return count;
 }
 
-static uint32_t library_rows(struct sl_page *page, unsigned process, bool put)
+static void library_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
-	uint32_t count = 0;
 
 	for (size_t i = 0; i < model->holders.count; i++) {
 		const struct sl_holder *holder = &model->holders.item[i];
 
 		if (!holder->peak_bytes)
-			continue;
-		count++;
-		if (!put)
 			continue;
 		sl_page_row(page, 5, process);
 		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
@@ -186,14 +178,13 @@ static uint32_t library_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "peak", holder->peak_bytes);
 		sl_page_put_known(page, "live", holder->live_bytes);
 	}
-	return count;
 }
 
-static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
+static void label_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_process *p = &page->report->processes[process];
 
-	for (size_t i = 0; i < p->growth.count && put; i++) {
+	for (size_t i = 0; i < p->growth.count; i++) {
 		const struct sl_growth *growth = &p->growth.item[i];
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
@@ -217,15 +208,14 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
 		sl_page_put_uint(page, "stack", growth->holder_count ? sl_page_stack(page, process, growth->holders[0].stack) : 0);
 	}
-	return (uint32_t)p->growth.count;
 }
 
 /* What the program itself called its memory. */
-static uint32_t name_rows(struct sl_page *page, unsigned process, bool put)
+static void name_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 
-	for (size_t i = 0; i < model->called.count && put; i++) {
+	for (size_t i = 0; i < model->called.count; i++) {
 		const struct sl_called *called = &model->called.item[i];
 
 		sl_page_row(page, 6, process);
@@ -235,22 +225,17 @@ static uint32_t name_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "live", called->live_bytes);
 		sl_page_put_known(page, "peak", called->peak_bytes);
 	}
-	return (uint32_t)model->called.count;
 }
 
 /* What a framework's pool has given out, as it said when that was most. */
-static uint32_t given_rows(struct sl_page *page, unsigned process, bool put)
+static void given_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
-	uint32_t count = 0;
 
 	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
 		const struct sl_given *given = model->devices[d] ? &model->devices[d]->torch.most_given : NULL;
 
 		if (!given || !given->in_use)
-			continue;
-		count++;
-		if (!put)
 			continue;
 		sl_page_row(page, 6, process);
 		sl_page_put_device(page, "device", (int)d - 1);
@@ -259,15 +244,14 @@ static uint32_t given_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "rounding", given->rounded - given->named);
 		sl_page_put_known(page, "unnamed", sl_given_rest(given));
 	}
-	return count;
 }
 
 /* What it said of its ranges: the entries of which it said the same. */
-static uint32_t said_rows(struct sl_page *page, unsigned process, bool put)
+static void said_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 
-	for (size_t i = 0; i < model->paired.count && put; i++) {
+	for (size_t i = 0; i < model->paired.count; i++) {
 		const struct sl_paired *paired = &model->paired.item[i];
 
 		sl_page_row(page, 7, process);
@@ -278,22 +262,17 @@ static uint32_t said_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "peak", paired->peak_bytes);
 		sl_page_put_known(page, "allocated", paired->allocated_bytes);
 	}
-	return (uint32_t)model->paired.count;
 }
 
-static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
+static void api_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	struct sl_api_stats *apis = sl_model_apis(model);
-	uint32_t count = 0;
 
 	for (unsigned i = 0; i < model->header->hook_count; i++) {
 		const struct sl_api_stats *api = &apis[i];
 
 		if (!model->header->hooks[i].is_call || !api->calls)
-			continue;
-		count++;
-		if (!put)
 			continue;
 		sl_page_row(page, 6, process);
 		sl_page_put_text(page, "api", model->header->hooks[i].plain);
@@ -303,26 +282,20 @@ static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "time", api->time_ns);
 	}
 	free(apis);
-	return count;
 }
 
 void sl_page_tables(struct sl_page *page)
 {
 	static const struct {
 		const char *name;
-		uint32_t (*rows)(struct sl_page *page, unsigned process, bool put);
+		void (*put)(struct sl_page *page, unsigned process);
 	} tables[] = {{"memory", memory_rows},	 {"libraries", library_rows}, {"labels", label_rows}, {"said", said_rows},
 		      {"given_out", given_rows}, {"names", name_rows},	      {"apis", api_rows}};
-	unsigned detailed =
-		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 
-	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
-		uint32_t count = 0;
-
-		for (unsigned k = 0; k < detailed; k++)
-			count += tables[t].rows(page, page->order[k], false);
-		sl_page_put_array(page, tables[t].name, count);
-		for (unsigned k = 0; k < detailed; k++)
-			tables[t].rows(page, page->order[k], true);
+	for (size_t t = 0; t < SL_COUNT(tables); t++) {
+		sl_page_begin_rows(page, tables[t].name);
+		for (unsigned k = 0; k < sl_page_detailed(page); k++)
+			tables[t].put(page, page->order[k]);
+		sl_page_end_rows(page);
 	}
 }
