@@ -130,6 +130,20 @@ int sl_arguments_next(struct sl_arguments *options)
 	return refuse(options, text);
 }
 
+/* The number of the word among those between bars. */
+static bool read_word(const char *words, const char *word, unsigned *number)
+{
+	size_t size = strcspn(words, "|");
+
+	for (*number = 0; strlen(word) != size || strncmp(word, words, size); ++*number) {
+		if (!words[size])
+			return false;
+		words += size + 1;
+		size = strcspn(words, "|");
+	}
+	return true;
+}
+
 /* False: the value is not what the option wants. */
 static bool read_value(const struct sl_option *o, const char *value, sl_arguments_take *take, int option, void *context)
 {
@@ -155,6 +169,8 @@ static bool read_value(const struct sl_option *o, const char *value, sl_argument
 		return true;
 	case SL_READ_SIZE:
 		return sl_size_parse(value, into);
+	case SL_READ_WORD:
+		return read_word(o->value, value, into);
 	default:
 		return !take || take(context, option, value);
 	}

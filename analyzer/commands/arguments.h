@@ -30,7 +30,16 @@ struct sl_option {
 	const char *value; /* how --help writes the value; NULL: a flag */
 	const char *help;
 	/* How the value is read and into which member of the settings, by the macros below; without one `take` is given it. */
-	enum { SL_READ_NONE, SL_READ_TEXT, SL_READ_FLAG, SL_READ_REAL, SL_READ_LONG, SL_READ_COUNT, SL_READ_SIZE } read;
+	enum {
+		SL_READ_NONE,
+		SL_READ_TEXT,
+		SL_READ_FLAG,
+		SL_READ_REAL,
+		SL_READ_LONG,
+		SL_READ_COUNT,
+		SL_READ_SIZE,
+		SL_READ_WORD
+	} read;
 	size_t into;
 	double least, most; /* of a number */
 };
@@ -43,6 +52,7 @@ struct sl_option {
 #define SL_TO_LONG(member, least, most)	 SL_READ_LONG, SL_INTO(long, member), least, most
 #define SL_TO_COUNT(member, least, most) SL_READ_COUNT, SL_INTO(unsigned, member), least, most
 #define SL_TO_SIZE(member)		 SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
+#define SL_TO_WORD(member)		 SL_READ_WORD, SL_INTO(unsigned, member) /* which of the words of `value`: csv|json */
 
 /* Which run, in the verbs that read one. */
 #define SL_OPTION_RUN(member)                                                                                                      \

@@ -37,13 +37,14 @@ static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only", SL_TO_LONG(stream.rank, 0, INFINITY)},
 	SL_OPTION_RUN(stream.run),
 	{"--weigh", 0, "peak|live|total",
-	 "collapsed and speedscope count what was held at the device's peak (default), at --to or the end, or all allocations"},
+	 "collapsed and speedscope count what was held at the device's peak (default), at --to or the end, or all allocations",
+	 SL_TO_WORD(job.weigh)},
 	{"--max-events", 0, "N", "pytorch-snapshot has the newest N (default: 100000)"},
 	{"--quiet", 'q', NULL, "no progress on the terminal", SL_TO_FLAG(quiet)},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { OUTPUT, FROM, TO, RANK, RUN, WEIGH, MAX_EVENTS, QUIET };
+enum { OUTPUT }; /* or --max-events */
 
 static const struct sl_export *find(const char *name)
 {
@@ -61,19 +62,14 @@ static bool take(void *context, int option, const char *value)
 	struct options *o = context;
 	long count;
 
-	switch (option) {
-	case OUTPUT:
+	if (option == OUTPUT) {
 		o->output = value;
 		return *value != 0;
-	case WEIGH:
-		o->job.weigh = !strcmp(value, "live") ? SL_WEIGH_LIVE : !strcmp(value, "total") ? SL_WEIGH_TOTAL : SL_WEIGH_PEAK;
-		return o->job.weigh || !strcmp(value, "peak");
-	default:
-		if (!sl_arguments_number(value, 1, LONG_MAX, &count))
-			return false;
-		o->job.max_events = (uint64_t)count;
-		return true;
 	}
+	if (!sl_arguments_number(value, 1, LONG_MAX, &count))
+		return false;
+	o->job.max_events = (uint64_t)count;
+	return true;
 }
 
 static char about[1200]; /* list_formats fills it */

@@ -19,7 +19,7 @@
 #include "analyzer/machine/machine.h"
 #include "common/now.h"
 
-enum format { TABLE, CSV, NDJSON };
+enum format { TABLE, CSV, NDJSON }; /* as --format names them */
 
 #define DEVICES 16 /* of a process */
 
@@ -40,7 +40,7 @@ struct monitor {
 static const struct sl_option table[] = {
 	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
-	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)"},
+	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)", SL_TO_WORD(format)},
 	{"--output", 'o', "FILE", "write there (default: standard output)", SL_TO_TEXT(output)},
 	{0},
 };
@@ -318,20 +318,6 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 	}
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct monitor *monitor = context;
-	static const char *const formats[] = {"table", "csv", "ndjson"};
-
-	(void)option; /* --format */
-	for (unsigned i = 0; i < SL_COUNT(formats); i++)
-		if (!strcmp(value, formats[i])) {
-			monitor->format = (enum format)i;
-			return true;
-		}
-	return false;
-}
-
 /* Rows that were written stay, without a part of the next one; a file without a row goes. */
 static void cut(const struct monitor *monitor)
 {
@@ -369,7 +355,7 @@ static int run(struct sl_arguments *parsed)
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
 	static const char *const begins[] = {"time ", "timestamp_ns,", "{\"schema\":\"stormlog.monitor\""};
-	int status = sl_arguments_parse(parsed, take, &monitor);
+	int status = sl_arguments_parse(parsed, NULL, &monitor);
 
 	if (status < 0) {
 		if (!parsed->path_count)

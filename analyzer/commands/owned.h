@@ -5,6 +5,7 @@
 
 #include "analyzer/commands/tree_print.h"
 
+/* As --by and --sort name them. */
 enum sl_owned_by {
 	SL_BY_LIBRARY,
 	SL_BY_STACK,

@@ -14,8 +14,7 @@
 
 #define JSON_BYTES 16000
 
-enum sort { BY_RANK, BY_PEAK, BY_END };
-static const char *const sorts[] = {"rank", "peak", "end"};
+enum sort { BY_RANK, BY_PEAK, BY_END }; /* as --sort names them */
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -25,7 +24,7 @@ struct options {
 
 #define INTO struct options
 static const struct sl_option table[] = {
-	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
+	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)", SL_TO_WORD(sort)},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest; all if there are several paths)",
 	 SL_TO_TEXT(pipeline.run)},
 	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted",
@@ -243,17 +242,6 @@ static bool put_json(const struct row *rows, unsigned count, const char *path)
 	return sl_json_close(out);
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct options *o = context;
-
-	(void)option; /* --sort */
-	for (o->sort = 0; o->sort < SL_COUNT(sorts); o->sort++)
-		if (!strcmp(value, sorts[o->sort]))
-			return true;
-	return false;
-}
-
 static const char about[] =
 	"A line for each process and each device on which it held memory: what it held at most and at the end,\n"
 	"errors, leaks, how it ended.";
@@ -262,7 +250,7 @@ static int run(struct sl_arguments *parsed)
 {
 	struct options o = {0};
 	struct sl_report report = {0};
-	int status = sl_arguments_parse(parsed, take, &o);
+	int status = sl_arguments_parse(parsed, NULL, &o);
 	bool fine = true;
 	struct rows rows = {0};
 

@@ -49,14 +49,15 @@ static const struct sl_option table[] = {
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
 	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name",
 	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
-	 "in, a name what the program calls its memory (at the peak of the fullest device)"},
+	 "in, a name what the program calls its memory (at the peak of the fullest device)",
+	 SL_TO_WORD(how.by)},
 	{"--kind", 0, "KIND",
 	 "only memory of one kind, which need not be of a device: device, pool, managed, vmm, array, graph, imported, host_pinned, "
 	 "host_registered, block; its peak is when most of that kind was held"},
 	{"--rank", 0, "N", "one rank only (default: all together)", SL_TO_LONG(only.rank, 0, INFINITY)},
 	{"--pid", 0, "N", "one process only", SL_TO_LONG(only.pid, 1, INFINITY)},
 	SL_OPTION_RUN(pipeline.run),
-	{"--sort", 0, "held|made|kept|temporary|lifetime", "column by which table is sorted (default: held)"},
+	{"--sort", 0, "held|made|kept|temporary|lifetime", "column by which table is sorted (default: held)", SL_TO_WORD(how.sort)},
 	{"--entries", 0, "LABEL",
 	 "table lists, instead of owners, each entry of this range, named as in report.json (step_#; '*': of all ranges): "
 	 "start, duration, and what was in use before, after and at its peak; with --by place, what each line made in it too",
@@ -177,30 +178,10 @@ static bool parse_at(struct options *options, const char *text)
 	return sl_when_parse(&options->at, text) && options->at.kind <= SL_WHEN_TIME;
 }
 
-static bool parse_by(struct options *options, const char *text)
-{
-	for (unsigned i = 0; i < SL_COUNT(by_names); i++)
-		if (!strcmp(text, by_names[i])) {
-			options->how.by = i;
-			return true;
-		}
-	return false;
-}
-
 static bool parse_kind(struct options *options, const char *text)
 {
 	for (options->how.kind = SL_KIND_none + 1; options->how.kind < SL_KIND_unknown; options->how.kind++)
 		if (!strcmp(text, sl_event_kinds[options->how.kind].name))
-			return true;
-	return false;
-}
-
-static const char *const sort_names[] = {"held", "made", "kept", "temporary", "lifetime"};
-
-static bool parse_sort(struct options *options, const char *text)
-{
-	for (options->how.sort = 0; options->how.sort < SL_COUNT(sort_names); options->how.sort++)
-		if (!strcmp(text, sort_names[options->how.sort]))
 			return true;
 	return false;
 }
@@ -215,10 +196,6 @@ static bool take(void *context, int option, const char *value)
 	case FROM:
 	case TO:
 		return sl_when_parse(&options->span[option - FROM], value);
-	case BY:
-		return parse_by(options, value);
-	case SORT:
-		return parse_sort(options, value);
 	default:
 		return parse_kind(options, value);
 	}

@@ -10,7 +10,7 @@
 
 #include "analyzer/exports/stream.h"
 
-enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL };
+enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* as --weigh names them */
 
 struct sl_export_job {
 	struct sl_stream *stream;
