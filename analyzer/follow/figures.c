@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 
@@ -161,21 +162,16 @@ uint64_t sl_figures_live(const struct sl_process *process)
 	return live;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 void sl_figures_away(const double *values, unsigned count, double *away)
 {
 	double *sorted = sl_memory_must(calloc(count + 1, sizeof(*sorted))), median, spread;
 
 	memcpy(sorted, values, count * sizeof(*sorted));
-	qsort(sorted, count, sizeof(*sorted), by_number);
+	qsort(sorted, count, sizeof(*sorted), sl_stats_by_value);
 	median = sorted[count / 2];
 	for (unsigned i = 0; i < count; i++)
 		sorted[i] = fabs(values[i] - median);
-	qsort(sorted, count, sizeof(*sorted), by_number);
+	qsort(sorted, count, sizeof(*sorted), sl_stats_by_value);
 	spread = fmax(1.4826 * sorted[count / 2], fmax(0.02 * median / SL_RANKS_UNLIKE, 1));
 	for (unsigned i = 0; i < count; i++)
 		away[i] = (values[i] - median) / spread;

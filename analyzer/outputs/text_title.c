@@ -5,6 +5,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/text_page.h"
 
 static void put_statuses(char *out, size_t size, const struct sl_report *report)
@@ -35,13 +36,6 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 	}
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-
-	return strcmp(x, y);
-}
-
 /* An unknown one is like no other. */
 static unsigned hosts_of(const struct sl_report *report)
 {
@@ -53,7 +47,7 @@ static unsigned hosts_of(const struct sl_report *report)
 			names[known++] = report->processes[i].trace->header.host;
 		else
 			hosts++;
-	qsort(names, known, sizeof(*names), by_name);
+	qsort(names, known, sizeof(*names), sl_stats_by_text);
 	for (unsigned i = 0; i < known; i++)
 		hosts += !i || strcmp(names[i], names[i - 1]) != 0;
 	free(names);
