@@ -559,7 +559,9 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
-		process->accounts = sl_memory_must(calloc(process->model->ooms.count + 1, sizeof(*process->accounts)));
+		if (!process->model->ooms.count) /* 3 kB that each of thousands of ranks would take */
+			continue;
+		process->accounts = sl_memory_must(calloc(process->model->ooms.count, sizeof(*process->accounts)));
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
 								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};

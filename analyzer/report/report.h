@@ -175,7 +175,7 @@ struct sl_process {
 	uint64_t bundles_from_ns;
 	/* The same because of the limit on bytes, known only after they are written. */
 	uint64_t bundles_kept_ns;
-	struct sl_account *accounts; /* one for each error of model->ooms; analyses/accounts.c */
+	struct sl_account *accounts; /* one for each error of model->ooms, NULL: no errors; analyses/accounts.c */
 	unsigned
 		/* Index of the first rank that does the same; SL_ALIKE_UNKNOWN: none, or too few to tell; analyses/ranks.c. */
 		alike;

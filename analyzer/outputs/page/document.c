@@ -98,6 +98,8 @@ uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t index)
 	if (index >= model->sites.count)
 		return 0;
 	site = &model->sites.item[index];
+	if (!page->site_nodes[process])
+		page->site_nodes[process] = sl_memory_must(calloc(model->sites.count, sizeof(*node)));
 	node = &page->site_nodes[process][index];
 	if (!*node)
 		*node = 1 + sl_page_stack(page, process, site->stack);

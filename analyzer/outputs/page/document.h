@@ -76,7 +76,7 @@ struct sl_page {
 	struct sl_idmap node_ids; /* parent << 32 | frame -> node */
 	SL_VECTOR(uint32_t) node_parent;
 	SL_VECTOR(uint32_t) node_frame;
-	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet */
+	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet; NULL: none of it */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
 	struct sl_packed pack;
 	size_t rows_at;	    /* where the open array of rows began in it */

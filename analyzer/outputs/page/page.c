@@ -76,7 +76,6 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
-		page->site_nodes[i] = sl_memory_must(calloc(p->model->sites.count + 1, sizeof(uint32_t)));
 		page->timelines[i] = (struct sl_page_timeline){&p->model->timeline, (int64_t)(sl_process_unix(p, 1) - 1)};
 	}
 	page->t0_unix_ns = report->started_unix_ns;
