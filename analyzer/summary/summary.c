@@ -8,6 +8,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
+#include "analyzer/base/squeeze.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/summary/image.h"
 #include "analyzer/summary/shape.h"
@@ -150,7 +151,7 @@ static void *end_map(msgpack_sbuffer *out, size_t *size)
 {
 	void *packed = sl_memory_must(malloc(ZSTD_compressBound(out->size)));
 
-	*size = ZSTD_compress(packed, ZSTD_compressBound(out->size), out->data, out->size, LEVEL);
+	*size = sl_squeeze(packed, ZSTD_compressBound(out->size), out->data, out->size, LEVEL);
 	msgpack_sbuffer_destroy(out);
 	return sl_memory_must(realloc(packed, *size)); /* kept until all ranks are there */
 }

@@ -12,6 +12,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/squeeze.h"
 #include "common/tracefile.h"
 
 #define FRAME_MAX    (8u << 20)	 /* no writer makes larger frames; a larger one is damage */
@@ -248,7 +249,7 @@ static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
 	for (;; capacity *= 2) {
 		if (capacity > CONTENT_MAX || !room(&inflate->out, &inflate->out_capacity, capacity))
 			return (size_t)-1;
-		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in, compressed);
+		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, compressed);
 		if (!ZSTD_isError(got) || ZSTD_getErrorCode(got) != ZSTD_error_dstSize_tooSmall)
 			return got;
 	}
@@ -260,9 +261,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 	unsigned long long content;
 	size_t got;
 
-	if (!inflate->zstd)
-		inflate->zstd = ZSTD_createDCtx();
-	if (!inflate->zstd || !room(&inflate->in, &inflate->in_capacity, frame->compressed))
+	if (!room(&inflate->in, &inflate->in_capacity, frame->compressed))
 		return false;
 	got = sl_read_at(frames->fd, inflate->in, frame->compressed, frame->offset);
 	if (got < frame->compressed) {
@@ -277,7 +276,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 		 !room(&inflate->out, &inflate->out_capacity, content + 1))
 		got = (size_t)-1;
 	else
-		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
+		got = sl_squeeze_back(inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
 	if (ZSTD_isError(got)) {
 		if (damage)
 			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "frame does not open (%s)%s",
@@ -291,7 +290,6 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 
 void sl_inflate_free(struct sl_inflate *inflate)
 {
-	ZSTD_freeDCtx(inflate->zstd);
 	free(inflate->in);
 	free(inflate->out);
 	*inflate = (struct sl_inflate){0};

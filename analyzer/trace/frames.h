@@ -53,7 +53,6 @@ size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset);
 
 /* Buffers for reading frames; one per thread of the analyzer. */
 struct sl_inflate {
-	struct ZSTD_DCtx_s *zstd;
 	uint8_t *in, *out;
 	size_t in_capacity, out_capacity;
 	size_t bytes; /* allocated size of out */

@@ -10,6 +10,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/squeeze.h"
 #include "analyzer/trace/frames.h"
 
 #define INDEX_MAX   (256u << 20)
@@ -32,7 +33,7 @@ static uint8_t *unpack(const void *frame, size_t size, uint64_t most, size_t *by
 	out = malloc(content + 1);
 	if (!out)
 		return NULL;
-	*bytes = ZSTD_decompress(out, content, frame, size);
+	*bytes = sl_squeeze_back(out, content, frame, size);
 	if (!ZSTD_isError(*bytes) && *bytes == content)
 		return out;
 	free(out);
