@@ -35,7 +35,7 @@ def main() -> int:
     analyze.add_argument("path", metavar="PATH", help="as every worker sees it")
     analyze.add_argument("--dask", metavar="SCHEDULER", help="host:port; without it this machine does the work")
     analyze.add_argument("-o", "--output", metavar="DIR", help="default: PATH/analysis")
-    analyze.add_argument("--parts", type=int, metavar="N", help="tasks (default: four for each thread of the cluster)")
+    analyze.add_argument("--parts", type=int, metavar="N", help="tasks (default: two for each thread of the cluster)")
     analyze.set_defaults(work=_analyze)
     parquet = verbs.add_parser("parquet", help="the events as Parquet files, run=ID/rank=N/*.parquet")
     parquet.add_argument("path", metavar="PATH")

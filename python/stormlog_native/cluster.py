@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The analysis of thousands of ranks on a Dask cluster: each task is `stormlog-analyze summarize --shard`, on the worker's own view of
-the file system, and summaries are merged as a tree.  Summaries travel, traces do not.
+the file system, and the report is that of their summaries.  Summaries travel, traces do not.
 
     import stormlog_native
     from dask.distributed import Client
@@ -18,7 +18,7 @@ from typing import Any, List, Optional
 from .errors import ConfigurationError, ProfilerError
 from .recording import Report, child_environment, program, report
 
-TOGETHER = 8  # summaries of one merge
+EACH = 2  # tasks for each thread of the cluster: each task lists the folder and looks at each file's size
 AGAIN = 3  # retries, since a worker may have a full disk or a lost file system; then the user sees the error
 
 
@@ -38,55 +38,45 @@ def _part(path: str, part: int, parts: int) -> bytes:
     return _summarize(["--shard", "%d/%d" % (part, parts), path])
 
 
-def _merge(*summaries: bytes) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
-        for i, summary in enumerate(summaries):
-            with open(os.path.join(folder, "%d.summary" % i), "wb") as file:
-                file.write(summary)
-        return _summarize([folder])
+def _submit(client: Any, path: str, parts: int) -> List[Any]:
+    return [client.submit(_part, path, i + 1, parts, pure=False, retries=AGAIN) for i in range(parts)]
 
 
-def _tree(client: Any, path: str, parts: int) -> List[Any]:
-    """All tasks; the last is the whole."""
-    level = [client.submit(_part, path, i + 1, parts, pure=False, retries=AGAIN) for i in range(parts)]
-    every = list(level)
-    while len(level) > 1:
-        level = [client.submit(_merge, *level[i:i + TOGETHER], pure=False, retries=AGAIN) for i in range(0, len(level), TOGETHER)]
-        every += level
-    return every
-
-
-def _watch(tasks: List[Any]) -> None:
+def _collect(tasks: List[Any], folder: str, progress: bool) -> None:
+    """Writes what each task made into the folder, in the order in which they end."""
     from dask.distributed import as_completed
-    for done, _ in enumerate(as_completed(tasks), 1):
-        filled = 40 * done // len(tasks)
-        sys.stderr.write("\r%s%s %d of %d" % ("#" * filled, "." * (40 - filled), done, len(tasks)))
-        sys.stderr.flush()
-    sys.stderr.write("\r\033[K")
+    for done, (_, summary) in enumerate(as_completed(tasks, with_results=True), 1):
+        with open(os.path.join(folder, "%d.summary" % done), "wb") as file:
+            file.write(summary)
+        if progress:
+            filled = 40 * done // len(tasks)
+            sys.stderr.write("\r%s%s %d of %d" % ("#" * filled, "." * (40 - filled), done, len(tasks)))
+            sys.stderr.flush()
+    if progress:
+        sys.stderr.write("\r\033[K")
+
+
+def collect(path: str, client: Any, folder: str, parts: Optional[int] = None, progress: bool = False) -> None:
+    """Fills an empty folder with the summaries of all parts of the traces in `path`, which every worker sees under this path."""
+    if not parts:
+        parts = EACH * max(1, sum(client.nthreads().values()))
+    _collect(_submit(client, os.path.abspath(path), parts), folder, progress)
 
 
 def summarize(path: str, client: Any, parts: Optional[int] = None, progress: bool = False) -> bytes:
-    """The summary of the traces in a folder that every worker sees under this path.  parts: four for each thread of the cluster."""
-    path = os.path.abspath(path)
-    if not parts:
-        parts = 4 * max(1, sum(client.nthreads().values()))
-    tasks = _tree(client, path, parts)
-    if progress:
-        _watch(tasks)
-    summary: bytes = tasks[-1].result()
-    return summary
+    """The same as one summary."""
+    with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
+        collect(path, client, folder, parts, progress)
+        return _summarize([folder])
 
 
 def analyze(path: str, client: Any = None, output: Optional[str] = None, parts: Optional[int] = None, progress: bool = False) -> Report:
     """The report of a folder of traces, its work done by a dask.distributed.Client's workers, or without one by this machine."""
     if client is None:
         return report(path, output)
-    folder = output or os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "analysis")
-    with tempfile.TemporaryDirectory(prefix="stormlog-") as place:
-        whole = os.path.join(place, "whole.summary")
-        with open(whole, "wb") as file:
-            file.write(summarize(path, client, parts, progress))
-        return report(whole, folder)
+    with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
+        collect(path, client, folder, parts, progress)
+        return report(folder, output or os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "analysis"))
 
 
 def connect(address: str) -> Any:
