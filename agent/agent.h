@@ -61,6 +61,8 @@ struct sl_agent {
 extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */
 extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call */
 
+#define SL_AGENT_WORKS 8u /* one inside the other: a question amid other work, in a handler that interrupted such work */
+
 struct sl_agent_thread {
 	uint64_t generation; /* generation of the recording that `ring` belongs to */
 	struct sl_producer *ring;
@@ -72,23 +74,25 @@ struct sl_agent_thread {
 	uint64_t kernel;	/* that this thread looked up last and has not launched since: its first launch loads it; 0: none */
 	uint32_t refused;	/* calls not recorded for that, one after the other */
 	uint64_t refused_at;	/* the thread's next slot number meanwhile */
-	uintptr_t inside_at;	/* the stack frame in which that began, and its return address: a signal handler */
-	uintptr_t inside_check; /* may leave it by longjmp; inverted where its calls meanwhile are not recorded */
+	uintptr_t inside_check; /* return address of the frame in which that began: a handler may leave it by longjmp */
+	uintptr_t inside_at[SL_AGENT_WORKS]; /* that stack frame, and those of the work inside of it */
 };
 
 /* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
 extern __thread struct sl_agent_thread sl_thread __attribute__((tls_model("initial-exec")));
 
 /* The agent's own work begins and ends in the calling function. */
-#define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0), false)
+#define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0))
 
-static inline __attribute__((always_inline)) void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t frame, bool open)
+static inline __attribute__((always_inline)) void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t frame)
 {
-	if (!thread->inside) {
-		thread->inside_at = frame;
-		thread->inside_check = open ? ((const uintptr_t *)frame)[1] : ~((const uintptr_t *)frame)[1];
-	}
-	thread->inside++;
+	uint32_t depth = thread->inside;
+
+	if (!depth)
+		thread->inside_check = ((const uintptr_t *)frame)[1];
+	if (depth < SL_AGENT_WORKS)
+		thread->inside_at[depth] = frame;
+	thread->inside = depth + 1;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -100,19 +104,12 @@ static inline void sl_agent_end(struct sl_agent_thread *thread)
 }
 
 /*
- * Put around questions to the driver and the walk of a stack: hooked calls in between are the agent's own, and errno stays
- * the program's.  What a call does outside of these two a signal handler's call may interrupt.
+ * Put around questions to the driver and the walk of a stack: hooked calls in between are the agent's own, unless a signal
+ * handler makes them, and errno stays the program's.  Nothing that a handler's call needs is half done meanwhile.
  */
 static inline __attribute__((always_inline)) int sl_agent_work_begin(void)
 {
 	sl_agent_begin(&sl_thread);
-	return errno;
-}
-
-/* The same for work that leaves nothing half done: what a signal handler calls meanwhile is recorded. */
-static inline __attribute__((always_inline)) int sl_agent_open_work_begin(void)
-{
-	sl_agent_begin_at(&sl_thread, (uintptr_t)__builtin_frame_address(0), true);
 	return errno;
 }
 

@@ -74,7 +74,7 @@ static SL_NOINLINE uint64_t free_around(const struct sl_hooks_row *hook, int dev
 /* The stack of this call as a slot has it, and SL_FLAG_borrowed in *flags: autograd's threads borrow the Python part. */
 static SL_NOINLINE uint64_t take_stack(unsigned *flags)
 {
-	int saved = sl_agent_open_work_begin();
+	int saved = sl_agent_work_begin();
 	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
 
 	if (!stacks.python && (stacks.python = sl_labels_borrowed_stack()))
@@ -189,7 +189,7 @@ static bool is_asked(const struct sl_hooks_row *hook)
  */
 static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, struct sl_vendor_context place, bool used)
 {
-	int saved = sl_agent_open_work_begin();
+	int saved = sl_agent_work_begin();
 
 	if (place.device < 0 || !place.context) {
 		struct sl_vendor_context current = sl_device_current(family);
@@ -207,7 +207,7 @@ static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, str
 
 static SL_NOINLINE int device_of_pointer(enum sl_family family, uint64_t address)
 {
-	int saved = sl_agent_open_work_begin(), device = sl_device_of_pointer(family, address);
+	int saved = sl_agent_work_begin(), device = sl_device_of_pointer(family, address);
 
 	sl_agent_work_end(saved);
 	return device;
@@ -274,7 +274,7 @@ static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hooks_r
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
 	uint64_t graph;
-	int saved = sl_agent_open_work_begin();
+	int saved = sl_agent_work_begin();
 
 	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->bytes &&
 	    hook->family != SL_FAMILY_hsa)

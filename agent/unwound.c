@@ -35,15 +35,14 @@ static bool too_many_refused(struct sl_agent_thread *thread)
 bool sl_unwound_inside_at(uintptr_t frame)
 {
 	struct sl_agent_thread *thread = &sl_thread;
-	uintptr_t word;
+	uint32_t depth = thread->inside;
 
-	if (SL_LIKELY(!thread->inside))
+	if (SL_LIKELY(!depth))
 		return false;
-	word = ((const uintptr_t *)thread->inside_at)[1];
-	if ((word == thread->inside_check || word == ~thread->inside_check) &&
-	    (frame < thread->inside_at || on_alternate_stack())) {
-		if (thread->inside == 1 && word == thread->inside_check && sl_stacks_interrupts((const void *)thread->inside_at))
-			return false; /* by a handler, and nothing of ours is half done */
+	if (((const uintptr_t *)thread->inside_at[0])[1] == thread->inside_check &&
+	    (frame < thread->inside_at[0] || on_alternate_stack())) {
+		if (depth <= SL_AGENT_WORKS && thread->ring && sl_stacks_interrupts((const void *)thread->inside_at[depth - 1]))
+			return false; /* a handler's call */
 		if (!too_many_refused(thread))
 			return true;
 	}

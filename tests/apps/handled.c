@@ -4,6 +4,7 @@
  * them by this program, and how many blocks were made there and elsewhere.  The GPU is midst.c.
  *   first   the process's first call, then a thread's, in handlers that interrupt malloc
  *   often   a timer's handler, in the midst of whatever a thread does that allocates without a pause
+ *   ranges, errors, blocks   the same, in the midst of new ranges, of allocations that fail, of what it says of its own blocks
  *   crash   as first, and the handler ends the process
  */
 #include "gpu.h"
@@ -14,6 +15,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "include/stormlog.h"
 #include "writer.h"
 
 enum { CALLS = 40, ALARMS = 100, ALARM_US = 200 };
@@ -107,7 +109,32 @@ static void first(void)
 	CHECK(!pthread_create(&thread, NULL, interrupt_malloc, NULL) && !pthread_join(thread, NULL));
 }
 
-static void often(void)
+static void open_range(void)
+{
+	static const char letters[] = "abcdefghijklmnop";
+	static unsigned turn;
+	char name[] = "range ....";
+
+	for (unsigned i = 0, left = turn++; i < 4; i++, left /= 16)
+		name[6 + i] = letters[left % 16];
+	stormlog_push(name);
+	stormlog_pop();
+}
+
+static void fail(void)
+{
+	void *block;
+
+	CHECK(cudaMalloc(&block, SIZE_MAX) == 2);
+}
+
+static void tell_block(void)
+{
+	stormlog_block(&foreign, sizeof(foreign), NULL);
+	stormlog_block_gone(&foreign);
+}
+
+static void often(char mode)
 {
 	struct itimerval timer = {{0, ALARM_US}, {0, ALARM_US}};
 
@@ -116,6 +143,8 @@ static void often(void)
 	while (inside < ALARMS) {
 		make_block(512);
 		outside++;
+		if (mode != 'o')
+			(mode == 'r' ? open_range : mode == 'e' ? fail : tell_block)();
 	}
 	timer = (struct itimerval){{0}};
 	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
@@ -126,10 +155,10 @@ int main(int count, char **words)
 	CHECK(count == 2);
 	signal(SIGUSR1, *words[1] == 'c' ? end : handle);
 	setvbuf(stdout, NULL, _IONBF, 0);
-	if (*words[1] == 'o')
-		often();
-	else
+	if (*words[1] == 'f' || *words[1] == 'c')
 		first();
+	else
+		often(*words[1]);
 	printf("%u %u %u\n", foreign, inside, outside);
 	return 0;
 }

@@ -23,6 +23,8 @@ int cudaMallocHost(void **ptr, size_t size)
 int cudaMalloc(void **ptr, size_t size)
 {
 	midst();
+	if (size == SIZE_MAX)
+		return 2;
 	*ptr = (void *)__atomic_fetch_add(&next, (size + 511) & ~(size_t)511, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -52,9 +52,9 @@ class Rude(unittest.TestCase):
                 events = self.compare(run)
                 self.assertEqual(sum(event["api"] == "cudaMallocHost" for event in events), 50)
 
-    def handled(self, mode):
+    def handled(self, mode, **settings):
         """Every call of the handlers is recorded.  Returns how often something was allocated in them."""
-        with e2e.Recording(HANDLED, mode) as run:
+        with e2e.Recording(HANDLED, mode, **settings) as run:
             foreign, inside, outside = map(int, run.done.stdout.split())
             made = collections.Counter(event["bytes"] for event in self.dump(run) if event["api"] == "cudaMalloc")
             self.assertEqual((made[MIB], made[512]), (inside, outside))
@@ -64,7 +64,9 @@ class Rude(unittest.TestCase):
         self.assertEqual(self.handled("first"), 0)
 
     def test_a_handlers_calls_in_the_midst_of_our_own_work(self):
-        self.handled("often")
+        for mode, settings in (("often", {}), ("often", {"STORMLOG_LIMIT": "8G"}), ("ranges", {}), ("errors", {}), ("blocks", {"STORMLOG_STACKS": "none"})):
+            with self.subTest(mode=mode, settings=settings):
+                self.handled(mode, **settings)
 
     def test_a_handler_that_interrupted_malloc_calls_and_ends_the_process(self):
         self.assertEqual(self.handled("crash"), 0)
