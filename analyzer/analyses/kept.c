@@ -56,6 +56,7 @@
 #define STOPPED_GAPS	     3	 /* times the mean time between births */
 #define DECLINE_MAX	     3	 /* standard errors */
 #define BOUND_MISSED	     4	 /* blocks */
+#define FULL_GAPS	     3	 /* times the most births between two rises before: by chance once in thousands */
 #define FALLS_MAX	     0.1 /* of what is kept */
 /* What is kept since a moment amid the run is a leak with so many births since, in so large a part of the run's births. */
 #define ONSET_BIRTHS 32
@@ -300,6 +301,15 @@ static bool is_turned_over(const struct sl_model *model, const struct sl_track *
 	return lived && 2 * old < left->kept[left->count - 1];
 }
 
+/* True: it has not risen any more, for many more births than there ever were between two rises. */
+static bool is_full(const struct sl_model *model, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	uint64_t since = track->births - course->crest_births;
+
+	return since >= SL_KEEPING_BIRTHS && since > FULL_GAPS * course->crest_gap;
+}
+
 /*
  * The window from which it keeps: nearly all that is left was born after it, at least four times as many births ago as a freed
  * block had seen, and a quarter of its births came before; 0: from its beginning.
@@ -357,8 +367,8 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
-	if (turned_over &&
-	    sl_keeping_missed(counted) >= BOUND_MISSED) /* as many are freed as are allocated: the bound is reached */
+	/* as many are freed as are allocated: the bound is reached */
+	if (turned_over && (sl_keeping_missed(counted) >= BOUND_MISSED || is_full(process->model, track)))
 		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(track, series, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
@@ -559,20 +569,7 @@ static void join(struct sl_process *process)
 			process->kept.item[kept++] = one;
 			continue;
 		}
-		to->per_birth = (to->per_birth * (double)to->births + one.per_birth * (double)one.births) /
-				(double)(to->births + one.births);
-		to->amount += one.amount;
-		to->births += one.births;
-		to->bursts += one.bursts;
-		to->blocks += one.blocks;
-		to->bytes = to->bytes == SL_UNKNOWN ? one.bytes : one.bytes == SL_UNKNOWN ? to->bytes : to->bytes + one.bytes;
-		to->per_second += one.per_second;
-		to->per_second_error =
-			sqrt(to->per_second_error * to->per_second_error + one.per_second_error * one.per_second_error);
-		to->confidence = fmax(to->confidence, one.confidence);
-		to->since_ns = one.since_ns < to->since_ns ? one.since_ns : to->since_ns;
-		to->left_blocks += one.left_blocks;
-		to->left_bytes += one.left_bytes;
+		sl_kept_add(to, &one);
 	}
 	process->kept.count = kept;
 }

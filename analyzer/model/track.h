@@ -61,6 +61,8 @@ struct sl_track_course {
 	uint64_t last_tick, first_event, last_event;
 	uint64_t bursts; /* of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
+	/* live_bytes when it last rose by two of its largest blocks, at which birth, and the most births between two such rises */
+	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;
 	uint32_t count, capacity;
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */

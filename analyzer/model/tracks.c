@@ -145,6 +145,18 @@ void sl_tracks_asked(struct sl_tracks *tracks)
 	tracks->teardown_ns = 0;
 }
 
+/* Before a birth: a cache may take the new block first and then let an old one go. */
+static void rise(const struct sl_track *track, struct sl_track_course *course)
+{
+	uint64_t gap = track->births - course->crest_births;
+
+	if (track->live_bytes <= course->crest_bytes + 2 * track->most_bytes)
+		return;
+	course->crest_gap = course->crest_births && gap > course->crest_gap ? gap : course->crest_gap;
+	course->crest_bytes = track->live_bytes;
+	course->crest_births = track->births;
+}
+
 void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
 {
 	struct sl_tracks *tracks = &model->tracks;
@@ -154,6 +166,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	tracks->ticks++;
 	sl_tracks_asked(tracks);
 	tracks->last_birth_ns = model->now_ns;
+	rise(track, course);
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;

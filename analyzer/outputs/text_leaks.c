@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocks LEAK, GROWTH and LEFT: memory that is kept.  A place shown by one of them is left out of the following ones. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/text_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
 
 #define KEPT_SHOWN  3
+#define PARTS_SHOWN 5
 #define FULL_IN_MIN 1 /* seconds: less is no forecast */
 #define FULL_IN_MAX (30 * 86400)
 #define LEAK_RIGHT  64
@@ -43,12 +46,11 @@ static bool is_told(const struct sl_text_page *page, struct sl_process *process,
 	char line[300];
 
 	sl_leaking_line(process, stack, line, sizeof(line));
-	for (size_t i = 0, shown = 0; i < page->leaking.place.count && shown < page->leaks_shown; i++) {
+	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
-		if (place->kept && !strcmp(line, place->where))
+		if (place->told && !strcmp(line, place->where))
 			return !is_elsewhere(process, line, device);
-		shown += place->kept != NULL;
 	}
 	return false;
 }
@@ -180,6 +182,53 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	put_course(page, place);
 }
 
+/* What is kept at several places at one pace: the line that has them all below it, and each of them. */
+static void put_kept_together(struct sl_text_page *page, const bool *with, size_t count, const char *owner)
+{
+	struct sl_leaking_place all = {0};
+	struct sl_kept sum = {0};
+	uint64_t least = 0;
+	char rate[200], what[200], text[600], who[128];
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < page->leaking.place.count; i++) {
+		struct sl_leaking_place *place = &page->leaking.place.item[i];
+
+		if (!with[i])
+			continue;
+		place->told = true;
+		if (!all.kept) {
+			all = *place;
+			sum = *place->kept;
+			least = sum.births;
+			continue;
+		}
+		sl_kept_add(&sum, place->kept);
+		least = place->kept->births < least ? place->kept->births : least;
+		all.bytes += place->bytes;
+	}
+	sum.bursts = least; /* each time all of them keep what is theirs */
+	all.kept = &sum;
+	sl_kept_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
+	sl_kept_amount(what, sizeof(what), &sum);
+	put_who(who, sizeof(who), page, &all);
+	sl_text_head(page, "LEAK", SL_TEXT_BAD);
+	snprintf(text, sizeof(text), "     %s%s, %s, at %zu places below", who, rate, what, count);
+	sl_text_line(page, LEAK_RIGHT, text, owner);
+	for (size_t i = 0; i < page->leaking.place.count; i++) {
+		const struct sl_leaking_place *place = &page->leaking.place.item[i];
+
+		if (!with[i] || ++shown > PARTS_SHOWN)
+			continue;
+		sl_kept_amount(what, sizeof(what), place->kept);
+		snprintf(text, sizeof(text), "      %s: %s", place->where, what);
+		sl_text_line(page, 0, text, "");
+	}
+	if (shown > PARTS_SHOWN)
+		sl_text_say(page, "      and %u more, in report.json", shown - PARTS_SHOWN);
+	put_course(page, &all);
+}
+
 /* When all places that leak on a device have filled it together: each forecast alone would be too late. */
 static void put_together(struct sl_text_page *page)
 {
@@ -204,24 +253,33 @@ static void put_together(struct sl_text_page *page)
 /* The largest kept memory over all processes. */
 void sl_text_kept(struct sl_text_page *page)
 {
+	bool *with = sl_memory_must(calloc(page->leaking.place.count + 1, sizeof(*with)));
 	unsigned more = 0;
+	char owner[300];
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
-		const struct sl_leaking_place *place = &page->leaking.place.item[i];
+		struct sl_leaking_place *place = &page->leaking.place.item[i];
+		size_t together;
 
-		if (!place->kept)
-			continue; /* among what was left */
+		if (!place->kept || place->told)
+			continue; /* among what was left, or above */
 		if (page->leaks_shown == KEPT_SHOWN) {
 			more++;
 			continue;
 		}
-		put_kept_one(page, place);
+		together = sl_leaking_together(&page->leaking, page->report, i, with, owner, sizeof(owner));
+		if (together > 1)
+			put_kept_together(page, with, together, owner);
+		else
+			put_kept_one(page, place);
+		place->told = true;
 		page->leaks_shown++;
 	}
 	if (more)
 		sl_text_say(page, "  and %u more place%s that leak%s, in report.json", more, more == 1 ? "" : "s",
 			    more == 1 ? "s" : "");
 	put_together(page);
+	free(with);
 	page->said |= page->leaks_shown > 0;
 }
 

@@ -17,7 +17,7 @@ struct sl_text_page {
 	unsigned indent;			 /* columns the heading of this line took */
 	const struct sl_oom *ooms[SL_TEXT_OOMS]; /* that were shown */
 	struct sl_leaking leaking;		 /* of the run */
-	unsigned leaks_shown;			 /* the first so many of these with births have a block */
+	unsigned leaks_shown;			 /* blocks of these */
 };
 
 /* Prints a heading, which begins a line; sl_text_line continues it. */

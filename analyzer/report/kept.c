@@ -228,6 +228,23 @@ double sl_kept_weight(const struct sl_kept *kept)
 	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
 }
 
+void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
+{
+	to->per_birth =
+		(to->per_birth * (double)to->births + one->per_birth * (double)one->births) / (double)(to->births + one->births);
+	to->amount += one->amount;
+	to->births += one->births;
+	to->bursts += one->bursts;
+	to->blocks += one->blocks;
+	to->bytes = to->bytes == SL_UNKNOWN ? one->bytes : one->bytes == SL_UNKNOWN ? to->bytes : to->bytes + one->bytes;
+	to->per_second += one->per_second;
+	to->per_second_error = sqrt(to->per_second_error * to->per_second_error + one->per_second_error * one->per_second_error);
+	to->confidence = fmax(to->confidence, one->confidence);
+	to->since_ns = one->since_ns < to->since_ns ? one->since_ns : to->since_ns;
+	to->left_blocks += one->left_blocks;
+	to->left_bytes += one->left_bytes;
+}
+
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;

@@ -25,6 +25,9 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);
 
+/* Adds what another place keeps; the track stays that of `to`. */
+void sl_kept_add(struct sl_kept *to, const struct sl_kept *one);
+
 /* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
 

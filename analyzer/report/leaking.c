@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/leaking.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,109 @@ void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
 		take_process(list, &report->processes[i], i, ALL_DEVICES);
 	if (list->place.count)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
+}
+
+#define TOGETHER_MIN  3
+#define TOGETHER_PART 0.65 /* of the places at one pace: the others are told alone */
+#define PACE_SLACK    0.02 /* of the blocks */
+#define MOMENT_PARTS  16   /* parts of the time: since when a place keeps is known to a window of its track */
+
+struct chain {
+	struct sl_stack_frame all[SL_STACK_MAX];
+	const struct sl_stack_frame *frame[SL_STACK_MAX]; /* the place and its callers, innermost first */
+	unsigned count;
+};
+
+static void take_chain(struct chain *chain, struct sl_process *process, struct sl_stack stack)
+{
+	const struct sl_stack_frame *via[SL_PLACE_VIA];
+	unsigned via_count;
+
+	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
+				      via, &via_count);
+}
+
+/* How many frames both have, from the outermost on. */
+static unsigned shared_by(const struct chain *a, const struct chain *b)
+{
+	unsigned shared = 0;
+
+	for (; shared < a->count && shared < b->count; shared++) {
+		const struct sl_stack_frame *one = a->frame[a->count - 1 - shared], *other = b->frame[b->count - 1 - shared];
+
+		if (one->line != other->line || one->offset != other->offset ||
+		    strcmp(one->file ? one->file : "", other->file ? other->file : ""))
+			break;
+	}
+	return shared;
+}
+
+static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
+{
+	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
+	double times = multiple && least > 0 ? round(most / least) : 1;
+	double since = fabs((double)sl_kept_since(a) - (double)sl_kept_since(b));
+	double parts = fmin(MOMENT_PARTS, ((double)a->births - 1) / 2); /* two births */
+
+	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
+	       fabs(most - times * least) <= 1 + PACE_SLACK * most &&
+	       since * parts <= (double)(a->track->last_ns - a->track->first_ns);
+}
+
+/* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */
+static size_t mark(const struct sl_leaking *list, struct sl_report *report, const struct chain *here, size_t first, unsigned frames,
+		   bool multiple, bool *with)
+{
+	const struct sl_leaking_place *base = &list->place.item[first];
+	struct chain there;
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->place.count; i++) {
+		const struct sl_leaking_place *place = &list->place.item[i];
+
+		with[i] = i == first;
+		if (i != first && place->kept && !place->told && place->process == base->process &&
+		    place->processes == base->processes && is_one_pace(base->kept, place->kept, multiple)) {
+			take_chain(&there, &report->processes[place->process], place->stack);
+			with[i] = shared_by(here, &there) >= frames;
+		}
+		count += with[i];
+	}
+	return count;
+}
+
+static void put_owner(char *out, size_t size, const struct chain *chain, unsigned at)
+{
+	char caller[200];
+
+	sl_stacks_describe(out, size, chain->frame[at]);
+	if (at + 1 == chain->count)
+		return;
+	sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1]);
+	snprintf(out + strlen(out), size - strlen(out), " < %s", caller);
+}
+
+size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
+			   size_t size)
+{
+	const struct sl_leaking_place *base = &list->place.item[first];
+	struct chain here;
+	size_t all, count = 1;
+
+	if (!base->kept || list->place.count < TOGETHER_MIN)
+		return 1;
+	take_chain(&here, &report->processes[base->process], base->stack);
+	all = mark(list, report, &here, first, 1, false, with);
+	for (unsigned frames = here.count; frames && all >= TOGETHER_MIN - 1; frames--) {
+		size_t at_pace = mark(list, report, &here, first, frames, false, with);
+
+		if (at_pace < 2 || (double)at_pace < TOGETHER_PART * (double)all)
+			continue;
+		count = mark(list, report, &here, first, frames, true, with);
+		put_owner(owner, size, &here, here.count - frames);
+		break;
+	}
+	return count >= TOGETHER_MIN ? count : 1;
 }
 
 void sl_leaking_free(struct sl_leaking *list)

@@ -20,6 +20,7 @@ struct sl_leaking_place {
 	bool uneven;		    /* not all have as much */
 	struct sl_stack stack;	    /* of that process */
 	const char *where;	    /* its line, sl_leaking_line; of the list */
+	bool told;		    /* on the terminal */
 };
 
 struct sl_leaking {
@@ -31,6 +32,13 @@ struct sl_leaking {
 void sl_leaking_take(struct sl_leaking *list, struct sl_report *report);
 void sl_leaking_free(struct sl_leaking *list);
 uint64_t sl_leaking_bytes(const struct sl_leaking *list);
+/*
+ * Places of one process that keep as often as place `first`, since the same moment, below one line: what keeps the one keeps
+ * the others, as a graph does its states.  Sets `with` of each of them and of itself; returns their number, 1 where it leaks
+ * alone, with that line and its caller in `owner`.
+ */
+size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
+			   size_t size);
 /* Whether the births of a place tell of a leak that was left; frames of both are looked at. */
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
 /* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */

@@ -9,7 +9,9 @@
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
  * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs);
- * or of those that four threads enter at once, each 20 times, all keep a block, or two of three (threads, threads-some).
+ * or of those that four threads enter at once, each 20 times, all keep a block, or two of three (threads, threads-some).  Or each
+ * turn keeps a block at three lines of one caller, and one elsewhere (together).  Or a cache keeps 1000 MiB of 530 blocks, its
+ * bound, which it meets after the 500th (bound).
  */
 #include <string.h>
 
@@ -129,6 +131,49 @@ static void keep_on_threads(bool some)
 	}
 }
 
+static void keep_at(unsigned block, uint64_t mib, const char *function, unsigned line, unsigned caller, uint64_t at_ns)
+{
+	const struct synth_frame frames[] = {
+		{function, "/home/me/net.py", line}, {"turn", "/home/me/work.py", caller}, {"<module>", "/home/me/work.py", 90}};
+
+	synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + block * 1024 * MIB, .bytes = mib * MIB, .device = 0,
+		   .python = synth_python_frames(s, 3, frames), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+}
+
+static void keep_together(void)
+{
+	for (unsigned i = 1; i <= TURNS; i++) {
+		uint64_t now = i * TURN_NS;
+
+		keep_at(4 * i, 1, "encode", 11, 30, now);
+		keep_at(4 * i + 1, 5, "attend", 12, 30, now + 1000);
+		keep_at(4 * i + 2, 3, "decode", 13, 30, now + 2000);
+		keep_at(4 * i + 3, 2, "record", 21, 31, now + 3000);
+		make_other(70, 2000, 9, now + 4000);
+		give_back(2000, now + 5000);
+	}
+}
+
+static void reach_a_bound(void)
+{
+	uint64_t held = 0;
+	unsigned oldest = 1;
+
+	for (unsigned i = 1; i <= 530; i++) {
+		uint64_t now = i * TURN_NS / 10;
+
+		make(i, 1 + i % 3, now);
+		for (held += 1 + i % 3; held > 1000; oldest++) {
+			give_back(oldest, now + 1000 + oldest);
+			held -= 1 + oldest % 3;
+		}
+		make_other(70, 2000, 9, now + 4000);
+		give_back(2000, now + 5000);
+	}
+	for (; oldest <= 530; oldest++)
+		give_back(oldest, 54 * TURN_NS + oldest * 1000);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -141,17 +186,24 @@ int main(int argc, char **argv)
 	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
 	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
 	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"),
-	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads");
+	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"),
+	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !late && !collects && strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !late && !collects &&
+	    strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads) {
-		keep_on_threads(some);
+	if (threads || together || bound) {
+		if (together)
+			keep_together();
+		else if (bound)
+			reach_a_bound();
+		else
+			keep_on_threads(some);
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}

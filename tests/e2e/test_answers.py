@@ -800,6 +800,21 @@ for p in kept: cuda.cudaFree(p)
             with self.subTest(how), self.made(how) as run:
                 self.assertIn("LEAK     %s every 20 of its steps, %d of %d blocks kept, %d.0 MiB" % (rate, blocks, blocks, 3 * blocks), summary(run, columns=200))
 
+    def test_what_is_kept_below_one_line_at_one_pace_is_told_at_that_line(self):
+        with self.made("together") as run:
+            text = summary(run, columns=200)
+        self.assertRegex(text, r"LEAK +\+9\.00 MiB per iteration, 180 of 180 blocks kept, 540 MiB, at 3 places below +work\.py:30 turn < work\.py:90 <module>\n"
+                               r" +net\.py:12 attend: 60 of 60 blocks kept, 300 MiB\n"
+                               r" +net\.py:13 decode: 60 of 60 blocks kept, 180 MiB\n"
+                               r" +net\.py:11 encode: 60 of 60 blocks kept, 60\.0 MiB\n"
+                               r" +since .*\n"
+                               r"LEAK +\+2\.00 MiB per iteration, 60 of 60 blocks kept, 120 MiB +net\.py:21 record")
+
+    def test_a_cache_that_lets_the_oldest_go_since_shortly_before_the_end_is_no_leak(self):
+        report = self.series("bound")
+        self.absent("leak.kept", report)
+        self.absent("memory.filling", report)
+
     def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")
         (finding,) = self.found("leak.kept", report)
