@@ -805,12 +805,13 @@ static unsigned count_segments(const struct sl_ring *ring, const struct sl_produ
 	return count;
 }
 
-/* The writer is there and not in a call to a disk that may be slow. */
+/* The writer is there and does not sleep in a call to a disk that may be slow. */
 static bool writer_is_about(uint64_t now_ns)
 {
 	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
 
-	return !sl_agent->no_writer && !atomic_load(&sl_agent->stalled) && (!since_ns || now_ns - since_ns < SLOW_CALL_NS);
+	return !sl_agent->no_writer && !atomic_load(&sl_agent->stalled) &&
+	       (!since_ns || now_ns - since_ns < SLOW_CALL_NS || writer_runnable());
 }
 
 /* A call of this thread that has not returned is in the ring: nothing behind it can be written. */
