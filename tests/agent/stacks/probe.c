@@ -322,7 +322,16 @@ EXPORT double probe_bench(unsigned what, unsigned calls)
 	return best;
 }
 
-/* The same, under `depth` frames of C. */
+/* Nanoseconds of one call, a reading of the clock included, for callers whose stack is another each time. */
+EXPORT double probe_time(unsigned what)
+{
+	double begin = now_ns();
+
+	bench_once(what);
+	return now_ns() - begin;
+}
+
+/* As probe_bench, under `depth` frames of C. */
 EXPORT __attribute__((noinline)) double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
 {
 	double took = depth ? probe_bench_deep(what, calls, depth - 1) : probe_bench(what, calls);
