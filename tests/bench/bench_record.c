@@ -3,7 +3,8 @@
  * What an event costs in the calling thread, beside its floor: the clock.  bench_record THREADS EVENTS prints
  * nanoseconds per event, best of five rounds: of the clock, a call, a block event, a label.  bench_record cca|drv|adv EVENTS
  * writes a stream of that shape: a caching allocator's blocks (sizes of a training step, addresses that come back),
- * a driver's (random of few), and random everything.
+ * a driver's (random of few), and random everything.  bench_record job SECONDS is as busy as a training job, 20 000 block events and
+ * 200 driver calls a second, and prints how much of a core the writer takes, in per cent.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -114,6 +115,33 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static uint64_t all_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Each 5 ms 100 block events and a driver call. */
+static double job(unsigned long seconds)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	uint64_t begin_ns, others_ns;
+
+	call(0);
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* what a start costs is not meant */
+	begin_ns = sl_agent_now();
+	others_ns = all_cpu_ns() - cpu_ns();
+	for (uint64_t turn = 0; sl_agent_now() - begin_ns < seconds * SL_NS_PER_S; turn++) {
+		events = 100;
+		stream_cca();
+		call(turn);
+		nanosleep(&pause, NULL);
+	}
+	return 100.0 * (double)(all_cpu_ns() - cpu_ns() - others_ns) / (double)(sl_agent_now() - begin_ns);
+}
+
 static void *thread(void *work)
 {
 	uint64_t *best = malloc(sizeof(*best));
@@ -169,6 +197,10 @@ int main(int argc, char **argv)
 	events = argc > 2 ? strtoul(argv[2], NULL, 0) : 1000000;
 	if (argc > 1 && stream(argv[1]))
 		return 0;
+	if (argc > 1 && !strcmp(argv[1], "job")) {
+		printf("%.3f\n", job(events));
+		return 0;
+	}
 	clock = measure(threads, clocks);
 	call_ns = measure(threads, calls);
 	block_ns = measure(threads, blocks);
