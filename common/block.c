@@ -504,8 +504,10 @@ static inline void load_narrow(uint64_t *x, const struct sl_column *column, unsi
 	const uint8_t *at = column->data + (size_t)i * column->width;
 
 	if (column->encoding == SL_ENCODING_TWO) {
+		unsigned bits = ((const struct narrow16 *)(column->data + i / 8))->x; /* a batch; values lie behind the last */
+
 		for (unsigned k = 0; k < count; k++)
-			x[k] = column->data[(i + k) / 8] >> (i + k) % 8 & 1;
+			x[k] = bits >> k & 1;
 		return;
 	}
 	switch (column->width) {
