@@ -17,8 +17,8 @@
  * yet, may have no segment: then SL_RING_NOWHERE is set in `next`, and its next call takes one.
  */
 struct sl_producer {
-	struct sl_slot *slots; /* slots of its segment */
-	uint64_t first;	       /* slot number of slots[0]; lies in the segment, in a line that the writer writes to */
+	_Alignas(128) struct sl_slot *slots; /* slots of its segment; on lines of its own, which processors fetch in pairs */
+	uint64_t first;			     /* slot number of slots[0]; lies in the segment, in a line that the writer writes to */
 	struct sl_segment *segment;
 	uint64_t next;		 /* slot number it writes next */
 	uint64_t settled;	 /* every slot before this one has a valid state word; equals `next` when no slot is being filled */
