@@ -16,6 +16,9 @@
  * its stripe's lock.  An entry is filled before a list begins with it, and a table before the stripe points to it.  Where a table
  * grows its entries move to other lists while somebody may walk along them: such a walk ends as any other, and who has not found
  * a text looks again with the lock.  Older tables, together a third of the present one, stay for threads that still read them.
+ *
+ * Most texts of ranks that have nothing in common are new, and each entry of a list is far from the others: a list's mark, a bit
+ * for each of 16 kinds of hashes, tells of most that they are not in it.
  */
 #define STRIPES 64
 #define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
@@ -28,6 +31,7 @@ struct entry {
 
 struct table {
 	size_t capacity;
+	uint16_t *marks;
 	struct entry *first[];
 };
 
@@ -163,11 +167,20 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return size ? sl_map_mix(hash ^ word) : hash;
 }
 
+static uint16_t mark_of(uint32_t hash)
+{
+	return (uint16_t)(1u << (hash >> 28));
+}
+
 /* Where these bytes are; NULL: not in the pool, or, without the lock, moving. */
 static const void *find(const struct table *table, const void *bytes, size_t size, uint32_t hash)
 {
-	const struct entry *entry = table ? __atomic_load_n(&table->first[hash & (table->capacity - 1)], __ATOMIC_ACQUIRE) : NULL;
+	size_t at = table ? hash & (table->capacity - 1) : 0;
+	const struct entry *entry;
 
+	if (!table || !(__atomic_load_n(&table->marks[at], __ATOMIC_RELAXED) & mark_of(hash)))
+		return NULL;
+	entry = __atomic_load_n(&table->first[at], __ATOMIC_ACQUIRE);
 	while (entry && (entry->hash != hash || entry->size != size || memcmp(entry->bytes, bytes, size)))
 		entry = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE);
 	return entry ? entry->bytes : NULL;
@@ -175,10 +188,11 @@ static const void *find(const struct table *table, const void *bytes, size_t siz
 
 static void put(struct table *table, struct entry *entry)
 {
-	struct entry **first = &table->first[entry->hash & (table->capacity - 1)];
+	size_t at = entry->hash & (table->capacity - 1);
 
-	__atomic_store_n(&entry->next, *first, __ATOMIC_RELEASE);
-	__atomic_store_n(first, entry, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->next, table->first[at], __ATOMIC_RELEASE);
+	__atomic_store_n(&table->first[at], entry, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->marks[at], table->marks[at] | mark_of(entry->hash), __ATOMIC_RELAXED);
 }
 
 static struct table *grow(struct stripe *stripe)
@@ -188,6 +202,7 @@ static struct table *grow(struct stripe *stripe)
 	struct table *bigger = sl_arena_alloc(&stripe->arena, sizeof(*bigger) + capacity * sizeof(*bigger->first));
 
 	bigger->capacity = capacity;
+	bigger->marks = sl_arena_alloc(&stripe->arena, capacity * sizeof(*bigger->marks));
 	for (size_t i = 0; old && i < old->capacity; i++)
 		for (struct entry *entry = old->first[i], *next; entry; entry = next) {
 			next = entry->next;
