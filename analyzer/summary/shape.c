@@ -19,14 +19,32 @@ struct writer {
 	const struct sl_model *model;
 };
 
+/* The next bytes of the buffer, for the caller to fill. */
+static char *room_for(msgpack_sbuffer *out, size_t size)
+{
+	while (out->alloc - out->size < size) {
+		out->alloc = out->alloc ? out->alloc * 2 : MSGPACK_SBUFFER_INIT_SIZE;
+		out->data = sl_memory_must(realloc(out->data, out->alloc));
+	}
+	out->size += size;
+	return out->data + out->size - size;
+}
+
 static void put_text(struct writer *w, const char *text)
 {
-	if (!text) {
+	size_t size = text ? strlen(text) : 0;
+
+	if (text && size < 32) { /* most are: the head is one byte */
+		char *to = room_for(w->pk.data, 1 + size);
+
+		*to = (char)(0xa0 | size);
+		memcpy(to + 1, text, size);
+	} else if (text) {
+		msgpack_pack_str(&w->pk, size);
+		msgpack_pack_str_body(&w->pk, text, size);
+	} else {
 		msgpack_pack_nil(&w->pk);
-		return;
 	}
-	msgpack_pack_str(&w->pk, strlen(text));
-	msgpack_pack_str_body(&w->pk, text, strlen(text));
 }
 
 static inline uint64_t number_at(const void *at, unsigned size)
@@ -174,17 +192,6 @@ static unsigned width_of(const struct sl_member_of *m, const char *items, size_t
 		return m->size;
 	all = m->size == 2 ? bits_of(from, count, 2) : m->size == 4 ? bits_of(from, count, 4) : bits_of(from, count, 8);
 	return all >> 32 ? 8 : all >> 16 ? 4 : all >> 8 ? 2 : 1;
-}
-
-/* The next bytes of the buffer, for the caller to fill. */
-static char *room_for(msgpack_sbuffer *out, size_t size)
-{
-	while (out->alloc - out->size < size) {
-		out->alloc = out->alloc ? out->alloc * 2 : MSGPACK_SBUFFER_INIT_SIZE;
-		out->data = sl_memory_must(realloc(out->data, out->alloc));
-	}
-	out->size += size;
-	return out->data + out->size - size;
 }
 
 /* One byte with the width, then the numbers, without a msgpack head for each. */

@@ -16,6 +16,7 @@
 
 #define LEVEL	  (-1)	      /* half the time of 1, and a sixth more bytes */
 #define HELD_MOST (64u << 20) /* a quarter of what any run may have kept */
+#define HELD_FEW  (1u << 20)  /* where processes have nothing in common: filling an empty pool takes longer than what is in it */
 
 /* ---- to bytes */
 
@@ -165,7 +166,7 @@ void sl_summary_begin(struct sl_summary_commons *commons)
 void sl_summary_next(struct sl_summary_commons *commons)
 {
 	pthread_mutex_lock(&commons->lock);
-	if (commons->differed || sl_pool_held() > HELD_MOST) {
+	if (sl_pool_held() > (commons->differed ? HELD_FEW : HELD_MOST)) {
 		commons->last = NULL;
 		commons->differed = false;
 		sl_pool_leave();

@@ -14,7 +14,8 @@
 
 /*
  * What the processes of a summary have in common.  The next one mostly has the same as the one before, which the pool tells:
- * it stays entered, and is emptied where two in turn differ or it has become large, so that it does not grow with the processes.
+ * it stays entered, and is emptied when it has become large, earlier where two in turn differed, so that it does not grow with the
+ * processes.
  */
 struct sl_summary_commons {
 	pthread_mutex_t lock;
