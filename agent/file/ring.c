@@ -28,6 +28,7 @@
 #define SEGMENTS_ENOUGH 2 /* a thread's, while the writer goes on */
 #define HELD_NS		100000000ull
 #define HELD_TRIES	100
+#define GROWING_NS	1000000000ull
 #define CROWDED_LEFT	16
 #define HANG_LOOKS	8
 #define STARVED_STEPS	2000	      /* a second, or longer where this thread waits for a processor too */
@@ -550,21 +551,21 @@ static bool is_crowded(const struct sl_ring *ring)
 /*
  * The writer has looked and nothing came free: calls that have not returned hold all segments.  The wait is short, because
  * those calls may be waiting for this thread.  A writer that had no processor has not looked; calls that have none return
- * late, which this thread's own steps tell.
+ * late, which this thread's own steps tell.  A thread that makes the ring longer waits for nothing but a processor or the disk.
  */
-static bool nothing_comes(const struct patience *patience)
+static bool nothing_comes(const struct sl_ring *ring, const struct patience *patience)
 {
 	return atomic_load(&sl_agent->passes) - patience->passes > 1 && patience->tries > HELD_TRIES &&
-	       sl_agent_now() - patience->since_ns > HELD_NS;
+	       sl_agent_now() - patience->since_ns > (atomic_load(&ring->growing) ? GROWING_NS : HELD_NS);
 }
 
 /*
- * A figure that changes as long as a segment may come free: with each that does; in a crowd, whose calls return slowly because all
- * want a processor, with each thread that begins and each frame of events too.
+ * A figure that changes as long as a segment may come free: with each that does or is added; in a crowd, whose calls return slowly
+ * because all want a processor, with each thread that begins and each frame of events too.
  */
 static uint32_t hope_of(const struct sl_ring *ring)
 {
-	uint32_t freed = atomic_load(&ring->freed);
+	uint32_t freed = atomic_load(&ring->freed) + atomic_load(&ring->file->segments) - atomic_load(&ring->holes);
 
 	return is_crowded(ring) ? freed + atomic_load(&sl_agent->blocks) + (uint32_t)atomic_load(&ring->file->threads) : freed;
 }
@@ -602,7 +603,7 @@ static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, 
 	bool hope;
 
 	renew(patience, ring);
-	if (nothing_comes(patience))
+	if (nothing_comes(ring, patience))
 		producer->hopeless = patience->hope + 1;
 	hope = !stalled(patience) && producer->hopeless != patience->hope + 1;
 	if (hope) {

@@ -10,6 +10,7 @@
  *   naps, waits     with a thread that works long at a call to the disk and naps in it; waits: for that one, left by
  *                   a handler
  *   held            by calls that do not return
+ *   grows           while one that has no processor makes the ring longer
  *   exit, _exit     ended by exit, or by the row of _exit
  *   kill            ended by SIGKILL in the middle
  *   reserved, gone  THREADS threads one after the other, left between taking a slot and saying what is in it, or in a
@@ -426,6 +427,40 @@ static void held(void)
 		pthread_join(holders[--count], NULL);
 }
 
+static void wait_inside(void)
+{
+	while (!let_go)
+		usleep(1000);
+}
+
+static void *stay_inside(void *arg)
+{
+	call(FAKE_cudaMalloc, &(struct sl_fields){.address = (uintptr_t)arg << 8, .bytes = 64, .kind = SL_KIND_device}, wait_inside);
+	return NULL;
+}
+
+static void *grow_late(void *unused)
+{
+	usleep(400000);
+	atomic_store(&sl_agent->ring->growing, 0);
+	usleep(100000);
+	let_go = true;
+	return unused;
+}
+
+/* Threads want their first segment while another, which has no processor, makes the ring longer. */
+static void grow_slowly(unsigned threads)
+{
+	pthread_t other;
+
+	allocate(0, 0, 2);
+	while (atomic_exchange(&sl_agent->ring->growing, 1))
+		usleep(100);
+	pthread_create(&other, NULL, grow_late, NULL);
+	run_threads(threads, stay_inside);
+	pthread_join(other, NULL);
+}
+
 static void *live_briefly(void *unused)
 {
 	for (uint64_t i = 1; i <= 200; i++) {
@@ -718,6 +753,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "crowd")) {
 		crowd(threads);
+		return 0;
+	}
+	if (!strcmp(mode, "grows")) {
+		grow_slowly(threads);
 		return 0;
 	}
 	if (!strcmp(mode, "train")) {

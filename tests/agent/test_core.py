@@ -259,6 +259,11 @@ class Core(unittest.TestCase):
         self.assertNotIn("gap", trace.defs)
         self.assertEqual(len(trace.events()["api"]), 1300001)
 
+    def test_threads_wait_for_one_that_makes_the_ring_longer_and_has_no_processor(self):
+        (trace,), _ = run("grows", 40, 0)
+        self.assertNotIn("gap", trace.defs)
+        self.assertEqual(len(trace.events()["api"]), 41)
+
     def test_a_thread_that_was_left_while_it_waited_for_room_does_not_wait(self):
         run("waits", 1, 0)  # it says who does
 
