@@ -588,6 +588,15 @@ static void renew(struct patience *patience, const struct sl_ring *ring)
 	}
 }
 
+/* For all that wait: a writer that each of a thousand threads calls has no time for anything else, nor has anybody. */
+static void call_writer(struct sl_ring *ring)
+{
+	uint64_t now_ns = sl_agent_now(), called_ns = atomic_load(&ring->called_ns);
+
+	if (now_ns - called_ns >= WAIT_STEP_NS && atomic_compare_exchange_strong(&ring->called_ns, &called_ns, now_ns))
+		sl_agent_call_writer(sl_agent);
+}
+
 /*
  * Waits one small step, as long as the writer writes.  False: it does not.  Where many wait each looks less often, to leave
  * the processor to the writer.  Signal handlers run after the step: a thread that one takes away by longjmp would be counted
@@ -609,7 +618,7 @@ static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, 
 	if (hope) {
 		patience->steps++;
 		patience->tries++;
-		sl_agent_call_writer(sl_agent);
+		call_writer(ring);
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 	atomic_fetch_sub(&ring->waiting, 1);

@@ -55,6 +55,7 @@ struct sl_ring {
 	_Atomic uint32_t held;	     /* segments that belong to threads */
 	_Atomic uint32_t wanted;     /* a thread found none */
 	_Atomic uint32_t waiting;    /* threads that wait for one */
+	_Atomic uint64_t called_ns;  /* when one of these called the writer */
 	_Atomic uint32_t freed;	     /* how often one came free */
 	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */

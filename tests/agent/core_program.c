@@ -435,7 +435,8 @@ static void wait_inside(void)
 
 static void *stay_inside(void *arg)
 {
-	call(FAKE_cudaMalloc, &(struct sl_fields){.address = (uintptr_t)arg << 8, .bytes = 64, .kind = SL_KIND_device}, wait_inside);
+	call(FAKE_cudaMalloc, &(struct sl_fields){.address = (uintptr_t)arg << 8, .bytes = 64, .kind = SL_KIND_device},
+	     wait_inside);
 	return NULL;
 }
 
