@@ -315,14 +315,14 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
 		entry = find(&stack, &hash);
 		id = entry ? entry->id : 0;
-		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie()) && sl_stacks_has_room(SL_STACKS_ROOM_NATIVE))
+		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie()) && sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 			id = define_stack(&stack, entry, hash);
 		if (id) {
 			sl_walk_name(&thread->walk, &walked, id);
 			return id;
 		}
 	}
-	if (tables_lie() || !sl_stacks_has_room(SL_STACKS_ROOM_NATIVE))
+	if (tables_lie() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())

@@ -7,6 +7,7 @@
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/stacks/codes.h"
+#include "agent/stacks/stacks.h"
 #include "common/base.h"
 
 enum state {
@@ -169,9 +170,13 @@ static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first, con
 static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first, const struct sl_python_walk *walk,
 			    struct sl_cache_entry *entry)
 {
-	struct sl_mute mute = sl_mute_begin();
-	uint32_t id = define_new(thread, first, walk, entry);
+	struct sl_mute mute;
+	uint32_t id;
 
+	if (!sl_stacks_has_room(SL_STACKS_ROOM_NEW))
+		return 0;
+	mute = sl_mute_begin();
+	id = define_new(thread, first, walk, entry);
 	sl_mute_end(&mute);
 	return id;
 }
@@ -214,7 +219,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 
 	thread->boundaries = 0;
 	if (SL_UNLIKELY(now != CHECKED)) {
-		if (now == ABSENT && is_due(thread))
+		if (now == ABSENT && is_due(thread) && sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 			sl_python_find();
 		if (atomic_load_explicit(&state, memory_order_acquire) != UNCHECKED)
 			return 0;
@@ -222,7 +227,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (SL_UNLIKELY(unloads != atomic_load_explicit(&seen_unloads, memory_order_relaxed)) && !is_there(unloads))
 		return 0;
 	tstate = live_thread_state();
-	if (!tstate || (SL_UNLIKELY(now != CHECKED) && !pass_check(tstate)))
+	if (!tstate || (SL_UNLIKELY(now != CHECKED) && !(sl_stacks_has_room(SL_STACKS_ROOM_FIRST) && pass_check(tstate))))
 		return 0;
 	first = sl_python_innermost(tstate);
 	sl_python_walk(&walk, first, thread->words, depth, thread->python_frames);

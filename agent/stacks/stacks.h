@@ -105,8 +105,8 @@ bool sl_stacks_may_allocate(void);
  * True: so much is left below the calling function's frame.  Asked of the kernel, and kept; what lies below a stack without a
  * guard counts as left.  What is not done for want of room is said once in the trace.
  */
-#define SL_STACKS_ROOM_FIRST  8192u /* a thread's first call, a failure */
-#define SL_STACKS_ROOM_NATIVE 6144u /* a native stack that is not known */
+#define SL_STACKS_ROOM_FIRST 8192u /* a thread's first call, a failure, the first look for Python */
+#define SL_STACKS_ROOM_NEW   6144u /* a stack that is not known */
 bool sl_stacks_has_room(uintptr_t bytes);
 
 /* Captures no native stacks from now on; sl_stacks_state says why. */

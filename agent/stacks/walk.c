@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +21,25 @@ bool sl_walk_readable(uintptr_t address)
 	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }
 
+/*
+ * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
+ * one word.
+ */
+static bool grows_to(uintptr_t low)
+{
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	uintptr_t end = ((uintptr_t)name / PAGE + 1) * PAGE;
+	struct rlimit64 limit;
+
+	if (syscall(SYS_gettid) != syscall(SYS_getpid))
+		return false;
+	if (!name || syscall(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit))
+		return true;
+	if (!memchr(name, 0, end - (uintptr_t)name))
+		end += PAGE;
+	return end - low <= limit.rlim_cur;
+}
+
 bool sl_walk_has_room(uintptr_t bytes)
 {
 	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
@@ -28,8 +49,8 @@ bool sl_walk_has_room(uintptr_t bytes)
 	if (low >= begin && here - begin < known % PAGE * PAGE)
 		return true;
 	for (uintptr_t page = low; page < here; page += PAGE)
-		if (!sl_walk_readable(page)) /* the first thread's stack grows, below valgrind not for the kernel */
-			return syscall(SYS_gettid) == syscall(SYS_getpid);
+		if (!sl_walk_readable(page)) /* for the kernel; below valgrind a stack grows without it */
+			return grows_to(low);
 	known = low | (here / PAGE - low / PAGE + 1);
 	return true;
 }

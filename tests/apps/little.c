@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * little BYTES CALLS: a thread makes so many calls with all its stack, and then one with so many bytes of it left above a page that
- * nothing may touch.
+ * little BYTES CALLS [first]: a thread, or the first one, makes so many calls with all its stack, and then one with so many bytes of it
+ * left above a page that nothing may touch.  As a library it has allocate_above for programs of other languages.
  */
 #include "gpu.h"
 
 #include <alloca.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { STACK = 256 << 10, GUARD = 8192 };
 
 static size_t left;
 static int calls;
-static char *low;
 
 __attribute__((noinline)) static int allocate(void)
 {
@@ -24,9 +26,43 @@ __attribute__((noinline)) static int allocate(void)
 	return error;
 }
 
-__attribute__((noinline)) static int allocate_below(void)
+/* The lowest byte that the first thread's stack may have, as the kernel counts it. */
+static char *lowest_of_first(void)
 {
-	volatile char *room = alloca((size_t)((char *)__builtin_frame_address(0) - low) - left);
+	FILE *maps = fopen("/proc/self/maps", "r");
+	struct rlimit most;
+	char line[4096];
+	unsigned long end = 0;
+
+	CHECK(maps && !getrlimit(RLIMIT_STACK, &most));
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "[stack]"))
+			end = strtoul(strchr(line, '-') + 1, NULL, 16);
+	fclose(maps);
+	CHECK(end);
+	return (char *)end - most.rlim_cur;
+}
+
+/* The lowest byte of the calling thread's stack. */
+static char *lowest(void)
+{
+	pthread_attr_t how;
+	size_t bytes;
+	void *low;
+
+	if (syscall(SYS_gettid) == getpid())
+		return lowest_of_first();
+	CHECK(!pthread_getattr_np(pthread_self(), &how) && !pthread_attr_getstack(&how, &low, &bytes));
+	CHECK(!pthread_attr_destroy(&how));
+	return low;
+}
+
+/* With so many bytes of the stack left. */
+int allocate_above(size_t bytes);
+__attribute__((noinline)) int allocate_above(size_t bytes)
+{
+	char *low = lowest();
+	volatile char *room = alloca((size_t)((char *)__builtin_frame_address(0) - low) - bytes);
 
 	room[0] = 0;
 	return allocate() + room[0];
@@ -36,18 +72,25 @@ static void *work(void *unused)
 {
 	for (int i = 0; i < calls; i++)
 		OK(allocate());
-	OK(allocate_below());
+	OK(allocate_above(left));
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	pthread_attr_t how;
+	struct rlimit most = {STACK, STACK};
 	pthread_t thread;
 	void *block;
+	char *low;
 
 	left = (size_t)atol(argv[1]);
 	calls = atoi(argv[2]);
+	if (argc > 3) {
+		CHECK(!setrlimit(RLIMIT_STACK, &most));
+		work(NULL);
+		return 0;
+	}
 	OK(cudaMalloc(&block, 512));
 	low = mmap(NULL, GUARD + STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(low != MAP_FAILED);

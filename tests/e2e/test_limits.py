@@ -19,6 +19,20 @@ from e2e import Recording, equal_to_journal
 THREADS = os.path.join(e2e.APPS, "threads")
 RUNTIME = os.path.join(e2e.APPS, "runtime13")
 MIB = 1 << 20
+BELOW_PYTHON = """
+import ctypes, sys, threading
+allocate, left, calls = ctypes.PyDLL(sys.argv[1]).allocate_above, int(sys.argv[2]), int(sys.argv[3])
+allocate.argtypes = [ctypes.c_size_t]
+def work():
+    for _ in range(calls):
+        allocate(100000)
+    allocate(left)
+allocate(100000)
+threading.stack_size(512 << 10)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
 
 
 class Limits(unittest.TestCase):
@@ -49,6 +63,29 @@ class Limits(unittest.TestCase):
                     missing = len(made) <= calls or stacks == "native" and not made[-1]
                     self.assertEqual(missing, left < (6144 if calls and stacks == "native" else 0 if calls else 8192))
                     self.assertEqual(missing, any("stack was left" in note["text"] for note in trace.defs.get("note", [])))
+
+    def test_little_of_the_first_threads_stack_left(self):
+        """It grows as far as the program's limit lets it."""
+        for stacks in ("none", "native"):
+            for left in (2500, 4000, 5500, 7500, 12000):
+                with self.subTest(stacks=stacks, left=left), Recording(os.path.join(e2e.APPS, "little"), left, 3, "first", STORMLOG_STACKS=stacks) as run:
+                    trace, = stormlog_trace.open_folder(run.traces)
+                    made = [native for size, native in zip(*(trace.events()[name].tolist() for name in ("bytes", "native"))) if size == 4096]
+                    self.assertEqual(len(made), 4)
+                    missing = stacks == "native" and not made[-1]
+                    self.assertEqual(missing, stacks == "native" and left < 6144)
+                    self.assertEqual(missing, any("stack was left" in note["text"] for note in trace.defs.get("note", [])))
+
+    def test_little_of_a_stack_left_below_python(self):
+        for stacks in ("none", "python", "python,native"):
+            for calls, left in itertools.product((0, 3), (1800, 4000, 12000)):
+                with self.subTest(stacks=stacks, calls=calls, left=left), \
+                        Recording(sys.executable, "-c", BELOW_PYTHON, os.path.join(e2e.APPS, "little_library.so"), left, calls, STORMLOG_STACKS=stacks) as run:
+                    trace, = stormlog_trace.open_folder(run.traces)
+                    made = [python for size, python in zip(*(trace.events()[name].tolist() for name in ("bytes", "python"))) if size == 4096]
+                    self.assertEqual(len(made), 1 + calls + (calls > 0 or left > 8192))
+                    if stacks != "none" and calls:
+                        self.assertEqual([bool(python) for python in made], [True] * (1 + calls) + [left > 6144])
 
     def test_few_descriptors(self):
         for count in (16, 12):
