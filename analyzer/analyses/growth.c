@@ -27,10 +27,8 @@
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
 				      3.11,  3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
 
-static double t_of(uint64_t points)
+static double t_of(uint64_t freedom)
 {
-	uint64_t freedom = points - 2;
-
 	return t_by_freedom[(freedom < SL_COUNT(t_by_freedom) ? freedom : SL_COUNT(t_by_freedom)) - 1];
 }
 
@@ -110,21 +108,25 @@ static struct stepped best_line(const struct sl_floor *floor)
 
 static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, double *step)
 {
-	double n = (double)label->points, mean = label->sy / n;
-	double xx = label->sxx - label->sx * label->sx / n, xy = label->sxy - label->sx * label->sy / n;
-	double yy = label->syy - label->sy * label->sy / n, least;
+	double n = (double)label->points, freedom = n - 1, mean = 0, least;
 	struct sl_growth growth = {.label = index};
 	struct sl_floor floor = label->floor;
 	struct stepped line;
 
+	for (size_t i = 0; i < label->groups.count; i++) {
+		const struct sl_point_group *group = &label->groups.item[i];
+
+		mean += group->y * (double)group->points / n;
+		freedom -= group->points > 0;
+	}
 	*step = 0;
-	if (label->points < POINTS_MIN || xx <= 0)
+	if (label->points < POINTS_MIN || freedom < 1 || label->xx <= 0)
 		return growth;
-	growth.slope = xy / xx;
-	/* Differences of squares are inexact: what is below rounding is not variation. */
-	growth.r_squared = yy > label->syy * 1e-12 ? fmin(1, xy * xy / (xx * yy)) : 0;
-	growth.error = sqrt(fmax(0, yy - xy * xy / xx) / (n - 2) / xx);
-	least = t_of(label->points) * growth.error;
+	growth.slope = label->xy / label->xx;
+	/* Means are inexact: what is below rounding is not variation. */
+	growth.r_squared = label->yy > n * mean * mean * 1e-12 ? fmin(1, label->xy * growth.slope / label->yy) : 0;
+	growth.error = sqrt(fmax(0, label->yy - label->xy * growth.slope) / freedom / label->xx);
+	least = t_of((uint64_t)freedom) * growth.error;
 	line = best_line(&floor);
 	if (line.at) {
 		*step = line.step;
@@ -133,7 +135,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 		growth.slope = line.slope / (double)floor.each;
 		growth.r_squared = line.yy > 0 ? fmin(1, line.xy * line.xy / (line.xx * line.yy)) : 0;
 		growth.error = sqrt(line.rest / (floor.count - 3) / line.xx) / (double)floor.each;
-		least = t_of(floor.count - 1) * growth.error;
+		least = t_of(floor.count - 3) * growth.error;
 	}
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)

@@ -68,12 +68,14 @@ static void note_step(struct sl_model *model, const struct sl_item *item)
  * A program may open ranges without closing them.  Only the newest are kept, because what ends one goes through those of its
  * thread.
  */
-static void forget_oldest(struct sl_thread_state *state)
+static void forget_oldest(struct sl_model *model, struct sl_thread_state *state)
 {
 	if (state->ranges.count < SL_OPEN_RANGES_MAX)
 		return;
-	for (size_t i = 0; i < SL_OPEN_RANGES_MAX / 2; i++)
+	for (size_t i = 0; i < SL_OPEN_RANGES_MAX / 2; i++) {
+		model->labels.item[state->ranges.item[i].label].now--;
 		sl_made_drop(&state->ranges.item[i].making);
+	}
 	state->ranges.count = SL_OPEN_RANGES_MAX / 2;
 	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
 }
@@ -84,7 +86,7 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 
 	fold_peak(model);
-	forget_oldest(state);
+	forget_oldest(model, state);
 	if (!state->ranges.count)
 		sl_ledger_ranged(model, state, 1);
 	sl_between_entry(model, event, sl_item_step(item, model->defs));
@@ -107,6 +109,7 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 		.begin_order = model->boundaries++,
 		.possession = sl_ranges_held(model),
 	};
+	model->labels.item[state->ranges.item[state->ranges.count - 1].label].now++;
 }
 
 static void add_to_floor(struct sl_floor *floor, uint64_t value)
@@ -134,16 +137,25 @@ static void add_to_floor(struct sl_floor *floor, uint64_t value)
  */
 static void add_point(struct sl_label *label, uint64_t bytes)
 {
-	double x = (double)label->outermost, y = (double)bytes;
+	size_t open = label->now < SL_POINT_GROUPS_MAX ? label->now : SL_POINT_GROUPS_MAX - 1;
+	struct sl_point_group *group;
+	double dx, dy, weight;
 
 	if (label->outermost <= 2)
 		return;
+	while (label->groups.count <= open)
+		*SL_PUSH(&label->groups) = (struct sl_point_group){0};
+	group = &label->groups.item[open];
+	dx = (double)label->outermost - group->x;
+	dy = (double)bytes - group->y;
+	weight = (double)group->points / (double)(group->points + 1);
 	label->points++;
-	label->sx += x;
-	label->sy += y;
-	label->sxx += x * x;
-	label->sxy += x * y;
-	label->syy += y * y;
+	group->points++;
+	group->x += dx / (double)group->points;
+	group->y += dy / (double)group->points;
+	label->xx += weight * dx * dx;
+	label->xy += weight * dx * dy;
+	label->yy += weight * dy * dy;
 	add_to_floor(&label->floor, bytes);
 }
 
@@ -276,6 +288,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	part = inside && !range.id; /* what other threads started meanwhile is no part of it */
 	raise_peaks(&range, model);
 	label = &model->labels.item[range.label];
+	label->now--;
 	if (!label->entries) {
 		label->before_bytes = range.before;
 		label->first_ns = range.begin_ns;

@@ -314,18 +314,29 @@ struct sl_floor {
 	uint64_t each, filled; /* values in a piece, and those already in the last piece */
 };
 
+#define SL_POINT_GROUPS_MAX 64 /* with more open they are one group */
+struct sl_point_group {
+	uint64_t points;
+	double x, y; /* means */
+};
 struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t open; /* ranges that never closed; they are not entries */
+	uint64_t now;  /* ranges that are open */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
 	uint64_t outermost; /* entries that lay in no other of the label and thread */
 	int64_t net_bytes;  /* sum over these of bytes in use at the end minus bytes in use at the beginning */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
 	struct sl_steps steps; /* of labels with a number */
-	uint64_t points;       /* number of points of the regression of end bytes over outermost entries */
-	double sx, sy, sxx, sxy, syy;
-	struct sl_floor floor; /* of bytes in use at the end */
+	/*
+	 * The regression of end bytes over outermost entries.  Entries with as many others of the label open have a mean of
+	 * their own: what these hold by then is no growth.
+	 */
+	uint64_t points;
+	SL_VECTOR(struct sl_point_group) groups; /* by how many others were open */
+	double xx, xy, yy;			 /* sums over the groups, around each's mean */
+	struct sl_floor floor;			 /* of bytes in use at the end */
 	/* Kept for the first SL_LABELLED_MAX labels: what grew between the two marks is named */
 	struct sl_entry_mark early, late;
 };

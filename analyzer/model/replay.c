@@ -115,6 +115,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->apis);
 	for (size_t i = 0; i < model->labels.count; i++) {
 		free(model->labels.item[i].steps.item);
+		free(model->labels.item[i].groups.item);
 		free(model->labels.item[i].early.bytes);
 		free(model->labels.item[i].late.bytes);
 	}

@@ -318,6 +318,13 @@ class Trained(unittest.TestCase):
         self.assertEqual((label["entries"], label["verdict"]), (80, "growing"))
         self.assertAlmostEqual(label["growth_bytes_per_entry"], MIB, delta=MIB / 50)
 
+    def test_what_others_that_are_open_hold_by_then_is_no_growth(self):
+        """Four entries are open at any time but at the end; each takes 1 MiB as it begins."""
+        for name, script in (("started", WINDOW), ("threads", TURNS)):
+            with self.subTest(name), e2e.Recording(sys.executable, "-c", script) as run:
+                [label] = run.report()["processes"][0]["labels"]
+                self.assertEqual((label["entries"], label["verdict"], label["growth_bytes_per_entry"]), (60, "growing", MIB))
+
 
 HEAD = """
 import ctypes
@@ -340,6 +347,34 @@ for n in range(1, 81):
     under_way.append(nvtx.nvtxRangeStartA(b"request_%d" % n))
     take(1)
     nvtx.nvtxRangeEnd(ctypes.c_uint64(under_way.pop(n % 2)))
+"""
+WINDOW = HEAD + """
+open_ones = []
+for n in range(60):
+    open_ones.append(nvtx.nvtxRangeStartA(b"request_%d" % n))
+    take(1)
+    if len(open_ones) == 4:
+        nvtx.nvtxRangeEnd(ctypes.c_uint64(open_ones.pop(0)))
+for one in open_ones:
+    nvtx.nvtxRangeEnd(ctypes.c_uint64(one))
+"""
+TURNS = HEAD + """
+import threading
+turns = [threading.Semaphore(t == 0) for t in range(4)]
+def work(t):
+    for i in range(16):
+        turns[t].acquire()
+        if i:
+            nvtx.nvtxRangePop()
+        if i < 15:
+            nvtx.nvtxRangePushA(b"job_%d" % i)
+            take(1)
+        turns[(t + 1) % 4].release()
+threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 """
 STARTED = HEAD + """
 before = nvtx.nvtxRangeStartA(b"step_2")

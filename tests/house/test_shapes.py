@@ -23,7 +23,7 @@ WITHOUT = {
     "sl_tracks": {"course course_capacity capacity slots mask asked": READING},
     "sl_torch": {"given": READING},
     "sl_device_state": {"age code_ns kept_ns neighbour_ids recent recent_mask rounded sampled": READING, "others_line": LATER},
-    "sl_label": {"sx sy sxx sxy syy floor early late": ALONE},
+    "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING},
     "sl_phase": {"pairs pair_count": READING},
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
