@@ -133,15 +133,35 @@ static void put_full_in(char *out, size_t size, const struct sl_process *process
 		snprintf(out, size, "%s device %d is full in %s", how, device, sl_format_duration(time, (uint64_t)(full_in * 1e9)));
 }
 
+/* For each device on which it alone leaks. */
+static void put_full_ins(char *out, size_t size, struct sl_process *process, const char *where)
+{
+	char line[300];
+	size_t at = 0;
+	unsigned places;
+
+	out[0] = 0;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
+
+		sl_leaking_line(process, track->stack, line, sizeof(line));
+		if (strcmp(line, where))
+			continue;
+		put_full_in(out + at, size - at, process, track->device, at ? "," : "; at this rate", &places);
+		if (places > 1)
+			out[at] = 0; /* told of all together */
+		at += strlen(out + at);
+	}
+}
+
 /* Since when, whether it was ever freed, and what comes of it. */
 static void put_course(struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char text[400], time[SL_FORMAT_BYTES], full[100], thread[100];
-	unsigned places;
+	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100];
 
-	put_full_in(full, sizeof(full), process, kept->track->device, "; at this rate", &places);
+	put_full_ins(full, sizeof(full), process, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
 		 kept->left_blocks ? "never freed" : "not freed before the program ended",
 		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
@@ -149,10 +169,9 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
 	if (process->iterations.count && !process->iterations.by_label)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations by the program's own period",
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations, as often as most places allocate",
 			 (unsigned long long)process->iterations.count);
-	if (places == 1)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", full);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", full);
 	sl_text_line(page, 0, text, "");
 }
 
