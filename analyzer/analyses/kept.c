@@ -52,12 +52,13 @@
 #define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
-#define FINDINGS_MAX	     32	 /* of a process */
-#define STOPPED_GAPS	     3	 /* times the mean time between births */
-#define DECLINE_MAX	     3	 /* standard errors */
-#define BOUND_MISSED	     4	 /* blocks */
-#define FULL_GAPS	     3	 /* times the most births between two rises before: by chance once in thousands */
-#define FALLS_MAX	     0.1 /* of what is kept */
+#define FINDINGS_MAX	     32	  /* of a process */
+#define FEW_MAX		     2000 /* stacks with few births, beside places that leak */
+#define STOPPED_GAPS	     3	  /* times the mean time between births */
+#define DECLINE_MAX	     3	  /* standard errors */
+#define BOUND_MISSED	     4	  /* blocks */
+#define FULL_GAPS	     3	  /* times the most births between two rises before: by chance once in thousands */
+#define FALLS_MAX	     0.1  /* of what is kept */
 /* What is kept since a moment amid the run is a leak with so many births since, in so large a part of the run's births. */
 #define ONSET_BIRTHS 32
 #define ONSET_PART   0.1
@@ -209,50 +210,54 @@ static bool lives_on(const struct sl_track *track, const struct sl_keeping *seri
 	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
 }
 
-/* Without what was only in flight: in a last window that is not full, and, where nothing is cleaned up, beside what lives on. */
-static struct sl_keeping steady_part(const struct sl_track *track, const struct sl_track_course *course,
-				     const struct sl_keeping *series, bool lives)
+/* Without what was only in flight: in a last window that is not full, and beside what is kept. */
+static struct sl_keeping steady_part(const struct sl_track_course *course, const struct sl_keeping *series, double kept)
 {
 	struct sl_keeping part = *series;
-	double live = by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
 
 	if (part.count > 4 && course->births_in_last < course->births_per_window &&
 	    part.tick[part.count - 1] == (double)course->windows[course->count - 1].begin_tick)
 		part.count--;
-	for (unsigned i = part.count; lives && i-- && part.kept[i] > live;)
-		part.kept[i] = live;
+	for (unsigned i = part.count; i-- && part.kept[i] > kept;)
+		part.kept[i] = kept;
 	return part;
 }
 
-static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
+/* lives: what lives on is counted, else what was held when the program began to free all. */
+static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
 	const struct sl_track *track = kept->track;
-	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	struct sl_keeping part;
-	uint64_t bytes, blocks;
-	double error;
-	bool lives;
+	struct sl_passing passing = sl_passing_at(model, track, lives);
+	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
 
-	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	lives = lives_on(track, series, blocks);
-	part = steady_part(track, course, series, lives);
+	if (!lives)
+		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	bytes -= passing.bytes;
+	blocks -= passing.blocks;
 	kept->count_only = by_count(track);
-	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
-	if (lives) {
-		struct sl_passing passing = sl_passing_at(model, track);
-
-		bytes = track->live_bytes - passing.bytes;
-		blocks = track->live_blocks - passing.blocks;
-	}
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->births = track->births;
 	kept->bursts = sl_tracks_course(&model->tracks, track)->bursts;
 	kept->blocks = blocks;
+	kept->unsure = passing.unsure;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
-	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
-	kept->per_second_error = error * 1e9;
 	kept->left_blocks = track->live_blocks;
 	kept->left_bytes = track->live_bytes;
+}
+
+static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, kept->track);
+	struct sl_keeping part;
+	uint64_t bytes, blocks;
+	double error;
+
+	sl_tracks_held(&model->tracks, kept->track, &bytes, &blocks);
+	count_kept(kept, model, lives_on(kept->track, series, blocks));
+	part = steady_part(course, series, kept->amount);
+	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
+	kept->per_second_error = error * 1e9;
 }
 
 /* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
@@ -513,6 +518,44 @@ static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 	}
 }
 
+/* True: a place that is told has blocks like these: of one line, if its stack is one of theirs (join). */
+static bool may_join(const struct sl_process *process, size_t judged, const struct sl_track *track)
+{
+	bool may = false;
+
+	for (size_t i = 0; i < judged; i++) {
+		const struct sl_track *other = process->kept.item[i].track;
+
+		if (track == other || (track->stack.native && track->stack.native == other->stack.native &&
+				       track->stack.python == other->stack.python)) /* add_first_calls */
+			return false;
+		may |= process->kept.item[i].verdict == SL_KEPT_GROWING && track->kind == other->kind &&
+		       track->device == other->device;
+	}
+	return may;
+}
+
+/* Stacks with too few births to be judged. */
+static void add_few(struct sl_process *process, const bool *segments)
+{
+	const struct sl_model *model = process->model;
+	size_t judged = process->kept.count, few = 0;
+
+	for (size_t i = 0; i < model->tracks.count && judged && few < FEW_MAX; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		struct sl_kept kept = {.track = track, .verdict = SL_KEPT_FEW, .since_ns = track->first_ns};
+
+		if (segments[i] || track->births >= SL_KEEPING_BIRTHS || !may_join(process, judged, track))
+			continue;
+		count_kept(&kept, model, false);
+		if (!kept.blocks)
+			continue;
+		kept.per_birth = kept.amount / (double)kept.births;
+		*SL_PUSH(&process->kept) = kept;
+		few++;
+	}
+}
+
 static void process(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
@@ -533,48 +576,54 @@ static void process(struct sl_process *process)
 	for (size_t i = 0; i < process->kept.count; i++)
 		if (process->kept.item[i].track->stack.native)
 			add_first_calls(process->model, &process->kept.item[i]);
+	add_few(process, segments);
 	free(segments);
 	if (process->kept.count)
 		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
 }
 
-static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
+static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_stack_frame *b = sl_place_at(process, track->stack, frames);
+	return to->track->kind == one->track->kind && to->track->device == one->track->device &&
+	       (one->verdict != SL_KEPT_FEW || (to->verdict == SL_KEPT_GROWING && one->track->last_ns >= to->since_ns));
+}
 
-	return a && b && (a->line ? a->line == b->line : a->offset == b->offset) &&
-	       !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+/* A second of the time in which that track allocated. */
+static double rate_in(const struct sl_track *track, double amount)
+{
+	double span = (double)(track->last_ns - track->first_ns) / 1e9;
+
+	return span > 0 ? amount / span : 0;
 }
 
 /* Stacks that differ only outside the named line are one leak. */
 static void join(struct sl_process *process)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
+	struct sl_stack_frame *places = sl_memory_must(calloc(process->kept.count + 1, sizeof(*places)));
 	size_t kept = 0, k;
 
 	for (size_t i = 0; i < process->kept.count; i++) {
-		struct sl_kept one = process->kept.item[i], *to;
+		struct sl_kept one = process->kept.item[i];
 		const struct sl_stack_frame *place = sl_place_at(process, one.track->stack, frames);
 
-		for (k = 0; k < kept; k++) {
-			const struct sl_track *other = process->kept.item[k].track;
-
-			if (other->kind == one.track->kind && other->device == one.track->device &&
-			    is_one_place(process, place, other))
+		for (k = 0; place && k < kept; k++)
+			if (is_one_leak(&process->kept.item[k], &one) && sl_place_same(&places[k], place))
 				break;
-		}
-		to = &process->kept.item[k];
-		if (k == kept) {
+		if (place && k < kept) {
+			if (one.verdict == SL_KEPT_FEW)
+				one.per_second = rate_in(process->kept.item[k].track, one.amount);
+			sl_kept_add(&process->kept.item[k], &one);
+		} else if (one.verdict != SL_KEPT_FEW) {
+			places[kept] = place ? *place : (struct sl_stack_frame){0};
 			process->kept.item[kept++] = one;
-			continue;
 		}
-		sl_kept_add(to, &one);
 	}
 	process->kept.count = kept;
+	free(places);
 }
 
-#define LEFT (SL_KEPT_LATE + 1) /* growing, and some of it is still there when the process ends */
+#define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
 
 static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",	    [SL_KEPT_FILLING] = "memory.filling",
 				  [SL_KEPT_UNCLEAR] = "memory.only_taken",  [SL_KEPT_PARTLY] = "memory.partly_kept",
@@ -621,6 +670,14 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .text = sl_kept_sentence(&report->processes[index], kept),
 						    .advice = sl_memory_copy(told[how].advice),
 						    .stack = track->stack});
+}
+
+static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *b = sl_place_at(process, track->stack, frames);
+
+	return a && b && sl_place_same(a, b);
 }
 
 /* True: other calls on the line allocate such blocks too: a compiler unrolled a loop.  leaks.c judges them together. */

@@ -104,7 +104,7 @@ static void mark_passing(struct births *births, const struct sl_process *process
 
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
-		const struct sl_passing passing = sl_passing_at(model, track);
+		const struct sl_passing passing = sl_passing_at(model, track, true);
 
 		for (size_t k = 0; k < births->list.count && passing.blocks; k++) {
 			struct birth *birth = &births->list.item[k];

@@ -18,6 +18,7 @@
 #include "analyzer/trace/stack.h"
 
 #define SL_TRACK_WINDOWS 32
+#define SL_TRACK_RECENT	 32
 
 /* Objects counted as blocks are; the numbers continue those of the kinds of memory. */
 enum sl_object {
@@ -64,6 +65,7 @@ struct sl_track_course {
 	/* live_bytes when it last rose by two of its largest blocks, at which birth, and the most births between two such rises */
 	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;
+	struct sl_track_recent *recent; /* NULL: each window has one birth */
 	uint32_t count, capacity;
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
@@ -76,6 +78,13 @@ struct sl_track_course {
 	 */
 	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
 	uint64_t died_bytes, died_blocks;		  /* since then */
+};
+
+/* The newest births of a track that has more than windows; a birth's place is its number modulo SL_TRACK_RECENT. */
+struct sl_track_recent {
+	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
+	uint32_t ended, late;		/* bits: freed before death_tick; freed since */
+	uint32_t longest, longest_late; /* the most births that one of these, when it was freed, had seen */
 };
 
 struct sl_tracks {

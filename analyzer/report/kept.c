@@ -50,7 +50,7 @@ static struct noun noun_of(unsigned kind)
 void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept)
 {
 	char bytes[SL_FORMAT_BYTES], count[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s of %s %s kept", sl_format_count(count, kept->blocks),
+	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", sl_format_count(count, kept->blocks),
 			  sl_format_count(births, kept->births), noun_of(kept->track->kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
@@ -236,6 +236,7 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
 	to->births += one->births;
 	to->bursts += one->bursts;
 	to->blocks += one->blocks;
+	to->unsure += one->unsure;
 	to->bytes = to->bytes == SL_UNKNOWN ? one->bytes : one->bytes == SL_UNKNOWN ? to->bytes : to->bytes + one->bytes;
 	to->per_second += one->per_second;
 	to->per_second_error = sqrt(to->per_second_error * to->per_second_error + one->per_second_error * one->per_second_error);

@@ -238,7 +238,7 @@ bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, co
 		return false;
 	a = sl_place_at(process, leak->stack, here);
 	b = sl_place_at(process, track->stack, there);
-	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	return a && b && a->offset == b->offset && sl_place_same(a, b);
 }
 
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak)

@@ -358,6 +358,17 @@ const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_s
 	return sl_place_of(process, frames, sl_process_stack(process, frames, stack));
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *b)
+{
+	return is_same_text(a->file, b->file) &&
+	       (a->line ? a->line == b->line : !b->line && a->offset == b->offset && is_same_text(a->module, b->module));
+}
+
 void sl_places_free(struct sl_places *places)
 {
 	if (!places)

@@ -31,6 +31,9 @@ const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struc
 /* The same of a stack; frames: room for SL_STACK_MAX, into which the result points. */
 const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames);
 
+/* One line; where no line is known, one address of one object. */
+bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *b);
+
 #define SL_PLACE_VIA 4
 
 /*

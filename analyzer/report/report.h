@@ -64,6 +64,7 @@ enum sl_kept_verdict {
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
 	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
+	SL_KEPT_FEW,	   /* too few births to judge, on a device where others grow: told with these if of their line */
 	SL_KEPT_END,
 };
 struct sl_kept {
@@ -72,6 +73,7 @@ struct sl_kept {
 	bool count_only;		     /* amount counts objects instead of bytes */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
+	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */
 	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
 	double per_birth;		     /* amount per birth */
 	uint64_t bursts;		     /* of births, as struct sl_track_course has them; 0: of an older summary */

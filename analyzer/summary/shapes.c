@@ -283,7 +283,7 @@ SHAPE(growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict)
 #undef STRUCT
 #define STRUCT struct sl_kept
 SHAPE(kept, TRACK(track), M(verdict), M(count_only), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
-      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts));
+      M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts), M(unsure));
 #undef STRUCT
 #define STRUCT struct sl_iterations
 SHAPE(iterations, M(count), M(name), M(by_label));

@@ -128,6 +128,69 @@ while True:
     cudart.cudaFree(passing)
 '''
 
+# In each round one line makes blocks of one size, keeps the first or the last and frees the others; it ends before the last of these goes.
+ROUNDS = '''
+import ctypes, os, signal, sys, time
+cudart, kept, how, first, each, rounds = ctypes.CDLL("libcudart.so.13"), [], sys.argv[1], *map(int, sys.argv[2:])
+def take(mib):
+    p = ctypes.c_void_p()
+    if cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)):
+        sys.exit(1)
+    return p
+for i in range(rounds):
+    for k in range(each):
+        passing = take(3)
+        time.sleep(0.0005)
+        if k == (0 if first else each - 1):
+            kept.append(passing)
+        elif i < rounds - 1 or k < each - 1 - (not first):
+            cudart.cudaFree(passing)
+        else:
+            break
+print(len(kept), flush=True)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+elif how == "error":
+    take(1 << 20)
+for p in kept + [passing]:
+    cudart.cudaFree(p)
+'''
+
+# Which blocks one line keeps is not told by their order.
+CHANCE = '''
+import ctypes, random, time
+cudart = ctypes.CDLL("libcudart.so.13")
+random.seed(7)
+for i in range(200):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(3 << 20)) == 0
+    time.sleep(0.0005)
+    if random.random() < 0.6 and i < 199:
+        cudart.cudaFree(p)
+'''
+
+# One line is reached from 61 others: 80 times from the first, 4 times from each of the rest.
+REACHED = '''
+import ctypes, time
+cudart, kept = ctypes.CDLL("libcudart.so.13"), []
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+def store():
+    passing = take(2)
+    kept.append(take(1))
+    time.sleep(0.0005)
+    cudart.cudaFree(passing)
+def enter():
+    store()
+exec("\\n".join("def by_%d():\\n    enter()" % i for i in range(61)))
+for i in range(240):
+    if i % 3 == 0:
+        by_0()
+    globals()["by_%d" % (1 + i % 60)]()
+'''
+
 # One line keeps 2 MiB on device 0 in each of 60 steps, and 6 MiB on device 1 in every second.
 TWICE = '''
 import ctypes, time
@@ -261,6 +324,38 @@ class Leaks(Folder):
             self.assertEqual(finding["bytes"], kept)
             if code == 1:
                 self.assertEqual({leak["verdict"]: leak["bytes"] for leak in report["leaks"]}, {"growing": kept, "live_at_exit": 200 * MIB})
+
+    def test_a_passing_block_of_the_size_of_those_that_are_kept_is_told_by_its_order(self):
+        for how, code in (("kill", -9), ("error", 1), ("free", 0)):
+            for first, each, rounds in ((0, 2, 100), (1, 2, 14), (1, 6, 12), (0, 6, 12)):
+                arguments = how, first, each, rounds
+                with self.subTest(arguments), Recording(sys.executable, self.path("rounds.py", ROUNDS), *arguments, code=code) as run:
+                    kept, births = int(run.done.stdout), rounds * each - (not first)
+                    self.assertEqual(run.truth()[0].memory["device", 0].allocations, births)
+                    self.assertIn("%d of %d blocks kept, %d" % (kept, births, 3 * kept), screen_of(run).replace("\n      ", " "))
+
+    def test_what_nothing_tells_to_be_passing_is_about_what_is_kept(self):
+        with Recording(sys.executable, self.path("chance.py", CHANCE)) as run:
+            live = run.truth()[0].memory["device", 0].live_blocks
+            self.assertIn("about %d of 200 blocks kept, " % live, screen_of(run).replace("\n      ", " "))
+
+    def test_of_a_line_that_many_stacks_reach_all_blocks_are_kept(self):
+        with Recording(sys.executable, self.path("reached.py", REACHED)) as run:
+            row = run.truth()[0].memory["device", 0]
+            self.assertEqual((row.live_blocks, row.live_bytes), (320, 320 * MIB))
+            self.assertRegex(screen_of(run), r"LEAK +\+4.00 MiB per iteration, 320 of 320 blocks kept, 320 MiB\s+reached.py:\d+ store")
+            [found] = [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
+            self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
+            folder = self.path("run.summary")
+            subprocess.run([ANALYZE, "summarize", "-o", folder, run.traces], check=True)
+            self.assertIn("320 of 320 blocks kept, 320 MiB", subprocess.run([ANALYZE, folder], capture_output=True, text=True).stdout)
+
+    def test_each_device_that_one_line_fills_has_its_forecast(self):
+        with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
+            screen = " ".join(screen_of(run).split())
+            [faster, slower] = [float(s) for s in re.findall(r"device [10] is full in ([\d.]+) s", screen)]
+            self.assertRegex(screen, r"at this rate device 1 is full in [\d.]+ s, device 0 is full in [\d.]+ s")
+            self.assertAlmostEqual(faster / slower, 2 / 3, delta=0.1)
 
     def test_blocks_that_are_kept_at_once_have_one_rate(self):
         with Recording("python3", "-c", BURSTS) as run:
