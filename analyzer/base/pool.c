@@ -18,7 +18,8 @@
  * a text looks again with the lock.  Older tables, together a third of the present one, stay for threads that still read them.
  *
  * Most texts of ranks that have nothing in common are new, and each entry of a list is far from the others: a list's mark, a bit
- * for each of 16 kinds of hashes, tells of most that they are not in it.
+ * for each of 32 kinds of hashes, tells of most that they are not in it.  What came first, which is what ranks have in common,
+ * stays first in its list.
  */
 #define STRIPES 64
 #define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
@@ -31,7 +32,7 @@ struct entry {
 
 struct table {
 	size_t capacity;
-	uint16_t *marks;
+	uint32_t *marks;
 	struct entry *first[];
 };
 
@@ -167,9 +168,9 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return size ? sl_map_mix(hash ^ word) : hash;
 }
 
-static uint16_t mark_of(uint32_t hash)
+static uint32_t mark_of(uint32_t hash)
 {
-	return (uint16_t)(1u << (hash >> 28));
+	return 1u << (hash >> 27);
 }
 
 /* Where these bytes are; NULL: not in the pool, or, without the lock, moving. */
@@ -189,9 +190,10 @@ static const void *find(const struct table *table, const void *bytes, size_t siz
 static void put(struct table *table, struct entry *entry)
 {
 	size_t at = entry->hash & (table->capacity - 1);
+	struct entry **behind = table->first[at] ? &table->first[at]->next : &table->first[at];
 
-	__atomic_store_n(&entry->next, table->first[at], __ATOMIC_RELEASE);
-	__atomic_store_n(&table->first[at], entry, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->next, *behind, __ATOMIC_RELEASE);
+	__atomic_store_n(behind, entry, __ATOMIC_RELEASE);
 	__atomic_store_n(&table->marks[at], table->marks[at] | mark_of(entry->hash), __ATOMIC_RELAXED);
 }
 
