@@ -27,45 +27,37 @@
 extern const char sl_probes_programs[], sl_probes_programs_end[];
 
 /* The functions of libbpf that are used, with its own types. */
+#define FUNCTIONS(ROW)                                                                                                             \
+	ROW(open_mem, bpf_object__open_mem)                                                                                        \
+	ROW(load, bpf_object__load)                                                                                                \
+	ROW(close, bpf_object__close)                                                                                              \
+	ROW(find_program, bpf_object__find_program_by_name)                                                                        \
+	ROW(find_map, bpf_object__find_map_fd_by_name)                                                                             \
+	ROW(program_fd, bpf_program__fd)                                                                                           \
+	ROW(set_type, bpf_program__set_expected_attach_type)                                                                       \
+	ROW(attach, bpf_program__attach_uprobe_opts)                                                                               \
+	ROW(destroy, bpf_link__destroy)                                                                                            \
+	ROW(ring_new, ring_buffer__new)                                                                                            \
+	ROW(ring_consume, ring_buffer__consume)                                                                                    \
+	ROW(ring_free, ring_buffer__free)                                                                                          \
+	ROW(update, bpf_map_update_elem)                                                                                           \
+	ROW(lookup, bpf_map_lookup_elem)                                                                                           \
+	ROW(remove, bpf_map_delete_elem)                                                                                           \
+	ROW(set_print, libbpf_set_print)
+
 static struct {
-	__typeof__(bpf_object__open_mem) *open_mem;
-	__typeof__(bpf_object__load) *load;
-	__typeof__(bpf_object__close) *close;
-	__typeof__(bpf_object__find_program_by_name) *find_program;
-	__typeof__(bpf_object__find_map_fd_by_name) *find_map;
-	__typeof__(bpf_program__fd) *program_fd;
-	__typeof__(bpf_program__set_expected_attach_type) *set_type;
-	__typeof__(bpf_program__attach_uprobe_opts) *attach;
-	__typeof__(bpf_link__destroy) *destroy;
-	__typeof__(ring_buffer__new) *ring_new;
-	__typeof__(ring_buffer__consume) *ring_consume;
-	__typeof__(ring_buffer__free) *ring_free;
-	__typeof__(bpf_map_update_elem) *update;
-	__typeof__(bpf_map_lookup_elem) *lookup;
-	__typeof__(bpf_map_delete_elem) *remove;
-	__typeof__(libbpf_set_print) *set_print;
+#define ROW(member, function) __typeof__(function) *member;
+	FUNCTIONS(ROW)
+#undef ROW
 } bpf;
 
 static const struct {
 	const char *name;
 	void **to;
 } wanted[] = {
-	{"bpf_object__open_mem", (void **)&bpf.open_mem},
-	{"bpf_object__load", (void **)&bpf.load},
-	{"bpf_object__close", (void **)&bpf.close},
-	{"bpf_object__find_program_by_name", (void **)&bpf.find_program},
-	{"bpf_object__find_map_fd_by_name", (void **)&bpf.find_map},
-	{"bpf_program__fd", (void **)&bpf.program_fd},
-	{"bpf_program__set_expected_attach_type", (void **)&bpf.set_type},
-	{"bpf_program__attach_uprobe_opts", (void **)&bpf.attach},
-	{"bpf_link__destroy", (void **)&bpf.destroy},
-	{"ring_buffer__new", (void **)&bpf.ring_new},
-	{"ring_buffer__consume", (void **)&bpf.ring_consume},
-	{"ring_buffer__free", (void **)&bpf.ring_free},
-	{"bpf_map_update_elem", (void **)&bpf.update},
-	{"bpf_map_lookup_elem", (void **)&bpf.lookup},
-	{"bpf_map_delete_elem", (void **)&bpf.remove},
-	{"libbpf_set_print", (void **)&bpf.set_print},
+#define ROW(member, function) {#function, (void **)&bpf.member},
+	FUNCTIONS(ROW)
+#undef ROW
 };
 
 struct sl_probes {

@@ -24,29 +24,29 @@
 #define RULE_BYTES  (16u << 10) /* the processor has 130 registers with a number, of 16 bytes each */
 
 /* The functions of libdw and its libelf that are used, with their own types. */
+#define FUNCTIONS(ROW)                                                                                                             \
+	ROW(version, elf_version)                                                                                                  \
+	ROW(memory, elf_memory)                                                                                                    \
+	ROW(end, elf_end)                                                                                                          \
+	ROW(tables, dwarf_getcfi_elf)                                                                                              \
+	ROW(rule, dwarf_cfi_addrframe)                                                                                             \
+	ROW(cfa, dwarf_frame_cfa)                                                                                                  \
+	ROW(reg, dwarf_frame_register)                                                                                             \
+	ROW(info, dwarf_frame_info)
+
 static struct {
-	__typeof__(elf_version) *version;
-	__typeof__(elf_memory) *memory;
-	__typeof__(elf_end) *end;
-	__typeof__(dwarf_getcfi_elf) *tables;
-	__typeof__(dwarf_cfi_addrframe) *rule;
-	__typeof__(dwarf_frame_cfa) *cfa;
-	__typeof__(dwarf_frame_register) *reg;
-	__typeof__(dwarf_frame_info) *info;
+#define ROW(member, function) __typeof__(function) *member;
+	FUNCTIONS(ROW)
+#undef ROW
 } dw;
 
 static const struct {
 	const char *name;
 	void **to;
 } wanted[] = {
-	{"elf_version", (void **)&dw.version},
-	{"elf_memory", (void **)&dw.memory},
-	{"elf_end", (void **)&dw.end},
-	{"dwarf_getcfi_elf", (void **)&dw.tables},
-	{"dwarf_cfi_addrframe", (void **)&dw.rule},
-	{"dwarf_frame_cfa", (void **)&dw.cfa},
-	{"dwarf_frame_register", (void **)&dw.reg},
-	{"dwarf_frame_info", (void **)&dw.info},
+#define ROW(member, function) {#function, (void **)&dw.member},
+	FUNCTIONS(ROW)
+#undef ROW
 };
 
 /* Code that the process has mapped. */
