@@ -198,35 +198,11 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		add_slept_calls(model, &folded->slept.calls.item[i]);
 }
 
-static void apply_event(struct sl_model *model, const struct sl_item *item)
+/* What the event does to memory, by the verb of its row. */
+static void apply_verb(struct sl_model *model, const struct sl_item *item, bool failed)
 {
 	const struct sl_hook *hook = item->hook;
-	struct sl_api_stats *api = &model->apis[item->event->api];
-	bool failed = item->event->result != 0;
-	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
 
-	model->item = item;
-	model->call_api = (uint16_t)item->event->api;
-	model->call_begin_ns = hook->stamped_before ? time_ns : time_ns - duration_ns;
-	model->call_end_ns = hook->stamped_before ? time_ns + duration_ns : time_ns;
-	if (item->event->context && item->event->device >= 0) {
-		struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
-
-		thread->context = item->event->context;
-		thread->device = item->event->device;
-	}
-	if (hook->is_call) {
-		model->last_call_ns = model->now_ns;
-		api->calls++;
-		api->time_ns += item->event->duration_ns;
-		if (failed)
-			api->failures++;
-		else
-			api->bytes += item->event->bytes;
-		sl_ooms_check(model, item, failed);
-		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
-			sl_collectives_call(model, item);
-	}
 	switch (hook->verb) {
 	case SL_VERB_ALLOC:
 	case SL_VERB_FREE:
@@ -302,6 +278,38 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		/* Address ranges, exports, pool settings, limits: counted as calls; they have no memory of their own */
 		break;
 	}
+}
+
+static void apply_event(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_hook *hook = item->hook;
+	struct sl_api_stats *api = &model->apis[item->event->api];
+	bool failed = item->event->result != 0;
+	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
+
+	model->item = item;
+	model->call_api = (uint16_t)item->event->api;
+	model->call_begin_ns = hook->stamped_before ? time_ns : time_ns - duration_ns;
+	model->call_end_ns = hook->stamped_before ? time_ns + duration_ns : time_ns;
+	if (item->event->context && item->event->device >= 0) {
+		struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
+
+		thread->context = item->event->context;
+		thread->device = item->event->device;
+	}
+	if (hook->is_call) {
+		model->last_call_ns = model->now_ns;
+		api->calls++;
+		api->time_ns += item->event->duration_ns;
+		if (failed)
+			api->failures++;
+		else
+			api->bytes += item->event->bytes;
+		sl_ooms_check(model, item, failed);
+		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
+			sl_collectives_call(model, item);
+	}
+	apply_verb(model, item, failed);
 }
 
 static void add_in_flight(struct sl_model *model, const struct sl_item *item)
