@@ -105,19 +105,20 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 /* Steps from one time it allocates, `once` blocks, to the next; 0: not known. */
 static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
-	bool label = process->iterations.by_label;
-	double steps = label ? steps_meanwhile(process, kept->track) : (double)process->iterations.count;
-	double births = (double)kept->births,
-	       times = births / once - label; /* from the first step to the last, or in all of them */
-	double whole = round(steps / times), each = steps > 0 ? round(births / (steps + label)) : 0;
-	double cut = threads_at(process->model,
-				kept->track); /* steps of a thread's first or last birth that are not counted, and the reverse */
+	bool by_label = process->iterations.by_label;
+	/* A label's `steps` are those from the first birth to the last, one less than their number; other steps are all counted */
+	double ends = by_label ? 1 : 0;
+	double steps = by_label ? steps_meanwhile(process, kept->track) : (double)process->iterations.count;
+	double births = (double)kept->births, gaps = births / once - ends;
+	double whole = round(steps / gaps), each = steps > 0 ? round(births / (steps + ends)) : 0;
+	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
+	double slack = threads_at(process->model, kept->track);
 
-	if (whole > 0 && fabs(steps - whole * times) <= whole * cut)
+	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
 		return whole;
-	if (each > 1 && fabs(births - each * (steps + label)) <= each * cut)
+	if (each > 1 && fabs(births - each * (steps + ends)) <= each * slack)
 		return once / each;
-	return steps > 0 ? (steps + label * (cut - 1)) / times : 0;
+	return steps > 0 ? (steps + ends * (slack - 1)) / gaps : 0;
 }
 
 /* Two digits of microseconds: it divides an amount. */
