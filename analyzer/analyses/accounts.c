@@ -335,8 +335,7 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
 					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
 					      SL_SIZE(sl_oom_missing(oom)), units);
-	account->advice =
-		sl_memory_print("%s less, held or asked for, would have let this request pass", SL_SIZE(sl_oom_missing(oom)));
+	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_oom_missing(oom)));
 }
 
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
@@ -429,8 +428,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_missing(oom)) {
 		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		free(account->advice);
-		account->advice = sl_memory_print("%s less would have let this request pass: the leak at %s has %s",
-						  SL_SIZE(sl_oom_missing(oom)), where, what);
+		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s", SL_SIZE(sl_oom_missing(oom)),
+						  where, what);
 	}
 }
 

@@ -18,9 +18,15 @@
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
-/* Said of what grows, and of what had not all been asked for yet. */
-#define ENOUGH_ONCE   " would have let this request pass, but not what comes after it"
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
+
+/* Of what grows, and of what had not all been asked for yet. */
+static const char but_once[] = ", but not what comes after it";
+
+static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)
+{
+	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_oom_missing(oom)), but);
+}
 
 /* Where most of what memory pools of the device once held came from; NULL: nowhere. */
 static const struct sl_track *pooled_most(const struct sl_process *process, int device)
@@ -52,10 +58,7 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text), "memory pools keep up to %s that was freed, most of it from %s", SL_SIZE(kept),
 		 where);
-	snprintf(story->advice, sizeof(story->advice),
-		 "trim the pool before this request (MemPoolTrimTo), or lower its release threshold: %s less would have let this "
-		 "request pass",
-		 SL_SIZE(sl_oom_missing(oom)));
+	advise(story, oom, "trim the pool before this request (MemPoolTrimTo), or lower its release threshold", "");
 	return true;
 }
 
@@ -73,7 +76,7 @@ static bool tell_limit(struct sl_story *story, struct sl_process *process, const
 	sl_owners_line(process, state->limit_stack, 2, where, sizeof(where));
 	sl_hidden_limit(what, sizeof(what), state);
 	snprintf(story->text, sizeof(story->text), "hidden memory has %s, for which the limit was raised at %s", what, where);
-	snprintf(story->advice, sizeof(story->advice), "lower that limit: %s less" ENOUGH_ONCE, SL_SIZE(sl_oom_missing(oom)));
+	advise(story, oom, "lower that limit", but_once);
 	return true;
 }
 
@@ -181,8 +184,7 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 			 sl_format_size(all, together), where, what);
 	else
 		snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
-	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less" ENOUGH_ONCE,
-		 SL_SIZE(sl_oom_missing(oom)));
+	advise(story, oom, "free there what is not needed any more", but_once);
 	return true;
 }
 
@@ -246,8 +248,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 		if (found->device != oom->device || !found->larger)
 			continue;
 		sl_larger_say(story->text, sizeof(story->text), process, found);
-		snprintf(story->advice, sizeof(story->advice),
-			 "bound what is asked for there, a batch or a length: %s less" ENOUGH_ONCE, SL_SIZE(sl_oom_missing(oom)));
+		advise(story, oom, "bound what is asked for there, a batch or a length", but_once);
 		return true;
 	}
 	return false;
@@ -280,8 +281,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	} else {
 		return false;
 	}
-	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less would have let this request pass",
-		 SL_SIZE(sl_oom_missing(oom)));
+	advise(story, oom, "bound what one step takes", "");
 	return true;
 }
 
@@ -320,14 +320,12 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 		snprintf(story->text, sizeof(story->text),
 			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
 			 (unsigned long long)most->blocks, where, SL_SIZE(most->bytes));
-		snprintf(story->advice, sizeof(story->advice), "ask for less at once there, a smaller batch: %s less" ENOUGH_ONCE,
-			 SL_SIZE(sl_oom_missing(oom)));
+		advise(story, oom, "ask for less at once there, a smaller batch", but_once);
 		return true;
 	}
 	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
 		 where, (unsigned long long)most->blocks, SL_SIZE(most->bytes));
-	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more, or bound it: %s less" ENOUGH_ONCE,
-		 SL_SIZE(sl_oom_missing(oom)));
+	advise(story, oom, "free there what is not needed any more, or bound it", but_once);
 	return true;
 }
 

@@ -20,6 +20,9 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
  */
 void sl_story_others(char *out, size_t size, const struct sl_account *account);
 
+/* "%s less would have ..." */
+#define SL_WOULD_PASS "would have let this request pass"
+
 /* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 {
