@@ -28,7 +28,7 @@ struct kept {
 	uint32_t thread; /* 0: this entry is free, and `number` is the next free one */
 };
 
-/* Address spaces: a handle of one is no address of another. */
+/* Address spaces: one number may stand for a block in each of them. */
 enum space { SPACE_POINTERS, SPACE_REGISTERED, SPACE_BLOCKS };
 
 static struct {

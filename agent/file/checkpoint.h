@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fold (retention.h) leaves out of the trace and what a reader needs to know of that: the totals of block events by device,
- * until when, and from which slot on a thread's events are still in the ring.  Written as one map behind the folded events;
- * doc/trace-format.md describes it.  Writer thread only.
+ * What a reader must know of the events that a fold (retention.h) leaves out of the trace: the totals of block events by device,
+ * the time up to which they are left out, and for each thread the slot from which on its events are still in the ring.  It is
+ * written as one map behind the folded events (doc/trace-format.md).  Writer thread only.
  */
 #ifndef AGENT_FILE_CHECKPOINT_H
 #define AGENT_FILE_CHECKPOINT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two passes over file 1 and the oldest files after it: one, or as many as the limit is behind, so that file 1 is read and
- * written once for all of them.  The first finds for each address of a block the last event
- * that names it, by time: frames of several threads lie in any order.  It counts all events that may go, and notes which
- * frames have one that may not.  The second copies what stays, and reads of the frames that have nothing the index alone.
+ * A fold goes twice over file 1 and the oldest files after it.  It takes as many files as are beyond the limit, so that file 1 is
+ * read and written once for all of them.  The first pass finds for each address of a block the latest event that names it; frames
+ * of several threads lie in any order.  It counts the events that may go, and marks the frames with an event that stays.  The
+ * second pass copies what stays; of a frame that is not marked it reads the index alone.
  * (Longer than other files: both passes and the change from file to file share the state of one fold.)
  */
 #define ZSTD_STATIC_LINKING_ONLY
@@ -391,7 +391,7 @@ static bool open_source(struct sl_trace_store *store, unsigned source)
 	fold.in = open_file(store, file_of(source), &fold.size);
 	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
-	/* The file went after the first pass, so what stays of it cannot be copied.  The next fold knows from its beginning. */
+	/* Somebody removed the file after the first pass, so what stays of it cannot be copied.  The next fold begins without it. */
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)

@@ -560,8 +560,8 @@ static bool nothing_comes(const struct sl_ring *ring, const struct patience *pat
 }
 
 /*
- * A figure that changes as long as a segment may come free: with each that does or is added; in a crowd, whose calls return slowly
- * because all want a processor, with each thread that begins and each frame of events too.
+ * A figure that changes as long as a segment may come free.  It changes with each that does or is added.  In a crowd all want a
+ * processor and calls return slowly, so there it also changes with each thread that begins and each frame of events.
  */
 static uint32_t hope_of(const struct sl_ring *ring)
 {

@@ -3,7 +3,7 @@
  * There are 256 segments for any number of threads, so the writer takes segments back from idle threads, without their help.
  * It marks the thread's next slot number, which the thread exchanges in one instruction whenever it takes a slot, and makes
  * every thread of the process pass a barrier (membarrier): after that the thread either sees the mark or has overwritten it.
- * Those of threads that are no more come first.
+ * Segments of threads that have ended come first.
  */
 #include "agent/file/ring.h"
 
@@ -77,8 +77,8 @@ static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed
 }
 
 /*
- * Asked about threads of any process: one that shares our memory and is no thread of ours, as after vfork, calls too.  A
- * number that belongs to a new thread keeps the segment, which does no harm.
+ * Asks about threads of any process, since after vfork a child that shares our memory calls too.  Where a new thread has the
+ * number, the segment is kept for it, which does no harm.
  */
 static bool is_gone(int32_t tid)
 {

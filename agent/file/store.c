@@ -336,7 +336,7 @@ int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring)
 	return 0;
 }
 
-/* The flag comes before the look: a call that ends from then on waits for the writer, an earlier one is seen (late.c). */
+/* The flag comes before the look: a call that ends later waits for the writer (late.c), and one that ended earlier is seen. */
 void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine)
 {
 	atomic_store(&store->ring_removed, true);

@@ -195,8 +195,8 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 }
 
 /*
- * Large blocks come faster than a small part of a core could compress them well, or more waits behind this one: a writer that
- * lacks a processor sees few blocks.
+ * True: there is no time to compress well.  Large blocks come too fast for a small part of a core; or more waits behind this one,
+ * which tells a writer that lacks a processor, and so sees few blocks.
  */
 static bool is_hurried(unsigned count, bool more_waits)
 {
@@ -537,8 +537,8 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 		sl_asleep_settle(cutoff_ns);
 	if (sl_agent->store->end > sl_retention_file_bytes(keep) && !sl_kept_sandboxed())
 		continue_file();
-	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
-	   fold reads and writes anew.  A fold must not fall behind. */
+	/* To fold an event costs half of what it costs to write it (doc/performance.md).  A fold gets eight times that, since it
+	   also reads and writes anew what stays, and must not fall behind. */
 	fold_ns = 4 * (sl_agent_now() - begin_ns);
 	*folding = sl_retention_work(sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
 	return true;

@@ -3,9 +3,9 @@
  * The one background thread: it lets the writer work, samples memory, opens the libraries that must not be opened on the path
  * of a call.  All signals blocked, a stack of its own size.
  *
- * It is no reason for the process to live: where it is the last of the C library's threads it ends, and the process with it, as
- * after pthread_exit in main.  Nor is it one for what only a process of one thread may do: it is parked meanwhile, that is it
- * ends, and is started again by the next call that looks (sl_ring_make_room), a new thread, or the end of the process.
+ * It does not keep the process alive: where it is the last of the C library's threads it ends, and the process with it, as after
+ * pthread_exit in main.  For what only a process of one thread may do it is parked: it ends, and the next call that looks
+ * (sl_ring_make_room), a new thread, or the end of the process starts it again.
  */
 #ifndef AGENT_FILE_WRITER_THREAD_H
 #define AGENT_FILE_WRITER_THREAD_H

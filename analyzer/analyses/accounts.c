@@ -93,7 +93,7 @@ static void add_other(struct sl_account *account, int64_t pid, struct sl_process
 	account->others[at].stray = recorded->trace->header.rank >= 0 && sl_devices_home(recorded) != state;
 }
 
-/* It was recorded, and had ended since the device was last sampled. */
+/* True: the process was recorded, and had ended by then, after the last sample of the device that lists it. */
 static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
 {
 	bool ended = false;
@@ -111,8 +111,8 @@ static bool has_ended(const struct sl_report *report, const struct sl_shared_dev
 }
 
 /*
- * Another process's code, and what its blocks take beyond their sizes: as when most was hidden of it, the rounding by how much it
- * held then.
+ * What another process took at that time beside the sizes of its blocks: its code, and the rounding of its blocks.  Both are
+ * known for its hidden peak; less was rounded by as much as the process held less than at that peak.
  */
 static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held,
 				  uint64_t then_ns)
@@ -190,8 +190,8 @@ static uint64_t beside(const struct sl_oom *oom)
 }
 
 /*
- * This process's context and code are known.  Some of the others were sampled a moment before, and held together no more than
- * the rest.
+ * Divides what is in use beside this process's blocks.  Its context and code are known and come first.  What others held was
+ * sampled a moment before, so they get no more than the rest.
  */
 static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, struct sl_account *account)
 {
@@ -400,7 +400,7 @@ static const char *limited(const struct sl_oom *oom)
 	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
 }
 
-/* Where it came from, if the trace tells. */
+/* Says what led to the error, if the trace tells. */
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_kept *kept = sl_story_leak(process, oom);

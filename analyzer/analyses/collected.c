@@ -8,7 +8,7 @@
 #define JOINED_MIN 0.9 /* of the bytes held, in one block */
 #define JOINED_MAX 1.25
 
-/* True: of one function, but another line. */
+/* True: two lines of one function. */
 static bool is_other_line(const struct sl_defs *defs, uint32_t a, uint32_t b)
 {
 	const struct sl_python_frame *one = sl_defs_frame(defs, a), *two = sl_defs_frame(defs, b);

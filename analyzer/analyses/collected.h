@@ -20,7 +20,7 @@
  */
 bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *track);
 
-/* True: it began at this tick, in the second half of the program's work, and whatever the program did before had ended by then. */
+/* True: the track began at this tick, in the second half of the program's work, and no earlier work went on beside it. */
 bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin_tick);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that were to free memory and failed: an address that is not the one that was given, or that is freed already.  A program
- * that does not look at what they return keeps the memory, and its leak is told at the line that allocated.  It is a note: what
- * they were to free may be nothing.
+ * Calls that should free memory and failed: the address was never given out, or is freed already.  A program that ignores the
+ * result keeps the memory, and the leak is reported at the line that allocated it.  This finding names the line that failed to
+ * free.  It is a note, since there may have been nothing to free.
  */
 #include <stdio.h>
 

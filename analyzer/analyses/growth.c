@@ -21,7 +21,8 @@
 #define CREDIT_MIN_PART 0.3
 #define HOLDER_MIN_PART 0.1 /* part of the growth: a smaller holder is not worth a line */
 #define STEP_SIDE_MIN	2   /* pieces of the floor on each side of a step */
-#define STEP_F_MIN	40  /* F of a step beside the line; the best of up to 31 places is looked for, so chance exceeds 10 */
+#define STEP_F_MIN                                                                                                                 \
+	40 /* F of a line with a step against one without; chance exceeds 10, since the best of up to 31 places is taken */
 
 /* Student's t that chance exceeds once in 200 times, by degrees of freedom from 1 on; the last value serves all further ones. */
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
@@ -55,7 +56,7 @@ struct stepped {
 	double slope, xx, yy, xy,
 		rest; /* slope: a piece; the sums are around the mean of each side; rest: what the line leaves of yy */
 	double step;
-	unsigned at; /* piece that the step is before; 0: none */
+	unsigned at; /* the step lies before this piece; 0: there is none */
 };
 
 static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)
@@ -87,7 +88,7 @@ static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)
 	return line;
 }
 
-/* The line with the step that leaves least, where it leaves so much less than the line without one that no chance makes it. */
+/* The line with the step that fits best, if no chance makes it fit so much better than the line without a step; else that line. */
 static struct stepped best_line(const struct sl_floor *floor)
 {
 	struct stepped plain = {0}, best = {0};
@@ -174,7 +175,7 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 	growth->holders[at] = *holder;
 }
 
-/* A stack that made the step is no holder of what grew. */
+/* A stack that only made the step holds nothing of what grew. */
 static void name_holders(struct sl_growth *growth, const struct sl_model *model, double step)
 {
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
@@ -216,7 +217,7 @@ static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer
 	return false;
 }
 
-/* True: what is kept was allocated in entries of another label that run at the same time. */
+/* True: what is kept was allocated in entries of another label, which run at the same time. */
 static bool is_anothers(const struct sl_process *process, uint32_t label)
 {
 	const struct sl_model *model = process->model;

@@ -19,10 +19,10 @@
 #define POINTS_MIN 20  /* with fewer rising intervals it may be chance */
 #define GROWN_MIN  1.2 /* the last five values must average this many times the first five */
 
-#define ENDING_PART 0.1	 /* of the run: so long the program may take to end */
-#define FELL_PART   0.25 /* of what was added: less than that is left */
-#define LEVEL_PART  0.05 /* of it: no more of it was added by the last values than by those before */
-#define AVERAGED    5	 /* values, as many as the averages of the first and the last are of */
+#define ENDING_PART 0.1	 /* of the run: the program may take so long to end */
+#define FELL_PART   0.25 /* of what was added: where less is left, it was given back */
+#define LEVEL_PART  0.05 /* of what was added: where the last values add less, something has filled */
+#define AVERAGED    5	 /* values, as in the averages of the first and of the last */
 
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
@@ -52,8 +52,9 @@ static double mean_of(const double *values)
 }
 
 /*
- * True: little of what was added is held some time in the second half of the run, the end of the program left out, as where it
- * comes and goes; or little was added in that half, or next to nothing just before the end, as where something fills.
+ * True: memory came and went, or something filled.  It came and went if little of what was added was held at some time in the
+ * second half of the run, before the program's end.  Something filled if that half added little, or the last values next to
+ * nothing.
  */
 static bool has_fallen(const double *megabytes, size_t count, const struct sl_leak_series *series)
 {

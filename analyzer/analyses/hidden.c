@@ -45,7 +45,7 @@ static void set_first(struct sl_hidden_name *name, const struct sl_process *proc
 	name->step = first->step;
 }
 
-/* A recording ends before its process has left the device: until then others' samples list it. */
+/* When the process left the device, by the samples of others that list it: its recording ends before that. */
 static uint64_t left_unix_ns(const struct sl_report *report, const struct sl_shared_device *device,
 			     const struct sl_process *process)
 {

@@ -7,7 +7,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
 
-#define OTHERS_MIN 0.2 /* of the births: fewer of other places are no clock */
+#define OTHERS_MIN 0.2 /* share of the births: with fewer, other places are no clock */
 
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 		     struct sl_keeping *series)
@@ -25,7 +25,7 @@ void sl_keeping_take(const struct sl_model *model, const struct sl_track *track,
 		series->tick[i] = (double)course->windows[i].begin_tick;
 		series->others[i] = series->tick[i] - (double)(i * course->births_per_window);
 	}
-	/* what falls in the last window falls with the program's end: that window began only a few births ago */
+	/* the last window began only a few births ago: a fall in it comes from the program's end */
 	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
 		series->count--;
 	series->time[series->count] = (double)(end_ns - model->first_ns);

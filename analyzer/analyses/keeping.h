@@ -38,8 +38,8 @@ void sl_keeping_begin_at(struct sl_keeping *series, unsigned window);
 unsigned sl_keeping_window_of(const struct sl_keeping *left, double part);
 
 /*
- * Laplace's test of the last three quarters: how many standard errors their births that are left come earlier than even ones, by
- * the births of other places; 0 where there are few of these.
+ * Laplace's test of the last three quarters, with the births of other places as the clock: by how many standard errors the blocks
+ * that are left were born earlier than evenly spread ones would be.  0: other places have too few births.
  */
 double sl_keeping_decline(const struct sl_keeping *left);
 
@@ -63,7 +63,7 @@ double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned t
  */
 double sl_keeping_pace(const struct sl_keeping *series);
 
-/* How much more had been kept in the windows at the end in which nothing is added, had it gone on as before. */
+/* How much more it would keep, had it gone on as before in the windows at the end in which it adds nothing. */
 double sl_keeping_missed(const struct sl_keeping *series);
 
 double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */

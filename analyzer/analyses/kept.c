@@ -42,7 +42,7 @@
 #define ALONE_PART	     0.8
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
-#define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */
+#define ENDING_NS	     50e6  /* after its last birth a program may take so long to end */
 #define ENDING_PYTHON_NS     100e6 /* an interpreter */
 #define ENDING_BEGINNINGS    4	   /* times the start-up, which takes longer on a busy machine too */
 #define ENDING_MAX_NS	     500e6 /* but no longer: much is loaded at the beginning */
@@ -202,7 +202,7 @@ static bool *segments_of(const struct sl_model *model)
 	return segments;
 }
 
-/* True: nothing is cleaned up, and what died last was in flight, the last round's: as much lives on as was kept before it. */
+/* True: the program ends without cleaning up.  Then as much lives on as was kept before the last round, whose blocks died. */
 static bool lives_on(const struct sl_track *track, const struct sl_keeping *series, uint64_t held_blocks)
 {
 	double live = by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
@@ -316,8 +316,8 @@ static bool is_full(const struct sl_model *model, const struct sl_track *track)
 }
 
 /*
- * The window from which it keeps: nearly all that is left was born after it, at least four times as many births ago as a freed
- * block had seen, and a quarter of its births came before; 0: from its beginning.
+ * The window from which on the place keeps its blocks; 0: its first.  Nearly all that is left was born since.  A quarter of its
+ * births came before, and four times as many came since as any freed block lived through.
  */
 static unsigned onset_of(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *left)
 {
@@ -333,7 +333,7 @@ static unsigned onset_of(const struct sl_model *model, const struct sl_track *tr
 		       : 0;
 }
 
-/* The survivors are born evenly; or what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
+/* True: the survivors were born evenly, or what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
 static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_keeping *left)
 {
 	double last, kept = counted->kept[counted->count - 1];
@@ -343,7 +343,7 @@ static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_kee
 	       sl_keeping_evenness(left, left->tick, &last) >= QUARTER_MIN;
 }
 
-/* When the first that is left was born; amid its window by the pace of the later ones. */
+/* When the first block that is left was born.  Where in its window follows from how many are left of later windows. */
 static double since_of(const struct sl_keeping *series, const struct sl_keeping *left, unsigned onset)
 {
 	unsigned window = onset ? onset : sl_keeping_window_of(left, 0), later = left->count - 1 - window;
@@ -360,7 +360,7 @@ struct course {
 	unsigned onset;
 };
 
-/* SL_KEPT_MEANT: it is told nowhere. */
+/* SL_KEPT_MEANT: nothing reports it. */
 static enum sl_kept_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept, const struct course *course)
 {
 	const struct sl_track *track = kept->track;
@@ -388,7 +388,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
-/* The verdict that is left when it is known who freed the blocks.  After an error that ended the program its end did. */
+/* The verdict, now that it is known who freed the blocks: the program, or its end.  After an error that ended it its end did. */
 static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
 					  enum sl_kept_verdict verdict)
 {
@@ -428,7 +428,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
-/* A few large blocks, all kept, at even distances in births of other places, to the end.  Too few to call it a leak. */
+/* True: the place keeps all of a few large blocks, which come to the end at even distances in births of other places. */
 static bool judge_stairs(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -705,7 +705,7 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));
 }
 
-/* What a suppression names comes last, and is told nowhere; so is a guess about what is known to grow. */
+/* What a suppression names comes last and is not reported; neither is a guess about blocks that a certain finding reports. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
 	for (size_t i = 0; i < process->kept.count; i++) {

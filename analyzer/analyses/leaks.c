@@ -306,7 +306,7 @@ static void process(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-/* Its births tell it too: analyses/kept.c has the finding. */
+/* True: analyses/kept.c reports the same leak, by its births. */
 static bool is_told_by_births(struct sl_process *process, const struct sl_leak *leak)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
@@ -315,7 +315,7 @@ static bool is_told_by_births(struct sl_process *process, const struct sl_leak *
 	return false;
 }
 
-/* Where a leak is all that a place keeps, its rate is the one that is told of the place. */
+/* A leak that is all that its place keeps gets the rate that is reported for the place. */
 static void take_rate(struct sl_process *process, struct sl_leak *leak)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
@@ -339,7 +339,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .stack = leak->stack});
 }
 
-/* One block that takes most of the device is an allocator's arena, whose content is not judged where its blocks are not told. */
+/* One block that takes most of the device is an allocator's arena.  What lies in it cannot be judged unless its blocks are reported. */
 static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
 {
 	static const struct {
@@ -435,7 +435,7 @@ static uint64_t births_at(const struct sl_model *model, const struct sl_leak *le
 	return leak->blocks;
 }
 
-/* Each part's births evenly between its first and its last. */
+/* Spreads a part's births evenly between its first and its last. */
 static void spread(struct births *births, const struct sl_leak *part)
 {
 	for (uint64_t i = 0; i < part->blocks; i++)

@@ -19,7 +19,7 @@ static void take(struct sl_passing *passing, uint64_t *old, uint64_t time_ns, ui
 	}
 }
 
-/* Goes through what lives of the track: first for the sizes of old blocks, then for passing ones. */
+/* Goes through the live blocks of the track: once for the sizes of old blocks, then for passing ones. */
 static void go_through(struct sl_passing *passing, uint64_t *old, const struct sl_model *model, uint32_t track, bool look)
 {
 	const struct sl_table *spaces[] = {&model->pointers, &model->arrays, &model->blocks};

@@ -12,9 +12,9 @@
 #include "analyzer/model/model.h"
 
 struct sl_passing {
-	uint64_t young_ns; /* born since then; UINT64_MAX: none is passing */
-	uint64_t above, below, least,
-		most; /* bytes: a passing block has more or less than the first two, and is within the others */
+	uint64_t young_ns;     /* born since then; UINT64_MAX: none is passing */
+	uint64_t above, below; /* bytes: a passing block has more than the one or less than the other */
+	uint64_t least, most;  /* bytes: it has no fewer and no more */
 	uint64_t blocks, bytes;
 	uint64_t unsure; /* blocks that may be passing, and are not among these */
 	unsigned count;	 /* of those told by order: their births */

@@ -106,7 +106,7 @@ const struct sl_kept *sl_story_leak(const struct sl_process *process, const stru
 	return found;
 }
 
-/* Bytes of the leak that were held when the request failed; all of it, where the owners that are known leave room for the rest. */
+/* Bytes of the leak when the request failed.  Only the largest owners are listed: where others held enough, all of the leak. */
 static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
 {
 	bool tensors = kept->track->kind == SL_KIND_block;

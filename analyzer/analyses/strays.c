@@ -91,7 +91,7 @@ static bool is_rank(const struct sl_process *process)
 	return process->trace->header.rank >= 0;
 }
 
-/* The other rank, or process that is none, whose own device it is; -1: nobody's, or the process's own. */
+/* The other process, a rank or not, whose own device it is; -1: nobody's, or the process's own. */
 static int owner_of(const struct sl_report *report, unsigned process, const char *uuid)
 {
 	const char *host = text_or(report->processes[process].trace->header.host);
@@ -147,7 +147,7 @@ static uint64_t first_use(const struct sl_process *process, const struct sl_devi
 	return first && (!made || first->first_ns < made) ? first->first_ns : made;
 }
 
-/* What is wrong is the order if the device was used before the process's own; else the line names the wrong one. */
+/* A device that was used before the process's own was used in the wrong order; otherwise the line names the wrong device. */
 static const char *advice_for(const struct sl_process *process, const struct sl_device_state *there)
 {
 	const struct sl_device_state *home = sl_devices_home(process);

@@ -176,8 +176,8 @@ static uint64_t less(uint64_t bytes, uint64_t others)
 }
 
 /*
- * How much of a sample is hidden, where it is only known between which bounds others held memory: what was hidden before, or
- * the bound that is nearer to it.
+ * How much of a sample is hidden.  Only bounds are known of what others held: it is as much as was hidden before, or the bound
+ * that is nearest to that.
  */
 static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
 {
@@ -205,7 +205,7 @@ static bool is_sampled(const struct sl_line *samples, uint32_t bin)
 	return bin == samples->first || samples->bins[bin].last > samples->bins[bin - 1].last;
 }
 
-/* What was hidden at the first sample beside which the others held still; if there is none, the least that no sample rules out. */
+/* What was hidden at the first sample during which no other process changed; without one, the least that any sample shows. */
 static uint64_t hidden_at_rest(const struct sl_report *report, const struct sl_shared_device *device, unsigned process,
 			       const struct sl_device_state *state)
 {

@@ -17,7 +17,7 @@ unsigned sl_devices_held(const struct sl_process *process);
 /* The device on which the process held most; NULL: it used none. */
 const struct sl_device_state *sl_devices_home(const struct sl_process *process);
 
-/* The same with what was held on a device that nobody names; NULL: the process held nothing. */
+/* The same, also where it is not known on which device memory was held; NULL: the process held nothing. */
 const struct sl_device_state *sl_devices_fullest(const struct sl_process *process);
 /* What it held there at once; 0: nothing. */
 uint64_t sl_devices_peak(const struct sl_process *process);

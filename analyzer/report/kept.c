@@ -169,7 +169,7 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
-/* Bytes of the device that a byte kept takes, by the mean block; no more than all blocks took when most was hidden. */
+/* Bytes that one kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all blocks were rounded. */
 static double taken_of(const struct sl_device_state *state, const struct sl_kept *kept)
 {
 	uint64_t rounding;
@@ -191,7 +191,7 @@ static double rate_of(const struct sl_device_state *state, const struct sl_kept 
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
-/* The most that was in use: samples miss what is freed soon, which lay above what is hidden; SL_UNKNOWN. */
+/* The most that was in use: the samples' peak, or, since they miss what is freed soon, the calls' peak above what is hidden. */
 static uint64_t most_used(const struct sl_device_state *state)
 {
 	uint64_t with_calls = state->known_peak + state->hidden_last_bytes;

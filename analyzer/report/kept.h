@@ -31,7 +31,7 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one);
 /* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
 
-/* Bytes, of objects whose bytes are not known their number: what comes first. */
+/* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
 double sl_kept_weight(const struct sl_kept *kept);
 
 #endif

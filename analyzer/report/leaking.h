@@ -11,7 +11,7 @@
 
 struct sl_leaking_place {
 	unsigned process;	    /* index: where most of it is */
-	const struct sl_kept *kept; /* of that process; NULL: what was left alone shows it */
+	const struct sl_kept *kept; /* of that process; NULL: only what was left shows it */
 	const struct sl_leak *leak; /* the same, where kept is NULL */
 	double weight;		    /* of it, in that process */
 	unsigned processes, last;   /* that leak there, and the last of them */
