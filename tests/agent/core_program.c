@@ -119,7 +119,7 @@ static void pace(void)
 		pause();
 }
 
-static void run_threads(unsigned count, void *(*work)(void *))
+static void run_together(unsigned count, void *(*work)(void *))
 {
 	pthread_t threads[512];
 
@@ -129,7 +129,7 @@ static void run_threads(unsigned count, void *(*work)(void *))
 		pthread_join(threads[t], NULL);
 }
 
-static void run_one(void *(*work)(void *), uintptr_t number)
+static void run_alone(void *(*work)(void *), uintptr_t number)
 {
 	pthread_t thread;
 
@@ -239,7 +239,7 @@ static void inside(void)
 
 	for (uint64_t i = 1; i <= 100; i++)
 		sl_record_block(FAKE_block, 1ull << 50 | i << 9, i, 0, 1000, 2000, NULL, 0);
-	run_threads(1, free_theirs);
+	run_alone(free_theirs, 1);
 	if (recorded)
 		sl_record_close(&frame, 0, true, &fields);
 	churn();
@@ -289,7 +289,7 @@ static void crowd(unsigned threads)
 	    pthread_create(&spinner, NULL, spin, NULL))
 		abort();
 	pthread_barrier_init(&steps, NULL, threads);
-	run_threads(threads, call_and_stay);
+	run_together(threads, call_and_stay);
 	pthread_join(spinner, NULL);
 }
 
@@ -493,11 +493,12 @@ static void *leave_in_a_call(void *unused)
 	return unused;
 }
 
-static void one_by_one(unsigned threads, void *(*live)(void *))
+/* Threads one after the other, and then one that works: what they left is in its way. */
+static void run_in_turn(unsigned threads, void *(*live)(void *))
 {
 	alarm(120);
 	for (unsigned t = 0; t < threads; t++)
-		run_threads(1, live);
+		run_alone(live, 1);
 	work((void *)1);
 }
 
@@ -529,7 +530,7 @@ static void *fork_often(void *unused)
 static void brief(void)
 {
 	for (unsigned long i = 1; i <= calls; i++) {
-		run_threads(1, live_briefly);
+		run_alone(live_briefly, 1);
 		if (i % 20 == 0)
 			rest();
 	}
@@ -710,7 +711,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(mode, "reserved") || !strcmp(mode, "gone")) {
-		one_by_one(threads, !strcmp(mode, "gone") ? leave_in_a_call : leave_a_slot);
+		run_in_turn(threads, !strcmp(mode, "gone") ? leave_in_a_call : leave_a_slot);
 		return 0;
 	}
 	if (!strcmp(mode, "brief")) {
@@ -724,7 +725,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "heirs")) {
 		starve_writer();
 		for (uintptr_t t = 1; t <= threads; t++)
-			run_one(work, t);
+			run_alone(work, t);
 		return 0;
 	}
 	if (!strcmp(mode, "wanted") || !strcmp(mode, "forks")) {
@@ -733,7 +734,7 @@ int main(int argc, char **argv)
 		allocate(0, 0, 2);
 		for (unsigned i = 0; i < 2; i++)
 			pthread_create(&others[i], NULL, !strcmp(mode, "forks") ? fork_often : want_segments, NULL);
-		run_threads(threads, work);
+		run_together(threads, work);
 		atomic_store(&others_end, true);
 		for (unsigned i = 0; i < 2; i++)
 			pthread_join(others[i], NULL);
@@ -762,7 +763,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "train")) {
 		pthread_barrier_init(&steps, NULL, threads);
-		run_threads(threads, train);
+		run_together(threads, train);
 		return 0;
 	}
 	if (!strcmp(mode, "jumps")) {
@@ -773,7 +774,7 @@ int main(int argc, char **argv)
 		call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, around);
 		return 0;
 	}
-	run_threads(threads, work);
+	run_together(threads, work);
 	if (!strcmp(mode, "nest"))
 		nest();
 	if (!strcmp(mode, "longjmp")) {
