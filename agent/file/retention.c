@@ -391,7 +391,7 @@ static bool open_source(struct sl_trace_store *store, unsigned source)
 	fold.in = open_file(store, file_of(source), &fold.size);
 	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
-	/* Somebody removed the file after the first pass, so what stays of it cannot be copied.  The next fold begins without it. */
+	/* Somebody removed the file after the first pass: what stays of it cannot be copied.  The next fold begins without it. */
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)

@@ -210,7 +210,7 @@ static bool lives_on(const struct sl_track *track, const struct sl_keeping *seri
 	return track->live_blocks > held_blocks / 2 || (live > 0 && live >= series->kept[series->count * 3 / 4]);
 }
 
-/* Without what was only in flight: in a last window that is not full, and beside what is kept. */
+/* Leaves out what was only in flight: a last window that is not full, and what is more than is kept. */
 static struct sl_keeping steady_part(const struct sl_track_course *course, const struct sl_keeping *series, double kept)
 {
 	struct sl_keeping part = *series;

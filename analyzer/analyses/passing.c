@@ -4,7 +4,7 @@
 #include "analyzer/analyses/keeping.h"
 #include "common/base.h"
 
-#define ALIKE	    2 /* a size is another where it is so many times larger or smaller */
+#define ALIKE	    2 /* sizes differ if one is so many times the other */
 #define PERIODS_MIN 2
 
 static void take(struct sl_passing *passing, uint64_t *old, uint64_t time_ns, uint64_t bytes, bool look)

@@ -20,7 +20,7 @@
 #define LARGEST_TIMES 4
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
-/* Of what grows, and of what had not all been asked for yet. */
+/* Says what is true of what grows, and of what had not all been asked for yet. */
 static const char but_once[] = ", but not what comes after it";
 
 static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)

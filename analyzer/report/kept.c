@@ -169,7 +169,7 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
-/* Bytes that one kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all blocks were rounded. */
+/* Bytes that a kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all were rounded. */
 static double taken_of(const struct sl_device_state *state, const struct sl_kept *kept)
 {
 	uint64_t rounding;

@@ -136,7 +136,7 @@ void sl_skew_bound(struct sl_report *report)
 	free(hosts);
 	if (skew->hosts < 2 || skew->meetings == UINT32_MAX)
 		skew->meetings = 0;
-	/* a proven difference that is larger replaces an assumed or given bound; so does a proven bound that is smaller than an assumed one */
+	/* a larger proven difference replaces an assumed or given bound, a smaller proven bound an assumed one */
 	if (skew->meetings && (skew->least_ns > (said ? said : SL_SKEW_NS) || (!said && skew->bound_ns < SL_SKEW_NS))) {
 		skew->evidence = "communicators";
 		return;
