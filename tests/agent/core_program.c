@@ -458,7 +458,7 @@ static void grow_slowly(unsigned threads)
 	while (atomic_exchange(&sl_agent->ring->growing, 1))
 		usleep(100);
 	pthread_create(&other, NULL, grow_late, NULL);
-	run_threads(threads, stay_inside);
+	run_together(threads, stay_inside);
 	pthread_join(other, NULL);
 }
 
