@@ -47,7 +47,7 @@ static struct seen *seen_of(struct top *top, unsigned index)
 	return &top->seen.item[index];
 }
 
-void top_mark(struct top *top)
+static void mark(struct top *top)
 {
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		struct seen *seen = seen_of(top, i);
@@ -202,7 +202,7 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		top->helping = false;
 		break;
 	case 'm':
-		top_mark(top);
+		mark(top);
 		break;
 	case 'w':
 		top_page_ask(top);

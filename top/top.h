@@ -114,6 +114,5 @@ void top_page_ask(struct top *top);
 void top_page_take(struct top *top);
 
 void top_draw(struct top *top, struct lines *lines);
-void top_mark(struct top *top);
 
 #endif
