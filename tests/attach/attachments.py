@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""attachments.py [COUNT [SEED]]: programs of tests/apps that know nothing of a recorder, attached to at a random moment.  From there on the
-trace's calls are the journal's: per thread their names and results in their order, and every block with its address and size."""
+"""attachments.py [COUNT [SEED]]: attaches at a random moment to programs of tests/apps that run without a recorder.  From then on the trace
+must hold the journal's calls: for each thread their names and results in order, and every block with its address and size."""
 import collections
 import concurrent.futures
 import glob

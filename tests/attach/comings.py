@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""comings.py [COUNT [SECONDS]]: attach to a program of two threads that calls without a pause, and detach, COUNT times or for SECONDS.  Each trace
-is whole, holds calls, and says how many were lost if any; the program ends as without us and prints nothing more."""
+"""comings.py [COUNT [SECONDS]]: attaches to a program and detaches again, COUNT times or for SECONDS.  The program has two threads that call
+without a pause.  Each trace must be whole, hold calls, and say how many were lost.  The program must end as it does without us, and print
+nothing more."""
 import os
 import shutil
 import subprocess

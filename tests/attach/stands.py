@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stands.py CALLS THREADS: allocates through ctypes from ever other places and writes down where it stood, as sys._getframe says it.
+"""stands.py CALLS THREADS: allocates through ctypes, each time from another place, and writes down its Python stack by sys._getframe.
 
 Waits for a file `go`.  Each thread writes stands-TID: a line for each call, [[function, file, line], ...].  Runs in the interpreter under
 test: 3.9 syntax, standard library only."""

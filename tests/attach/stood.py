@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stood.py CALLS: allocates through ctypes from ever other places and writes down where it stood, as glibc's backtrace says it.
+"""stood.py CALLS: allocates through ctypes, each time from another place, and writes down its native stack by glibc's backtrace.
 
 Waits for a file `go`.  Each thread writes stood-TID: a line of addresses for each call.  Both functions are called by one line, so by the
 same native frames.  Runs in the interpreter under test: 3.9 syntax, standard library only."""

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Recordings that sleep, are woken, rest again, and are killed meanwhile: what the report says against the simulator's journal."""
+"""Recordings that sleep, are woken, sleep again, and are killed at any of these times: the report must agree with the simulator's journal."""
 import json
 import os
 import random

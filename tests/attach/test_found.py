@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-attach on processes that make it hard to find what they run, and where: calls and their sizes are those that the program made."""
+"""stormlog-attach on processes whose programs and libraries are hard to find: the trace must hold the calls that the program made, with
+their sizes."""
 import os
 import signal
 import sys

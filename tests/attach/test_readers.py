@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_readers.py TOP EXPORTER: what reads a running recording says that it sleeps, or is watched from outside, and a rule wakes it."""
+"""test_readers.py TOP EXPORTER: programs that read a running recording must say that it sleeps or is watched from outside.  A rule wakes it."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""wakings.py [COUNT [SEED]]: programs of tests/apps that are recorded asleep and woken, put to rest and woken again at random moments;
-the report is compared with the simulator's journal: every live block, total and call, and the peaks from the waking on."""
+"""wakings.py [COUNT [SEED]]: records programs of tests/apps asleep, and wakes them, puts them to sleep and wakes them again at random moments.
+The report must agree with the simulator's journal: every live block, total and call, and the peaks since the recording was woken."""
 import concurrent.futures
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fetches the schemas and tools of others that these tests need.  A test whose tool cannot be had is skipped with the reason."""
+"""Fetches schemas and tools from elsewhere for these tests.  A test is skipped, with the reason, if its tool cannot be had."""
 import glob
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""--fits and fit --capacity of programs without PyTorch's allocator: what really runs on such a device is the truth."""
+"""--fits and fit --capacity of programs without PyTorch's allocator: the truth is whether the program really runs on such a device."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze check --max-growth: one step is no growth, and what fails is sure."""
+"""stormlog-analyze check --max-growth: a single step is not growth, and a gate fails only on growth that is certain."""
 import sys
 import unittest
 

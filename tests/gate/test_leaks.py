@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze check: a leak has one size in all outputs, and what the first screen does not warn of fails no gate."""
+"""stormlog-analyze check: a leak has one size in all outputs, and no gate fails on what the first screen does not warn of."""
 import json
 import os
 import re

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The GitHub Action and the GitLab template, their steps run by bash as the services do: they exit as the gate does.  pip is a stand-in."""
+"""Runs the steps of the GitHub Action and of the GitLab template by bash, as the services do: they must exit as the gate does.  pip is
+replaced by a script."""
 import os
 import re
 import shutil
