@@ -154,8 +154,8 @@ static struct code *code_at(const struct sl_unwind *unwind, uint64_t pc)
 }
 
 /*
- * libdw makes room for every register below the highest that a table names, of which a stranger's table may name any.  So it gets
- * no more memory than tables of compilers take, and what it returns is kept only if it is small.
+ * libdw makes room for every register up to the highest that a table names, and a hostile table may name any.  So it gets no more
+ * memory than the tables of compilers take, and what it returns is kept only if it is small.
  */
 static bool find_rule(const struct code *code, uint64_t pc, Dwarf_Frame **frame)
 {

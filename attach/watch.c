@@ -96,7 +96,7 @@ bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 	return false;
 }
 
-/* Other after an exec: the kernel's words to the program, with addresses that are random. */
+/* Changes with an exec: the words that the kernel gives the program, with random addresses among them. */
 static uint64_t program_of(long pid)
 {
 	char words[1024];
@@ -124,7 +124,7 @@ static void say_capability(struct sl_recording *output, const char *name, const 
 	sl_recording_define(output, &map);
 }
 
-/* Once more when it was moved: an event belongs to those that were said last before it. */
+/* Said again when the process has moved: an event belongs to what was said last before it. */
 static void say_groups(struct watched *one, uint64_t ns)
 {
 	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
@@ -346,7 +346,7 @@ static void take(void *data, const void *record, size_t bytes)
 		sl_lines_died(one->lines, death);
 }
 
-/* Lost calls are said in every trace, because it is not known whose they were.  True: much was seen. */
+/* Every trace says how many calls were lost, because it is not known whose they were.  True: much was seen. */
 static bool look(struct sl_attach_watch *watch)
 {
 	uint64_t count[SL_SEEN_LOST_COUNT], lost, now = sl_now_ns(CLOCK_MONOTONIC);

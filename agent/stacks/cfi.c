@@ -2,8 +2,8 @@
 /*
  * Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB).
  *
- * Nothing is read outside of the object's own segments.  What no compiler, assembler or linker writes is a lie (`bad`): packers
- * leave such tables.  What is right and not simple gives no rule, and libunwind, which believes tables, is asked.
+ * Nothing is read outside of the object's own segments.  Packers leave tables that no compiler, assembler or linker writes: these
+ * are not believed (`bad`).  Tables that are right but not simple give no rule here.  libunwind is asked then, which believes any.
  *
  * Longer than other files: one reader of one format.
  */

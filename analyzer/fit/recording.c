@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A driver call belongs to the next report on its thread, because PyTorch holds the device's lock from before the call until
- * after the report.  So a new segment's address and a refusal belong to the next request.  A segment that is freed without a
- * refusal before it was freed by empty_cache().
+ * after the report.  So a new segment's address and a refusal belong to the next request.  If a segment is freed and
+ * no request was refused before, empty_cache() freed it.
  *
  * Longer than other files: each kind of event becomes an op here, and they share what is open on a thread and a device.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/bare.h"
 
-#define BARE_MAX 256 /* so many are named: they are of the calls before libunwind was open */
+#define BARE_MAX 256 /* stacks that are named: those of calls before libunwind was open */
 
 static bool is_bare(const struct sl_track *track)
 {

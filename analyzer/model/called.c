@@ -21,7 +21,7 @@ static void take_away(struct sl_model *model, struct sl_called_part *part)
 	free(part);
 }
 
-/* A part of another name's part, or of several: what sticks out keeps its own. */
+/* Takes the extent from the parts that have names: what sticks out of it keeps its name. */
 static void cut(struct sl_model *model, struct sl_extent range)
 {
 	uint64_t address = range.address, end = address + range.bytes;
@@ -113,7 +113,7 @@ void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 	part.bytes = event->bytes && event->bytes < rest ? event->bytes : rest;
 	part.called = called(model, (uint32_t)event->label, model->sites.item[live->site].device);
 	if (part.bytes > UINT64_MAX - part.address)
-		part.bytes = UINT64_MAX - part.address; /* no block of this world reaches so far */
+		part.bytes = UINT64_MAX - part.address; /* no block reaches so far */
 	if (!part.bytes)
 		return;
 	cut(model, (struct sl_extent){part.address, part.bytes}); /* named anew */

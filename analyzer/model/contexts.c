@@ -192,7 +192,7 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 	device->context_made.time_ns = 0;
 }
 
-/* Keeps the limit that takes most. */
+/* Keeps the limit that takes most memory. */
 static void raise_limit(const struct sl_model *model, struct sl_device_state *device, const struct sl_event *event)
 {
 	struct sl_device_state set = {.limit_bytes = event->bytes, .limit_each = event->extra == LIMIT_STACK};

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/memory.h"
 
-#define LOOKS_OF_BLOCK 8 /* what one costs that begins or ends, in looks */
+#define LOOKS_OF_BLOCK 8 /* looks that the begin or end of a block costs */
 
 struct graph {
 	uint64_t handle;
@@ -18,9 +18,9 @@ struct graph {
 	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
 	struct sl_table freed;		  /* the same, to look one up */
 	SL_VECTOR(struct sl_live) allocs; /* blocks that its allocation nodes make */
-	SL_VECTOR(struct sl_live) left;	  /* those of them that it does not free, and what it frees of other graphs: */
-	SL_VECTOR(uint64_t) foreign;	  /* all that a launch changes once the graph was launched with all its nodes */
-	bool settled;			  /* it was */
+	SL_VECTOR(struct sl_live) left;	  /* allocs that it does not free */
+	SL_VECTOR(uint64_t) foreign;	  /* addresses of other graphs' blocks that it frees */
+	bool settled;			  /* it was launched with all its nodes: a launch changes only `left` and `foreign` */
 	SL_VECTOR(uint64_t) made;	  /* addresses of all blocks that were made for it */
 };
 

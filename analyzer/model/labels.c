@@ -198,7 +198,7 @@ static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 	return false;
 }
 
-/* Where ranges of one label overlap, as of nvtxRangeStart, the next that is open counts from here on. */
+/* Ranges of one label may overlap (nvtxRangeStart).  Then the next one that is open counts from here on. */
 static void hand_over(const struct sl_model *model, struct sl_thread_state *state, size_t at)
 {
 	for (size_t i = at + 1; i < state->ranges.count; i++)

@@ -12,7 +12,7 @@
 #include "analyzer/model/units.h"
 #include "common/base.h"
 
-/* One more than is asked for: by how much the first one changed, the one before it says. */
+/* One more than is asked for: how much the first change was follows from the one before it. */
 static void make_recent(struct sl_model *model, struct sl_device_state *state)
 {
 	uint64_t room = SL_RECENT;
@@ -95,8 +95,8 @@ static struct sl_thread_state *only_one_in(struct sl_model *model, uint64_t text
 }
 
 /*
- * The thread for which this one works: where it has no ranges of its own, the only one that has, or the one whose label it was
- * lent (a backward pass).  A thread of autograd also works for the only other one where it opens ranges itself.
+ * The thread for which this one works.  A thread without ranges of its own works for the only thread that has some, or for the
+ * one that lent it a label (a backward pass).  A thread of autograd works for the only other one even if it opens ranges itself.
  */
 static struct sl_thread_state *works_for(struct sl_model *model, const struct sl_thread_state *own, const struct sl_event *event)
 {

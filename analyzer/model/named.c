@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lives under the names that the program gave, by place: of a tensor also the name of the buffer that it lies in. */
+/* What lives under the names that the program gave, by place.  A tensor also counts for the name of the buffer it lies in. */
 #include "analyzer/model/named.h"
 
 #include "analyzer/model/between.h"
@@ -47,7 +47,7 @@ static void take(void *context, uint64_t address, uint32_t site, uint64_t bytes,
 	model->born[site].named_blocks += named == bytes;
 }
 
-/* Physical memory has its names by the address at which it is mapped, where that is once and as a whole. */
+/* Physical memory has the names of the address at which it is mapped, if it is mapped once and as a whole. */
 static void take_mapped(struct since *since)
 {
 	struct sl_model *model = since->model;

@@ -57,7 +57,7 @@ static void end_inside(struct sl_model *model, uint64_t context)
 	}
 }
 
-/* Code that was loaded after its module is the module's, which is counted: here only its place and its bytes are. */
+/* Code that is loaded later belongs to its module, which is counted already: only its place and its bytes are added. */
 static void count_code(struct sl_model *model, const struct sl_event *event)
 {
 	uint64_t bytes = sl_owners_cost(event);

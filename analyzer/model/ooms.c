@@ -135,7 +135,7 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
-/* What its place asked for before that of the error first failed is a request of its own. */
+/* What the place asked for before the error's request first failed is another request. */
 static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
 {
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;

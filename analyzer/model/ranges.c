@@ -37,7 +37,7 @@ static void thin(struct sl_model *model)
 {
 	size_t kept = 0;
 
-	if (model->phases_level == 63) /* only the first of each label is there, and of more labels than there is room for */
+	if (model->phases_level == 63) /* only the first of each label is left, and there are more labels than room */
 		return;
 	model->phases_level++;
 	for (size_t i = 0; i < model->phases.count; i++)

@@ -231,7 +231,7 @@ void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->windows[course->count - 1].born_bytes += bytes;
 }
 
-/* The deaths since the last request were not the final ones. */
+/* The deaths since the last request are not the final ones, since a request follows. */
 static void settle_recent(struct sl_track_recent *recent)
 {
 	recent->ended |= recent->late;

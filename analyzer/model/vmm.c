@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/tracks.h"
 
-/* One that a call retained; `older`, and the index of an unused one: 1 + another of them, 0: none. */
+/* A reference that a call retained.  `older`, and the index of an unused one, are 1 + the number of another; 0: none. */
 struct reference {
 	uint64_t time_ns;
 	uint32_t track, older;
@@ -174,7 +174,7 @@ static void retain(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_live *handle = sl_table_find(&model->vmm->handles, event->address), *mapping, *import;
 
-	/* cuMemRetainAllocationHandle is given an address; where that is known, it decides */
+	/* cuMemRetainAllocationHandle gets an address: if that is known, it decides */
 	mapping = event->object ? sl_table_find(&model->vmm->mappings, event->object) : NULL;
 	if (!event->address)
 		return;
