@@ -42,6 +42,7 @@ static const struct traits {
 	[SL_VERB_GRAPH_INSTANTIATE].place = true,
 	[SL_VERB_GRAPH_TRIM].place = true,
 	[SL_VERB_STREAM_CREATE].place = true,
+	[SL_VERB_EXTERNAL_IMPORT].place = true,
 	[SL_VERB_EVENT_CREATE].place = true,
 };
 

@@ -12,6 +12,7 @@ enum sl_class {
 	SL_CLASS_LIMIT,
 	SL_CLASS_GRAPH,
 	SL_CLASS_STREAM,
+	SL_CLASS_EXTERNAL,
 };
 
 #endif

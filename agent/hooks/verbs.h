@@ -61,6 +61,8 @@
 #define STREAM_DESTROY(...)    ROW(STREAM_DESTROY, none, __VA_ARGS__)
 #define EVENT_CREATE(...)      ROW(EVENT_CREATE, none, __VA_ARGS__)
 #define EVENT_DESTROY(...)     ROW(EVENT_DESTROY, none, __VA_ARGS__)
+#define EXTERNAL_IMPORT(...)   ROW(EXTERNAL_IMPORT, none, __VA_ARGS__)
+#define EXTERNAL_DESTROY(...)  ROW(EXTERNAL_DESTROY, none, __VA_ARGS__)
 
 #else
 #undef SL_HOOKS_VERBS
@@ -102,6 +104,8 @@
 #undef STREAM_DESTROY
 #undef EVENT_CREATE
 #undef EVENT_DESTROY
+#undef EXTERNAL_IMPORT
+#undef EXTERNAL_DESTROY
 
 #undef ROW
 #undef ALSO

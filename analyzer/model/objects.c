@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events.  Each is
- * counted as a block of the site that made it.
+ * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events, imports of
+ * external memory.  Each is counted as a block of the site that made it.
  */
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
@@ -17,13 +17,14 @@ static bool means(const struct sl_item *item, struct made *made)
 		unsigned verb;
 		struct made made;
 	} verbs[] = {
-		{SL_VERB_CONTEXT_CREATE, {SL_OBJECT_CONTEXT, false}}, {SL_VERB_CONTEXT_DESTROY, {SL_OBJECT_CONTEXT, true}},
-		{SL_VERB_MODULE_LOAD, {SL_OBJECT_MODULE, false}},     {SL_VERB_MODULE_UNLOAD, {SL_OBJECT_MODULE, true}},
-		{SL_VERB_POOL_CREATE, {SL_OBJECT_POOL, false}},	      {SL_VERB_POOL_DESTROY, {SL_OBJECT_POOL, true}},
-		{SL_VERB_GRAPH_CREATE, {SL_OBJECT_GRAPH, false}},     {SL_VERB_GRAPH_DESTROY, {SL_OBJECT_GRAPH, true}},
-		{SL_VERB_GRAPH_INSTANTIATE, {SL_OBJECT_EXEC, false}}, {SL_VERB_EXEC_DESTROY, {SL_OBJECT_EXEC, true}},
-		{SL_VERB_STREAM_CREATE, {SL_OBJECT_STREAM, false}},   {SL_VERB_STREAM_DESTROY, {SL_OBJECT_STREAM, true}},
-		{SL_VERB_EVENT_CREATE, {SL_OBJECT_EVENT, false}},     {SL_VERB_EVENT_DESTROY, {SL_OBJECT_EVENT, true}},
+		{SL_VERB_CONTEXT_CREATE, {SL_OBJECT_CONTEXT, false}},	{SL_VERB_CONTEXT_DESTROY, {SL_OBJECT_CONTEXT, true}},
+		{SL_VERB_MODULE_LOAD, {SL_OBJECT_MODULE, false}},	{SL_VERB_MODULE_UNLOAD, {SL_OBJECT_MODULE, true}},
+		{SL_VERB_POOL_CREATE, {SL_OBJECT_POOL, false}},		{SL_VERB_POOL_DESTROY, {SL_OBJECT_POOL, true}},
+		{SL_VERB_GRAPH_CREATE, {SL_OBJECT_GRAPH, false}},	{SL_VERB_GRAPH_DESTROY, {SL_OBJECT_GRAPH, true}},
+		{SL_VERB_GRAPH_INSTANTIATE, {SL_OBJECT_EXEC, false}},	{SL_VERB_EXEC_DESTROY, {SL_OBJECT_EXEC, true}},
+		{SL_VERB_STREAM_CREATE, {SL_OBJECT_STREAM, false}},	{SL_VERB_STREAM_DESTROY, {SL_OBJECT_STREAM, true}},
+		{SL_VERB_EVENT_CREATE, {SL_OBJECT_EVENT, false}},	{SL_VERB_EVENT_DESTROY, {SL_OBJECT_EVENT, true}},
+		{SL_VERB_EXTERNAL_IMPORT, {SL_OBJECT_EXTERNAL, false}}, {SL_VERB_EXTERNAL_DESTROY, {SL_OBJECT_EXTERNAL, true}},
 	};
 
 	for (size_t i = 0; i < SL_COUNT(verbs); i++)
@@ -42,10 +43,10 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	sl_tracks_death(model, gone.site, gone.bytes, gone.time_ns);
 }
 
-/* Code, streams and events end with their context. */
+/* Code, streams, events and imports end with their context. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
-	static const unsigned owned[] = {SL_OBJECT_MODULE, SL_OBJECT_STREAM, SL_OBJECT_EVENT};
+	static const unsigned owned[] = {SL_OBJECT_MODULE, SL_OBJECT_STREAM, SL_OBJECT_EVENT, SL_OBJECT_EXTERNAL};
 
 	for (size_t o = 0; o < SL_COUNT(owned); o++) {
 		struct sl_table *objects = &model->objects[owned[o] - SL_OBJECT_CONTEXT];

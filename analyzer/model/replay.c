@@ -242,6 +242,8 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_STREAM_DESTROY:
 	case SL_VERB_EVENT_CREATE:
 	case SL_VERB_EVENT_DESTROY:
+	case SL_VERB_EXTERNAL_IMPORT:
+	case SL_VERB_EXTERNAL_DESTROY:
 		if (!failed)
 			sl_objects_apply(model, item);
 		break;

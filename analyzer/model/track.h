@@ -30,6 +30,7 @@ enum sl_object {
 	SL_OBJECT_STREAM,
 	SL_OBJECT_EVENT,
 	SL_OBJECT_REFERENCE, /* to physical memory, beside that of its creation */
+	SL_OBJECT_EXTERNAL,  /* memory of another API or process */
 	SL_OBJECT_END,
 };
 

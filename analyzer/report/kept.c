@@ -40,6 +40,7 @@ static struct noun noun_of(unsigned kind)
 								      {"stream", "streams"},
 								      {"event", "events"},
 								      {"retained reference", "retained references"},
+								      {"import of external memory", "imports of external memory"},
 							      };
 
 	if (kind >= SL_OBJECT_CONTEXT)

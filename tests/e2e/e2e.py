@@ -175,7 +175,7 @@ CLASSES = {  # calls of one class, one inside the other, are one event (contract
     "module": ("MODULE_LOAD", "MODULE_UNLOAD"),
     "graph": ("GRAPH_ALLOC", "GRAPH_FREE", "GRAPH_CREATE", "GRAPH_INSTANTIATE", "GRAPH_LAUNCH", "GRAPH_DESTROY",
               "EXEC_DESTROY", "GRAPH_TRIM"),
-    "stream": ("STREAM_CREATE", "STREAM_DESTROY", "EVENT_CREATE", "EVENT_DESTROY"),
+    "stream": ("STREAM_CREATE", "STREAM_DESTROY", "EVENT_CREATE", "EVENT_DESTROY"), "external": ("EXTERNAL_IMPORT", "EXTERNAL_DESTROY"),
 }
 CLASS_OF = {verb: name for name, verbs in CLASSES.items() for verb in verbs}
 
