@@ -105,14 +105,6 @@ bool sl_object_parse(msgpack_object *object, msgpack_zone *zone, const void *byt
 	return true;
 }
 
-bool sl_object_is_text(const msgpack_object *object, const char *text)
-{
-	size_t size = strlen(text);
-
-	return object && object->type == MSGPACK_OBJECT_STR && object->via.str.size == size &&
-	       !memcmp(object->via.str.ptr, text, size);
-}
-
 const msgpack_object *sl_object_get(const msgpack_object *map, const char *key)
 {
 	size_t size = strlen(key);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SL_NAME_MAX (16u << 10) /* longest name in bytes; longer ones are cut */
 
@@ -32,8 +33,15 @@ uint64_t sl_object_u64(const msgpack_object *map, const char *key, uint64_t unkn
 int64_t sl_object_i64(const msgpack_object *map, const char *key, int64_t unknown);
 struct sl_span sl_object_text(const msgpack_object *map, const char *key);
 
-/* False for NULL, which sl_object_get returns where nothing is. */
-bool sl_object_is_text(const msgpack_object *object, const char *text);
+/* False for NULL, which sl_object_get returns where nothing is.  Here, so that the length of a constant text is constant. */
+static inline bool sl_object_is_text(const msgpack_object *object, const char *text)
+{
+	size_t size = strlen(text);
+
+	return object && object->type == MSGPACK_OBJECT_STR && object->via.str.size == size &&
+	       !memcmp(object->via.str.ptr, text, size);
+}
+
 bool sl_object_number(const msgpack_object *object, uint64_t *value);
 
 #endif
