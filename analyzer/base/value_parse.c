@@ -267,49 +267,51 @@ static bool has_duplicates(const struct sl_member *members, uint32_t count)
 	return false;
 }
 
+static bool parse_member(struct parser *p, struct sl_member *member)
+{
+	skip_space(p);
+	if (p->at >= p->end || *p->at != '"')
+		return fail(p, "expected a name in an object");
+	if (!parse_string(p, &member->key))
+		return false;
+	skip_space(p);
+	return (take(p, ":") || fail(p, "expected ':'")) && parse_value(p, &member->value);
+}
+
+/* What comes after an item: a comma, and so more of them, or the end. */
+static bool parse_end(struct parser *p, const char *end, const char *expected, bool *more)
+{
+	skip_space(p);
+	*more = take(p, ",");
+	return *more || take(p, end) || fail(p, expected);
+}
+
+static void *keep(struct parser *p, const void *items, size_t size)
+{
+	void *kept = sl_arena_alloc(p->arena, size);
+
+	if (size)
+		memcpy(kept, items, size);
+	return kept;
+}
+
 static bool parse_members(struct parser *p, struct sl_value *value)
 {
 	struct sl_member *members = NULL;
 	size_t count = 0, capacity = 0;
-	bool ok = false;
+	bool ok = true, more;
 
-	for (;;) {
-		skip_space(p);
-		if (count == 0 && take(p, "}")) {
-			ok = true;
-			break;
-		}
-		if (p->at >= p->end || *p->at != '"') {
-			fail(p, "expected a name in an object");
-			break;
-		}
+	skip_space(p);
+	for (more = !take(p, "}"); ok && more; count++) {
 		members = sl_arena_grow(members, &capacity, count, sizeof(*members));
-		if (!parse_string(p, &members[count].key))
-			break;
-		skip_space(p);
-		if (!take(p, ":")) {
-			fail(p, "expected ':'");
-			break;
-		}
-		if (!parse_value(p, &members[count].value))
-			break;
-		count++;
-		skip_space(p);
-		if (take(p, ","))
-			continue;
-		ok = take(p, "}") || fail(p, "expected ',' or '}'");
-		break;
+		ok = parse_member(p, &members[count]) && parse_end(p, "}", "expected ',' or '}'", &more);
 	}
 	if (ok) {
 		if (has_duplicates(members, (uint32_t)count))
 			count = drop_duplicates(members, (uint32_t)count);
-		struct sl_member *kept = sl_arena_alloc(p->arena, count * sizeof(*kept));
-
-		if (count)
-			memcpy(kept, members, count * sizeof(*kept));
 		value->kind = SL_VALUE_OBJECT;
 		value->count = (uint32_t)count;
-		value->members = kept;
+		value->members = keep(p, members, count * sizeof(*members));
 	}
 	free(members);
 	return ok;
@@ -319,32 +321,17 @@ static bool parse_items(struct parser *p, struct sl_value *value)
 {
 	struct sl_value *items = NULL;
 	size_t count = 0, capacity = 0;
-	bool ok = false;
+	bool ok = true, more;
 
-	for (;;) {
-		skip_space(p);
-		if (count == 0 && take(p, "]")) {
-			ok = true;
-			break;
-		}
+	skip_space(p);
+	for (more = !take(p, "]"); ok && more; count++) {
 		items = sl_arena_grow(items, &capacity, count, sizeof(*items));
-		if (!parse_value(p, &items[count]))
-			break;
-		count++;
-		skip_space(p);
-		if (take(p, ","))
-			continue;
-		ok = take(p, "]") || fail(p, "expected ',' or ']'");
-		break;
+		ok = parse_value(p, &items[count]) && parse_end(p, "]", "expected ',' or ']'", &more);
 	}
 	if (ok) {
-		struct sl_value *kept = sl_arena_alloc(p->arena, count * sizeof(*kept));
-
-		if (count)
-			memcpy(kept, items, count * sizeof(*kept));
 		value->kind = SL_VALUE_ARRAY;
 		value->count = (uint32_t)count;
-		value->items = kept;
+		value->items = keep(p, items, count * sizeof(*items));
 	}
 	free(items);
 	return ok;
