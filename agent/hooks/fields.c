@@ -102,12 +102,28 @@ static int ordinal_of(void *real, nvmlDevice_t device)
 	return -1;
 }
 
+/*
+ * True when --limit is on.  A program may ask for free memory before it allocates any, so the first query of a process looks
+ * for the setting in the environment, and starts the recording if it is set.
+ */
+static bool is_limited(void)
+{
+	static atomic_bool asked;
+
+	if (SL_LIKELY(atomic_load_explicit(&asked, memory_order_relaxed)))
+		return sl_limit_active;
+	atomic_store_explicit(&asked, true, memory_order_relaxed);
+	if (getenv("STORMLOG_LIMIT"))
+		sl_preload_running();
+	return sl_limit_active;
+}
+
 void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
 		    unsigned long long *used_bytes)
 {
 	unsigned long long total_before = total_bytes ? *total_bytes : 0;
 
-	if (!total_bytes || !free_bytes || !used_bytes || !sl_fields_limited())
+	if (!total_bytes || !free_bytes || !used_bytes || !is_limited())
 		return;
 	sl_limit_clamp(ordinal_of(real, device), (uint64_t *)free_bytes, (uint64_t *)total_bytes);
 	if (*total_bytes != total_before)
@@ -164,7 +180,7 @@ void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *to
 	int (*get_total)(uint32_t, unsigned, uint64_t *) = sl_resolve_beside(real, "rsmi_dev_memory_total_get");
 	uint64_t id, total;
 
-	if (type || (!total_bytes && !used_bytes) || !sl_fields_limited() || !get_id || !get_total || get_id(device, &id) ||
+	if (type || (!total_bytes && !used_bytes) || !is_limited() || !get_id || !get_total || get_id(device, &id) ||
 	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
@@ -176,7 +192,7 @@ void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type
 	int (*get_total)(void *, unsigned, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_memory_total");
 	uint64_t id, total;
 
-	if (type || (!total_bytes && !used_bytes) || !sl_fields_limited() || !get_id || !get_total || get_id(device, &id) ||
+	if (type || (!total_bytes && !used_bytes) || !is_limited() || !get_id || !get_total || get_id(device, &id) ||
 	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
@@ -226,21 +242,9 @@ void sl_fields_by_version(const char *base, void **found, int version, uint64_t 
 
 /* --- --limit -------------------------------------------------------------------------------------------- */
 
-bool sl_fields_limited(void)
-{
-	static atomic_bool asked;
-
-	if (SL_LIKELY(atomic_load_explicit(&asked, memory_order_relaxed)))
-		return sl_limit_active;
-	atomic_store_explicit(&asked, true, memory_order_relaxed);
-	if (getenv("STORMLOG_LIMIT"))
-		sl_preload_running();
-	return sl_limit_active;
-}
-
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes)
 {
-	bool limited = sl_fields_limited();
+	bool limited = is_limited();
 
 	if (!sl_torch_sets_fraction(family, caller) && free_bytes)
 		sl_said_free_asked();

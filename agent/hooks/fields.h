@@ -104,12 +104,6 @@ void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *to
 void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
 
-/*
- * True when --limit is on.  A program may ask for free memory before it allocates any, so the first query of a process looks
- * for the setting in the environment, and starts the recording if it is set.
- */
-bool sl_fields_limited(void);
-
 /* The program asks about memory: how much is free, unless free_bytes is NULL.  True: --limit has a word in it. */
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
