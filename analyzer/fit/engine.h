@@ -94,8 +94,7 @@ uint64_t sl_fit_largest_free(const struct sl_fit_engine *engine, unsigned stream
 void sl_fit_each_free(const struct sl_fit_engine *engine, void (*visit)(void *context, const struct sl_fit_block *block),
 		      void *context);
 
-/* The smallest size that a request takes: as a block, and as a segment where no block is free. */
+/* The smallest size that a request takes as a block. */
 uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, unsigned release);
-uint64_t sl_fit_segment(uint64_t rounded, const struct sl_fit_settings *settings);
 
 #endif

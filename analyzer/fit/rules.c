@@ -291,7 +291,7 @@ uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, 
 }
 
 /* get_allocation_size; the middle one is a setting of newer releases */
-uint64_t sl_fit_segment(uint64_t rounded, const struct sl_fit_settings *settings)
+static uint64_t segment_for(uint64_t rounded, const struct sl_fit_settings *settings)
 {
 	if (rounded <= SMALL)
 		return SMALL_SEGMENT;
@@ -776,7 +776,7 @@ struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsig
 	r.key.bytes = sl_fit_rounded(bytes, &e->settings, e->machine.release);
 	r.key.small = r.key.bytes <= SMALL;
 	r.pool = r.key.pool = pool ? &private_of(e, pool)->pools[r.key.small] : &e->pools[r.key.small];
-	r.segment = sl_fit_segment(r.key.bytes, &e->settings);
+	r.segment = segment_for(r.key.bytes, &e->settings);
 	if (e->stats.broken)
 		return NULL;
 	found = take_free(e, &r);
