@@ -15,6 +15,8 @@
 #include "agent/file/define.h"
 #include "agent/pages.h"
 #include "agent/process/file.h"
+#include "agent/process/kept.h"
+#include "agent/process/procfile.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
@@ -71,11 +73,29 @@ static void unlock(void)
 	atomic_store_explicit(&locked, 0, memory_order_release);
 }
 
+static const char digits[] = "0123456789abcdef";
+
+/* The loader has the path as the program gave it, and the program may have gone to another folder since: the kernel knows it. */
+static const char *absolute_path(const struct module *module)
+{
+	char begin[20] = "", *line = module->thread->file;
+	size_t at = sizeof(begin) - 1;
+
+	if (module->path[0] == '/' || !strchr(module->path, '/') || sl_kept_sandboxed())
+		return module->path;
+	begin[--at] = '-';
+	for (uint64_t left = module->begin; left; left >>= 4)
+		begin[--at] = digits[left & 15];
+	if (!sl_procfile_find("/proc/self/maps", begin + at, line, SL_STACKS_TEXT_MAX) || !strchr(line, '/'))
+		return module->path;
+	return strchr(line, '/');
+}
+
 static bool publish(const struct module *module)
 {
-	static const char digits[] = "0123456789abcdef";
 	char hex[2 * 64];
 	struct sl_stacks_thread *thread = module->thread;
+	const char *path = module->path ? absolute_path(module) : NULL;
 	struct sl_definition map = sl_definition_begin(thread->map, sizeof(thread->map), "module");
 	uint32_t n = module->build_id_bytes;
 
@@ -83,9 +103,9 @@ static bool publish(const struct module *module)
 	sl_definition_uint(&map, "base", module->begin);
 	sl_definition_uint(&map, "end", module->end);
 	sl_definition_uint(&map, "bias", module->bias);
-	if (module->path)
+	if (path)
 		sl_definition_bytes(&map, "path", thread->function,
-				    sl_utf8_clean(module->path, strlen(module->path), thread->function, sizeof(thread->function)));
+				    sl_utf8_clean(path, strlen(path), thread->function, sizeof(thread->function)));
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];

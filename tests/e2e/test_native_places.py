@@ -136,6 +136,11 @@ class Native(unittest.TestCase):
                 for plugin, mib in (("one", 1), ("two", 3))[:count]:
                     self.assertRegex(screen, r"LEAK +\+%d.00 MiB per iteration, 80 of 80 blocks kept, %d(.0)? MiB  %s.so.c:\d+ cache" % (mib, 80 * mib, plugin))
 
+    def test_a_library_that_was_opened_by_a_relative_path_is_found(self):
+        self.build(PLUGIN, "-g", "-O0", "-fPIC", "-shared", "-DSIZE=1", name="one.so")
+        with e2e.Recording(self.build(REOPENS, "-g", "-O0", "-D_GNU_SOURCE"), "./one.so", cwd=self.folder, SIM_VRAM="8G") as run:
+            self.assertRegex(self.screen(run), r"LEAK .* 80 of 80 blocks kept, 80.0 MiB  one.so.c:\d+ cache")
+
     def test_what_lies_at_one_address_of_two_libraries_without_names_are_two_leaks(self):
         plugins = [self.build(PLUGIN, "-O0", "-fPIC", "-shared", "-s", "-DSIZE=%d" % mib, name="%s.so" % name) for name, mib in (("one", 1), ("two", 3))]
         with e2e.Recording(self.build(REOPENS, "-O0", "-s", "-D_GNU_SOURCE"), *plugins, SIM_VRAM="8G") as run:
