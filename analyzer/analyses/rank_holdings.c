@@ -11,12 +11,16 @@
 
 #define SHOWN	   2
 #define PART_SHOWN 0.1 /* part of the difference: smaller ones are not mentioned */
+#define START_PART 0.5 /* of the time from a process's first request to its last call */
 
 struct place {
 	char name[300];
 	const struct sl_site *site; /* the outlier's largest site of this place; NULL: it has none */
 	uint64_t site_bytes;
 	double more; /* bytes above the typical rank */
+	bool grows;  /* in the unusual rank */
+	bool told;
+	bool late; /* something was asked for there in either rank after its start */
 };
 
 struct places {
@@ -35,8 +39,30 @@ static struct place *place_of(struct places *places, const char *name)
 	return place;
 }
 
+static bool grows(const struct sl_process *process, const struct sl_site *site)
+{
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->verdict == SL_KEPT_GROWING && kept->track == &process->model->tracks.item[site->track])
+			return true;
+	}
+	return false;
+}
+
+/* The end of the first part of the time in which the process asked for memory. */
+static double start_of(const struct sl_model *model)
+{
+	double first = (double)model->last_call_ns;
+
+	for (size_t i = 0; i < model->tracks.count; i++)
+		first = fmin(first, (double)model->tracks.item[i].first_ns);
+	return first + START_PART * ((double)model->last_call_ns - first);
+}
+
 static void add(struct places *places, struct sl_process *process, int device, bool typical)
 {
+	double start = start_of(process->model);
 	char name[300];
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -50,60 +76,106 @@ static void add(struct places *places, struct sl_process *process, int device, b
 		sl_owners_line(process, site->stack, 2, name, sizeof(name));
 		place = place_of(places, name);
 		place->more += typical ? -(double)bytes : (double)bytes;
-		if (!typical && bytes > place->site_bytes) {
+		place->late |= (double)process->model->tracks.item[site->track].last_ns > start;
+		if (typical)
+			continue;
+		place->grows |= grows(process, site);
+		if (bytes > place->site_bytes) {
 			place->site = site;
 			place->site_bytes = bytes;
 		}
 	}
 }
 
+/* What grows is first. */
 static int by_difference(const void *a, const void *b)
 {
-	double x = fabs(((const struct place *)a)->more), y = fabs(((const struct place *)b)->more);
+	const struct place *one = a, *other = b;
+	double x = fabs(one->more), y = fabs(other->more);
 
-	return x < y ? 1 : x > y ? -1 : strcmp(((const struct place *)a)->name, ((const struct place *)b)->name);
+	if (one->grows != other->grows)
+		return one->grows ? -1 : 1;
+	return x < y ? 1 : x > y ? -1 : strcmp(one->name, other->name);
 }
 
-static bool grows(const struct sl_process *process, const struct place *place)
+static void compare(struct places *places, struct sl_process *unlike, int device, struct sl_process *typical, int its_device)
 {
-	for (size_t i = 0; place->site && i < process->kept.count; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	*places = (struct places){0};
+	add(places, unlike, device, false);
+	add(places, typical, its_device, true);
+	if (places->list.count)
+		qsort(places->list.item, places->list.count, sizeof(*places->list.item), by_difference);
+}
 
-		if (kept->verdict == SL_KEPT_GROWING && kept->track == &process->model->tracks.item[place->site->track])
-			return true;
-	}
-	return false;
+static size_t say(char *out, size_t size, size_t at, const struct place *place)
+{
+	char bytes[SL_FORMAT_BYTES];
+
+	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "",
+				     sl_format_size(bytes, (uint64_t)fabs(place->more)), place->more > 0 ? "more" : "less",
+				     place->name, place->grows ? ", which grows" : "");
+}
+
+/* So that the parts add up. */
+static void say_rest(char *out, size_t size, size_t at, const struct places *places, double rest, double least)
+{
+	char bytes[SL_FORMAT_BYTES];
+	size_t i = 0;
+
+	if (fabs(rest) <= least || at >= size)
+		return;
+	while (i < places->list.count && (places->list.item[i].told || (places->list.item[i].more > 0) != (rest > 0)))
+		i++;
+	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", sl_format_size(bytes, (uint64_t)fabs(rest)),
+		 rest > 0 ? "more" : "less", i < places->list.count ? ", most at " : "",
+		 i < places->list.count ? places->list.item[i].name : "");
 }
 
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference)
 {
-	struct places places = {0};
+	struct places places;
 	double all = (double)unlike->model->devices[device + 1]->known_peak -
 		     (double)typical->model->devices[its_device + 1]->known_peak;
 	double told = 0;
-	size_t at = 0;
+	size_t at = 0, size = sizeof(difference->text);
+	unsigned shown = 0;
 
 	*difference = (struct sl_rank_difference){.text = ""};
-	add(&places, unlike, device, false);
-	add(&places, typical, its_device, true);
-	if (places.list.count)
-		qsort(places.list.item, places.list.count, sizeof(*places.list.item), by_difference);
-	for (size_t i = 0; i < places.list.count && i < SHOWN && at < sizeof(difference->text); i++) {
-		const struct place *place = &places.list.item[i];
-		char size[SL_FORMAT_BYTES];
+	compare(&places, unlike, device, typical, its_device);
+	for (size_t i = 0; i < places.list.count && shown < SHOWN && at < size; i++) {
+		struct place *place = &places.list.item[i];
 
 		if (fabs(place->more) < PART_SHOWN * fabs(all))
-			break;
-		if (!i && place->site) {
+			continue;
+		if (!shown++ && place->site)
 			difference->stack = place->site->stack;
-		}
+		place->told = true;
 		told += place->more;
-		at += (size_t)snprintf(difference->text + at, sizeof(difference->text) - at, "%s%s %s at %s%s", at ? "; " : "",
-				       sl_format_size(size, (uint64_t)fabs(place->more)), place->more > 0 ? "more" : "less",
-				       place->name, grows(unlike, place) ? ", which grows" : "");
+		at = say(difference->text, size, at, place);
 	}
 	difference->part = all != 0 ? told / all : 0;
+	if (at)
+		say_rest(difference->text, size, at, &places, all - told, PART_SHOWN * fabs(all));
 	free(places.list.item);
 	return at > 0;
+}
+
+void sl_rank_holdings_role(struct sl_process *unlike, int device, struct sl_process *typical, int its_device, double least,
+			   struct sl_rank_role *role)
+{
+	struct places places;
+	size_t at = 0;
+
+	*role = (struct sl_rank_role){.text = ""};
+	compare(&places, unlike, device, typical, its_device);
+	for (size_t i = 0; i < places.list.count && at < sizeof(role->text); i++) {
+		const struct place *place = &places.list.item[i];
+
+		if (place->grows || place->late || fabs(place->more) < least)
+			continue;
+		role->bytes += place->more;
+		at = say(role->text, sizeof(role->text), at, place);
+	}
+	free(places.list.item);
 }

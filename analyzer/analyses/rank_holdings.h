@@ -6,7 +6,7 @@
 #include "analyzer/report/report.h"
 
 struct sl_rank_difference {
-	char text[600];	       /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
+	char text[900];	       /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
 	double part;	       /* share of the difference between their peaks that the text explains */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
@@ -14,5 +14,15 @@ struct sl_rank_difference {
 /* Each on one device; false: no place differs. */
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference);
+
+/* What it holds more or less of since its start, and never asked for later. */
+struct sl_rank_role {
+	char text[600]; /* "250 MiB more at LINE": of two ranks with the same role the same; "": none */
+	double bytes;	/* more or less, together */
+};
+
+/* As above; places that differ by less than `least` bytes are no part of it. */
+void sl_rank_holdings_role(struct sl_process *unlike, int device, struct sl_process *typical, int its_device, double least,
+			   struct sl_rank_role *role);
 
 #endif

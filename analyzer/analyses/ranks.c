@@ -312,67 +312,181 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 	return text;
 }
 
-/* `lead` is the first of `all` ranks that do the same. */
-static void find_outliers(struct sl_report *report, unsigned lead, unsigned all, unsigned *divergences)
+static double peak_of(const struct sl_process *process)
 {
-	double *peaks = sl_memory_must(calloc(all, sizeof(*peaks))), median, mad, least;
-	unsigned count = 0, typical = lead;
+	return (double)sl_devices_home(process)->known_peak;
+}
 
-	for (unsigned i = lead; i < report->process_count; i++)
-		if (report->processes[i].alike == lead)
-			peaks[count++] = (double)sl_devices_home(&report->processes[i])->known_peak;
-	median = median_of(peaks, count);
+/* How a rank differs from the median, and which ranks differ so. */
+struct member {
+	struct sl_rank_role role;
+	unsigned first, count; /* first of the ranks with this role; of that one: how many there are */
+};
+
+/* Ranks that do the same. */
+struct group {
+	unsigned lead, count, typical;
+	double median, least;	/* of the peaks; a rank that differs by no more than `least` is no outlier */
+	struct member *members; /* one for each process of the report */
+};
+
+static void take_group(const struct sl_report *report, struct group *group)
+{
+	double *peaks = sl_memory_must(calloc(group->count, sizeof(*peaks))), mad;
+	const struct sl_process *processes = report->processes;
+	unsigned count = 0;
+
+	for (unsigned i = group->lead; i < report->process_count; i++)
+		if (processes[i].alike == group->lead)
+			peaks[count++] = peak_of(&processes[i]);
+	group->median = median_of(peaks, count);
 	for (unsigned i = 0; i < count; i++)
-		peaks[i] = fabs(peaks[i] - median);
+		peaks[i] = fabs(peaks[i] - group->median);
 	mad = median_of(peaks, count) * 1.4826; /* equals the standard deviation of a normal distribution */
-	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
-	for (unsigned i = lead, best = 0; i < report->process_count; i++)
-		if (report->processes[i].alike == lead &&
-		    (!best || fabs((double)sl_devices_home(&report->processes[i])->known_peak - median) <
-				      fabs((double)sl_devices_home(&report->processes[typical])->known_peak - median))) {
-			typical = i;
-			best = 1;
-		}
-	for (unsigned i = lead; i < report->process_count; i++) {
-		double peak =
-			report->processes[i].alike == lead ? (double)sl_devices_home(&report->processes[i])->known_peak : median;
-		struct sl_rank_difference difference;
-		char size[3][SL_FORMAT_BYTES], *first = NULL;
-		bool told, grows;
-
-		if (fabs(peak - median) <= least)
-			continue;
-		told = sl_rank_holdings_differ(&report->processes[i], sl_devices_home(&report->processes[i])->device,
-					       &report->processes[typical], sl_devices_home(&report->processes[typical])->device,
-					       &difference);
-		/* a place that holds it explains it; only otherwise is the first difference looked for */
-		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
-			first = divergence(&report->processes[i], &report->processes[typical]);
-		grows = strstr(difference.text, "which grows");
-		sl_report_find(
-			report,
-			&(struct sl_finding){
-				.id = "ranks.outlier",
-				/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
-				.severity = report->processes[i].trace->header.rank == 0 && peak > median && !grows ? "info"
-														    : "warning",
-				.process = (int)i,
-				.device = sl_devices_home(&report->processes[i])->device,
-				.bytes = (uint64_t)peak,
-				.text = sl_memory_print(
-					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the "
-					"same%s%s%s%s",
-					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
-					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
-					count, told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-				.advice = strdup(grows ? "free there what is not needed any more: the other ranks free it, or "
-							 "never ask for it"
-						       : "look at what this rank was given: its batch, its lengths, its part of "
-							 "the model"),
-				.stack = difference.stack});
-		free(first);
-	}
+	group->least = fmax(DEVIATIONS * mad, LEAST_PART * group->median);
+	group->typical = group->lead;
+	for (unsigned i = group->lead; i < report->process_count; i++)
+		if (processes[i].alike == group->lead &&
+		    fabs(peak_of(&processes[i]) - group->median) < fabs(peak_of(&processes[group->typical]) - group->median))
+			group->typical = i;
 	free(peaks);
+}
+
+static bool is_far(const struct group *group, const struct sl_process *process)
+{
+	return process->alike == group->lead && fabs(peak_of(process) - group->median) > group->least;
+}
+
+static void take_roles(struct sl_report *report, struct group *group)
+{
+	struct sl_process *typical = &report->processes[group->typical];
+	struct member *members = group->members;
+
+	for (unsigned i = group->lead; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		unsigned first = group->lead;
+
+		if (!is_far(group, process))
+			continue;
+		sl_rank_holdings_role(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
+				      LEAST_PART * group->median, &members[i].role);
+		while (strcmp(members[first].role.text, members[i].role.text))
+			first++;
+		members[i].first = first;
+		members[first].count += members[i].role.text[0] != 0;
+	}
+}
+
+static bool has_role(const struct group *group, unsigned i)
+{
+	return group->members[i].role.text[0] && group->members[group->members[i].first].count > 1;
+}
+
+/* The other rank of the role whose peak is nearest to what the role explains. */
+static unsigned typical_peer(const struct sl_report *report, const struct group *group, unsigned i)
+{
+	double usual = group->median + group->members[i].role.bytes;
+	unsigned found = i;
+
+	for (unsigned k = group->members[i].first; k < report->process_count; k++)
+		if (k != i && has_role(group, k) && group->members[k].first == group->members[i].first &&
+		    (found == i || fabs(peak_of(&report->processes[k]) - usual) < fabs(peak_of(&report->processes[found]) - usual)))
+			found = k;
+	return found;
+}
+
+static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i, unsigned *divergences)
+{
+	bool peer = has_role(group, i), told, grows;
+	struct sl_process *process = &report->processes[i],
+			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
+	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
+	struct sl_rank_difference difference;
+	char size[2][SL_FORMAT_BYTES], who[SL_FORMAT_BYTES] = "the median", *first = NULL;
+
+	told = sl_rank_holdings_differ(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
+				       &difference);
+	/* a place that holds it explains it; only otherwise is the first difference looked for */
+	if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
+		first = divergence(process, typical);
+	grows = strstr(difference.text, "which grows");
+	if (peer)
+		sl_process_who(who, typical);
+	sl_report_find(report,
+		       &(struct sl_finding){
+			       .id = "ranks.outlier",
+			       /* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+			       .severity = process->trace->header.rank == 0 && peak > usual && !grows ? "info" : "warning",
+			       .process = (int)i,
+			       .device = sl_devices_home(process)->device,
+			       .bytes = (uint64_t)peak,
+			       .text = sl_memory_print(
+				       "rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
+				       "same%s%s%s%s",
+				       (long long)process->trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
+				       sl_format_size(size[1], (uint64_t)fabs(peak - usual)), peak > usual ? "more" : "less", who,
+				       peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
+				       told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
+			       .advice = strdup(grows ? "free there what is not needed any more: the other ranks free it, or "
+							"never ask for it"
+						      : "look at what this rank was given: its batch, its lengths, its part of "
+							"the model"),
+			       .stack = difference.stack});
+	free(first);
+}
+
+/* The ranks of a role are a group of their own; the others may need another first rank. */
+static void part_roles(struct sl_report *report, const struct group *group)
+{
+	unsigned rest = SL_ALIKE_UNKNOWN;
+
+	for (unsigned i = group->lead; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const struct member *member = &group->members[i];
+
+		if (process->alike != group->lead)
+			continue;
+		if (!has_role(group, i)) {
+			rest = rest == SL_ALIKE_UNKNOWN ? i : rest;
+			process->alike = rest;
+			continue;
+		}
+		process->alike = member->first;
+		if (member->first == i)
+			sl_report_find(report, &(struct sl_finding){
+						       .id = "ranks.role",
+						       .severity = "info",
+						       .process = (int)i,
+						       .device = sl_devices_home(process)->device,
+						       .bytes = (uint64_t)fabs(member->role.bytes),
+						       .text = sl_memory_print("%u of %u ranks each hold since their start %s",
+									       member->count, group->count, member->role.text)});
+	}
+}
+
+/*
+ * Two ranks and more that differ alike since their start have another role: they are compared with each other.  A rank that ran
+ * out of memory holds less because of that.
+ */
+static void find_outliers(struct sl_report *report, unsigned lead, unsigned count, unsigned *divergences)
+{
+	struct group group = {
+		.lead = lead, .count = count, .members = sl_memory_must(calloc(report->process_count, sizeof(*group.members)))};
+	const struct sl_oom *oom;
+
+	take_group(report, &group);
+	take_roles(report, &group);
+	for (unsigned i = lead; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		double more = is_far(&group, process) ? peak_of(process) - group.median : 0;
+
+		if (has_role(&group, i))
+			more -= group.members[i].role.bytes;
+		if (fabs(more) > group.least && (more > 0 || !out_at(process, &oom)))
+			tell_outlier(report, &group, i, divergences);
+	}
+	part_roles(report, &group);
+	free(group.members);
 }
 
 static void run(struct sl_report *report)

@@ -34,7 +34,7 @@ static void put_in_flight(struct sl_text_page *page)
 
 static bool has_a_block(const char *id)
 {
-	static const char *const ids[] = {"ranks.first",   "leak.growing", "leak.kept",
+	static const char *const ids[] = {"ranks.first",   "ranks.role",   "leak.growing", "leak.kept",
 					  "label.growing", "hidden.place", "memory.spike"};
 
 	for (size_t i = 0; i < SL_COUNT(ids); i++)

@@ -85,17 +85,30 @@ static void name_ranks(const struct sl_report *report, const bool *unlike, unsig
 	}
 }
 
+/* What the ranks of the group hold that others do not; NULL: nothing. */
+static const char *role_of(const struct sl_report *report, const struct group *group)
+{
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (!strcmp(report->findings.item[i].id, "ranks.role") &&
+		    report->processes[report->findings.item[i].process].alike == group->lead)
+			return report->findings.item[i].text;
+	return NULL;
+}
+
 static void put_group(struct sl_text_page *page, const struct group *group, const bool *unlike)
 {
+	const char *role = role_of(page->report, group);
 	char ranks[120], least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES], text[256];
 
 	name_ranks(page->report, unlike, group->lead, ranks, sizeof(ranks));
 	sl_format_size(least, group->least);
 	sl_format_size(most, group->most);
 	snprintf(text, sizeof(text), "%s    %u %s, %s%s%s", page->indent ? "" : "     ", group->count,
-		 group->count > 1 ? "alike" : "like no other", least, strcmp(least, most) != 0 ? " .. " : "",
+		 group->count > 1 || role ? "alike" : "like no other", least, strcmp(least, most) != 0 ? " .. " : "",
 		 strcmp(least, most) != 0 ? most : "");
 	sl_text_line(page, 40, text, ranks);
+	if (role)
+		sl_text_say(page, "         %s", role);
 }
 
 static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned count)

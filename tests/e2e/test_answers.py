@@ -1234,7 +1234,58 @@ class RankComparison(Answers):
         with Ranks(4, steps) as ranks:
             (found,) = self.found("ranks.outlier", ranks.report())
         self.assertEqual(found["rank"], 2)
-        self.assertRegex(found["description"], r"\d+(\.\d+)? MiB more at script.py:\d+ allocate.*, which grows$")
+        self.assertRegex(found["description"], r"\d+(\.\d+)? MiB more at script.py:\d+ allocate[^;]*, which grows(;|$)")
+
+    def test_ranks_that_differ_alike_since_their_start_are_a_group(self):
+        """The ends of a pipeline; the look-alike asks for as much at the same line, but late."""
+        for late in False, True:
+            def steps(rank):
+                more = ["alloc=250"] * (rank in (0, 7))
+                return ["device=%d" % rank, "alloc=100", *([] if late else more), "sleep=1", *(more if late else []), "calls=4"]
+            with self.subTest(late), Ranks(8, steps) as ranks:
+                report, text = ranks.report(), summary(ranks)
+                if late:
+                    self.assertEqual(sorted(finding["rank"] for finding in self.found("ranks.outlier", report)), [0, 7])
+                    self.absent("ranks.role", report)
+                    continue
+                self.absent("ranks.outlier", report)
+                self.found("ranks.role", report)
+            self.assertRegex(text, r"(?m)^RANKS    6 alike, 100 MiB +1-6\n +2 alike, 350 MiB +0, 7\n +2 of 8 ranks each hold since their start 250 MiB more at\s+script\.py:\d+")
+            self.assertNotRegex(text, "(?m)^(FOUND|NOTE)")
+
+    def test_a_rank_that_leaks_is_compared_with_those_of_its_role(self):
+        def steps(rank):
+            steps = ["calls=2", *["losses=1"] * (rank == 7)] * 60
+            return ["device=%d" % rank, "alloc=100", *["alloc=250"] * (rank in (0, 7)), "sleep=1", *steps]
+        with Ranks(8, steps) as ranks:
+            (found,) = self.found("ranks.outlier", ranks.report())
+        self.assertEqual(found["rank"], 7)
+        self.assertRegex(found["description"], r"60\.0 MiB more than rank 0, one of 2 ranks that do the same: 60\.0 MiB more at script\.py:\d+ [^;]*, which grows$")
+
+    def test_an_outlier_that_grows_is_told_by_that_first_and_the_parts_add_up(self):
+        def steps(rank):
+            if rank == 2:
+                return ["device=2", "alloc=300", *["calls=2", "losses=1"] * 60]
+            return ["device=%d" % rank, "alloc=100", "try=80", *["calls=2"] * 60]
+        with Ranks(4, steps) as ranks:
+            (found,) = self.found("ranks.outlier", ranks.report())
+        self.assertEqual(found["rank"], 2)
+        self.assertRegex(found["description"], r": 60\.0 MiB more at [^;]*, which grows; 200 MiB more at [^;]*; 80\.0 MiB less elsewhere, most at script\.py")
+        parts = re.findall(r"(\S+) MiB (more|less)", found["description"])
+        all_of_it, *parts = (float(mib) * (1 if sign == "more" else -1) for mib, sign in parts)
+        self.assertAlmostEqual(sum(parts), all_of_it, delta=1)
+
+    def test_a_rank_that_ran_out_is_no_outlier_and_strays_on_its_device_are_named(self):
+        def steps(rank):
+            if rank == 0:
+                return ["device=0", "alloc=1000", "meet=there", "samples=2", "try=500", "meet=done"]
+            return ["device=0", "module", "device=%d" % rank, "alloc=1000", "alloc=500", "meet=there", "meet=done"]
+        with Ranks(4, steps, SIM_VRAM="2500M") as ranks:
+            report, text = ranks.report(), summary(ranks)
+        self.absent("ranks.outlier", report)
+        self.found("ranks.stray_context", report)
+        self.assertEqual(sorted(other["rank"] for other in report["ooms"][0]["others"]), [1, 2, 3])
+        self.assertEqual(sorted(re.findall(r"rank (\d) of this run: stray context, made at script\.py:\d+", text)), ["1", "2", "3"])
 
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
