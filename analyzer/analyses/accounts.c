@@ -93,6 +93,26 @@ static void add_other(struct sl_account *account, int64_t pid, struct sl_process
 	account->others[at].stray = recorded->trace->header.rank >= 0 && sl_devices_home(recorded) != state;
 }
 
+/*
+ * A recorded process whose trace does not define the device, as one that only has a context there.  It is known by the id by which
+ * the device's samples name it; its number of the device may be another.
+ */
+static struct sl_process *undefined_there(const struct sl_report *report, unsigned process, int ordinal, int64_t pid,
+					  uint64_t unix_ns)
+{
+	const char *host = report->processes[process].trace->header.host;
+
+	for (unsigned i = 0; ordinal >= 0 && host && i < report->process_count; i++) {
+		struct sl_process *other = &report->processes[i];
+
+		if (i != process && other->trace->header.pid == pid && sl_process_lived(other, unix_ns) &&
+		    other->model->devices[ordinal + 1] && !sl_defs_device(&other->trace->defs, ordinal) &&
+		    other->trace->header.host && !strcmp(other->trace->header.host, host))
+			return other;
+	}
+	return NULL;
+}
+
 /* True: the process was recorded, and had ended by then, after the last sample of the device that lists it. */
 static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
 {
@@ -126,32 +146,50 @@ static uint64_t beside_its_blocks(const struct sl_process *other, const struct s
 	return bytes;
 }
 
+/* By the driver's own list; SL_UNKNOWN: it does not name the process. */
+static uint64_t sampled_of(const struct sl_account *account, int64_t pid)
+{
+	for (unsigned i = 0; i < account->other_count; i++)
+		if (account->others[i].pid == pid)
+			return account->others[i].bytes;
+	return SL_UNKNOWN;
+}
+
 static void take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_shared_device *device = device_of(report, process, oom->device);
 	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns);
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
-		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns))
-			add_other(account, oom->neighbours[i].pid, NULL, NULL, oom->neighbours[i].bytes);
+		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns)) {
+			struct sl_process *other = undefined_there(report, process, oom->device, oom->neighbours[i].pid, unix_ns);
+
+			add_other(account, oom->neighbours[i].pid, other, other ? other->model->devices[oom->device + 1] : NULL,
+				  oom->neighbours[i].bytes);
+		}
 	for (unsigned i = 0; device && i < device->process_count; i++) {
 		struct sl_process *other = &report->processes[device->processes[i]];
 		const struct sl_header *header = &other->trace->header;
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		uint64_t bytes = 0, then_ns;
+		uint64_t bytes = 0, beside, sampled, then_ns;
 
 		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
 			continue;
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
-		bytes += beside_its_blocks(other, state, bytes, then_ns);
+		beside = beside_its_blocks(other, state, bytes, then_ns);
 		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
 			bytes += state->context_bytes;
 			account->contexts += state->context_bytes != 0;
 			account->context_each =
 				state->context_bytes > account->context_each ? state->context_bytes : account->context_each;
 		}
+		/* that is an estimate: no more than a sample of the process has beyond what is known */
+		sampled = sampled_of(account, header->pid);
+		if (sampled != SL_UNKNOWN && sampled < bytes + beside)
+			beside = sampled > bytes ? sampled - bytes : 0;
+		bytes += beside;
 		if (bytes)
 			add_other(account, header->pid, other, state, bytes);
 	}

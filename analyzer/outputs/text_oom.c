@@ -49,11 +49,57 @@ static size_t add_part(char *out, size_t size, size_t at, const char *name, uint
 	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, SL_SIZE(bytes));
 }
 
+static void say_other(char *out, size_t size, const struct sl_account *account, unsigned i)
+{
+	struct sl_process *process = account->others[i].process;
+	char where[200] = "";
+
+	if (!process || account->others[i].rank < 0) {
+		snprintf(out, size, "%s", process ? "of this run" : "not recorded");
+		return;
+	}
+	if (account->others[i].stray)
+		sl_owners_line(process, account->others[i].state->context_stack, 1, where, sizeof(where));
+	snprintf(out, size, "rank %lld of this run%s%s%s", (long long)account->others[i].rank,
+		 account->others[i].stray ? ": stray context" : "", where[0] ? ", made at " : "", where);
+}
+
+/* Those of which the same is to be said are one line. */
+static void put_others(struct sl_text_page *page, const struct sl_account *account)
+{
+	char name[64], each[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], what[2][256], text[320];
+	unsigned shown = 0, i, k;
+	uint64_t bytes, more = 0;
+
+	for (i = 0; i < account->other_count && shown < SL_NEIGHBOURS_MAX; i = k, shown++) {
+		say_other(what[0], sizeof(what[0]), account, i);
+		sl_format_size(each, account->others[i].bytes);
+		for (bytes = 0, k = i; k < account->other_count; bytes += account->others[k++].bytes) {
+			say_other(what[1], sizeof(what[1]), account, k);
+			if (strcmp(what[0], what[1]) != 0 || strcmp(each, sl_format_size(size, account->others[k].bytes)) != 0)
+				break;
+		}
+		if (k == i + 1) {
+			snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
+			sl_text_owner(page, bytes, name, what[0]);
+			continue;
+		}
+		snprintf(name, sizeof(name), "%u processes", k - i);
+		snprintf(text, sizeof(text), "%s, %s each", what[0], each);
+		sl_text_owner(page, bytes, name, text);
+	}
+	for (k = i; k < account->other_count; k++)
+		more += account->others[k].bytes;
+	if (more) {
+		snprintf(name, sizeof(name), "%u more processes", account->other_count - i);
+		sl_text_owner(page, more, name, "");
+	}
+}
+
 /* Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest. */
 static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
-	char right[256] = "", name[64];
-	uint64_t more = 0;
+	char right[256] = "";
 	size_t at = 0;
 
 	if (account->cached != SL_UNKNOWN && account->cached) {
@@ -74,22 +120,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 				 account->unexplained);
 		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
-	for (unsigned i = SL_NEIGHBOURS_MAX; i < account->other_count; i++)
-		more += account->others[i].bytes;
-	for (unsigned i = 0; i < account->other_count && i < SL_NEIGHBOURS_MAX; i++) {
-		snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
-		right[0] = 0;
-		if (account->others[i].process && account->others[i].rank >= 0)
-			snprintf(right, sizeof(right), "rank %lld of this run%s", (long long)account->others[i].rank,
-				 account->others[i].stray ? ": stray context" : "");
-		else
-			snprintf(right, sizeof(right), "%s", account->others[i].process ? "of this run" : "not recorded");
-		sl_text_owner(page, account->others[i].bytes, name, right);
-	}
-	if (more) {
-		snprintf(name, sizeof(name), "%u more processes", account->other_count - SL_NEIGHBOURS_MAX);
-		sl_text_owner(page, more, name, "");
-	}
+	put_others(page, account);
 }
 
 /* "step_#" with 412 is "step 412"; other labels are unchanged. */

@@ -191,6 +191,18 @@ class OutOfMemory(Answers):
         self.assertAlmostEqual(other["bytes"], 702 * MIB, delta=2 * MIB)
         self.assertAlmostEqual(oom["hidden_bytes"], 300 * MIB, delta=2 * MIB)
 
+    def test_neighbours_hold_no_more_than_the_driver_says_and_are_one_line_where_they_are_alike(self):
+        """Two blocks of 1 MiB are in one unit of 2 MiB."""
+        def steps(rank):
+            if rank < 3:
+                return ["device=0", *["alloc=1"] * 100, "samples=2", "meet=there", "meet=tried"]
+            return ["meet=there", "device=0", "alloc=100", "samples=2", "try=4000", "meet=tried"]
+        with Ranks(4, steps, devices=1, numbered=False, SIM_VRAM="4G") as ranks:
+            (oom,), text = ranks.report()["ooms"], summary(ranks)
+        for other in oom["others"]:
+            self.assertAlmostEqual(other["bytes"], 400 * MIB, delta=2 * MIB)
+        self.assertRegex(text, r"(?m)^ +1\.17 GiB +3 processes +of this run, 400 MiB each$")
+
     def test_the_verb_tells_errors_that_were_got_over_and_how_many_there_are(self):
         def said(run, *options):
             return subprocess.run([ANALYZE, "oom", *options, run.traces], capture_output=True, text=True, check=True).stdout
