@@ -17,7 +17,7 @@
 enum phase { NONE, MAKING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
 
 struct sl_roles {
-	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward or backward; sorted */
+	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward; sorted */
 	uint8_t *of;		     /* role + 1 of each site; 0: not determined yet */
 };
 
@@ -140,7 +140,10 @@ static enum phase phase_of_frame(const struct sl_roles *roles, const struct sl_s
 	return phase;
 }
 
-/* A class whose method forward or backward allocates, or appears in the stack, is a module: its constructor makes parameters. */
+/*
+ * A class whose method forward allocates, or appears in the stack, is a module: its constructor makes parameters.  Tensors have a
+ * method backward.
+ */
 static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const struct sl_stack_frame *frames, unsigned count)
 {
 	char name[512], *parts[PARTS_MAX];
@@ -152,12 +155,12 @@ static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const st
 		if (!text || sl_idmap_get(seen, text, 0))
 			continue;
 		sl_idmap_set(seen, text, 1);
-		if (!strstr(frames[i].function, "ward"))
+		if (!strstr(frames[i].function, "forward"))
 			continue;
 		sl_place_name(&frames[i], name, sizeof(name));
 		used = split(name, parts);
 		for (unsigned k = 1; k < used; k++)
-			if (!strcmp(parts[k], "forward") || !strcmp(parts[k], "backward"))
+			if (!strcmp(parts[k], "forward"))
 				*SL_PUSH(&roles->modules) = sl_place_hash(parts[k - 1]);
 	}
 }
