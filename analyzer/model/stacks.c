@@ -229,6 +229,11 @@ unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
 	return left;
 }
 
+bool sl_stacks_is_made_anew(const char *file)
+{
+	return file && (*file == '<' || strstr(file, "/ipykernel_")) && strpbrk(file, "0123456789");
+}
+
 /* Files of Python's standard library or installed packages, not the user's. */
 bool sl_stacks_is_installed(const char *file)
 {

@@ -35,6 +35,9 @@ bool sl_stacks_passes_on(const char *module);
 /* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
 const char *sl_stacks_program(const struct sl_header *header);
 
+/* "<ipython-input-7>", "<eval_with_key>.3", "/tmp/ipykernel_812/33.py": no file, and each time another name; false for NULL. */
+bool sl_stacks_is_made_anew(const char *file);
+
 /* A Python file of the standard library or an installed package; true for NULL. */
 bool sl_stacks_is_installed(const char *file);
 

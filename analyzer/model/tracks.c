@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/tracks.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,20 @@ static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const str
 	return hash;
 }
 
+/* Code that is made anew each time has a number in its name, and is one caller: a notebook's cells, traced graphs. */
+static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t frame, bool innermost)
+{
+	const struct sl_python_frame *line = sl_defs_frame(defs, frame);
+	const char *file = line ? sl_defs_file(defs, line) : NULL;
+
+	if (!sl_stacks_is_made_anew(file))
+		return mix(hash, frame);
+	for (const char *c = file; *c; c++)
+		if (!isdigit((unsigned char)*c))
+			hash = mix(hash, (unsigned char)*c);
+	return innermost ? mix(hash, line->line) : hash;
+}
+
 static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event, unsigned kind, int device)
 {
 	const struct sl_python_stack *lines = sl_defs_python(defs, event->python);
@@ -62,7 +77,7 @@ static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event
 		hash = hash_address(hash, sl_defs_module_at(defs, event->caller - 1), event->caller);
 	for (uint32_t i = 0; lines && i < lines->count; i++)
 		if (!is_repeated(defs, lines, i))
-			hash = mix(hash, lines->frames[i]);
+			hash = hash_line(hash, defs, lines->frames[i], !i);
 	return hash;
 }
 
