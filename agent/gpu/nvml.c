@@ -59,7 +59,7 @@ static const char *try_open(void)
 	if (!open_library)
 		return "the program has no dlopen";
 	if (sl_sanitizers_present())
-		return "beside a sanitizer no library is opened";
+		return "beside a sanitizer or valgrind no library is opened";
 	library = open_library("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!library)
 		return "libnvidia-ml.so.1 cannot be loaded";

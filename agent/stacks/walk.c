@@ -7,17 +7,30 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/mute.h"
+#include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
 #define PAGE	  4096u
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
+/* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
+static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
+{
+	uint64_t word;
+	struct iovec here = {&word, sizeof(word)}, there = {(void *)(address & ~(uintptr_t)7), sizeof(word)};
+
+	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0) > 0 || errno != EFAULT;
+}
+
 /* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
 bool sl_walk_readable(uintptr_t address)
 {
+	if (SL_UNLIKELY(sl_valgrind_present()))
+		return readable_below_valgrind(address);
 	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }
 

@@ -2,6 +2,7 @@
 #include "agent/symbols/sanitizers.h"
 
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/valgrind.h"
 #include "common/text.h"
 
 /*
@@ -12,7 +13,8 @@ bool sl_sanitizers_present(void)
 {
 	const void *rare = sl_resolve_symbol("ether_hostton");
 
-	return sl_resolve_symbol("__sanitizer_set_report_fd") || (rare && !sl_resolve_beside(rare, "gnu_get_libc_version"));
+	return sl_valgrind_present() || sl_resolve_symbol("__sanitizer_set_report_fd") ||
+	       (rare && !sl_resolve_beside(rare, "gnu_get_libc_version"));
 }
 
 /*

@@ -125,6 +125,13 @@ class Limits(unittest.TestCase):
             wrong, _ = equal_to_journal(run)
             self.assertEqual(wrong, [])
 
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind")
+    def test_valgrind_has_nothing_to_say_of_us(self):
+        for argv, threads in (((RUNTIME,), 1), ((THREADS, 4, 50), 4)):
+            for stacks in ("none", "native"):
+                with self.subTest(argv=argv, stacks=stacks):
+                    self.holds("valgrind", "-q", "--error-exitcode=99", *argv, threads=threads, STORMLOG_STACKS=stacks)
+
     def test_in_a_cgroup_that_is_nearly_full(self):
         version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
         folder = ("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/memory") + "/stormlog-limits-%d" % os.getpid()
