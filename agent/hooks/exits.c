@@ -5,6 +5,7 @@
  */
 #include <alloca.h>
 #include <errno.h>
+#include <grp.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -109,6 +110,22 @@ SPAWN(posix_spawnp)
 #define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
 AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload_alone(), sl_preload_not_alone())
 AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
+
+/*
+ * The C library makes each of these on all threads, and ends the process where they do not all come to the same: the writer has not
+ * what the calling thread alone was given or lost (PR_SET_KEEPCAPS, capset, seccomp).  It begins again as that thread is then.
+ */
+#define AS_ONE(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_alone(), sl_preload_not_alone())
+
+AS_ONE(setuid, (uid_t user), (user))
+AS_ONE(seteuid, (uid_t user), (user))
+AS_ONE(setreuid, (uid_t real_one, uid_t user), (real_one, user))
+AS_ONE(setresuid, (uid_t real_one, uid_t user, uid_t saved_one), (real_one, user, saved_one))
+AS_ONE(setgid, (gid_t group), (group))
+AS_ONE(setegid, (gid_t group), (group))
+AS_ONE(setregid, (gid_t real_one, gid_t group), (real_one, group))
+AS_ONE(setresgid, (gid_t real_one, gid_t group, gid_t saved_one), (real_one, group, saved_one))
+AS_ONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
 
 /*
  * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that

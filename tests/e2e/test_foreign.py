@@ -96,6 +96,12 @@ class Foreign(unittest.TestCase):
                     row = self.device_row(run)
                     self.assertEqual((row["allocations"], row["frees"]), (1, 1))
 
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root changes who it is, by setpriv")
+    def test_who_a_process_is_changes_as_in_one_of_one_thread(self):
+        """setpriv keeps its capabilities, on the calling thread alone, when it becomes another user, and needs them then."""
+        for argv in (("--reuid=65533", "--clear-groups"), ("--reuid=65533", "--regid=65533", "--groups=65533")):
+            self.assertEqual(self.plain_and_recorded(*argv, "id", program="setpriv", STORMLOG_HOST=1).done.returncode, 0)
+
     def test_python_warns_of_no_thread_of_ours_at_fork(self):
         for python in pythons():
             for gpu in (1, 0):
