@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * True: a sanitizer's runtime is there, or valgrind.  Then we open no library, because the runtime judges what the library does as if
- * the program did it, mistakes thread-local memory that came later, and is gone when a library's destructors of a thread
+ * True: a sanitizer's runtime is there, or valgrind.  Then we open no library, because the runtime judges what the library does
+ * as if the program did it, mistakes thread-local memory that came later, and is gone when a library's destructors of a thread
  * run.
  */
 bool sl_sanitizers_present(void);
