@@ -341,7 +341,10 @@ struct sl_label {
 	struct sl_entry_mark early, late;
 };
 
-/* Before its name, where a quantity is of those that lie in no other of them; outermost 0: of an older summary. */
+/*
+ * The word before the label's name where some of its entries lie in others: a quantity counts the outermost ones alone.  An older
+ * summary does not have their number; it is 0 then.
+ */
 static inline const char *sl_label_each(const struct sl_label *label)
 {
 	return label->outermost && label->outermost < label->entries ? "outermost " : "";
@@ -438,9 +441,8 @@ struct sl_model {
 	struct sl_stays *stays;		    /* NULL: nobody asked, or the model came from a summary */
 	struct sl_site_course *site_course; /* of each site; NULL: the replay is over, and at_peak_* are those at the peak */
 	size_t site_course_capacity;
-	uint64_t
-		/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
-		crowded;
+	/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
+	uint64_t crowded;
 	uint64_t looks, unlooked; /* sl_ledger_may_look; unlooked: questions that were not answered */
 	uint32_t *site_slots;
 	uint32_t site_mask;
