@@ -99,24 +99,29 @@ void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
 
-#define TOGETHER_MIN  3
-#define TOGETHER_PART 0.65 /* of the places at one pace: the others are told alone */
-#define PACE_SLACK    0.02 /* of the blocks */
-#define MOMENT_PARTS  16   /* parts of the time: since when a place keeps is known to a window of its track */
+#define TOGETHER_MIN   3
+#define TOGETHER_PART  0.65 /* of the places at one pace: the others are told alone */
+#define THROUGH_PART   0.8  /* of the callers of a helper */
+#define THROUGH_OTHERS 2
+#define PACE_SLACK     0.02 /* of the blocks */
+#define MOMENT_PARTS   16   /* parts of the time: since when a place keeps is known to a window of its track */
 
 struct chain {
 	struct sl_stack_frame all[SL_STACK_MAX];
 	const struct sl_stack_frame *frame[SL_STACK_MAX]; /* the place and its callers, innermost first */
-	unsigned count;
+	const struct sl_stack_frame *via[SL_PLACE_VIA];
+	unsigned count, via_count;
 };
 
 static void take_chain(struct chain *chain, struct sl_process *process, struct sl_stack stack)
 {
-	const struct sl_stack_frame *via[SL_PLACE_VIA];
-	unsigned via_count;
-
 	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
-				      via, &via_count);
+				      chain->via, &chain->via_count);
+}
+
+static bool is_one_line(const struct sl_stack_frame *a, const struct sl_stack_frame *b)
+{
+	return a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
 /* How many frames both have, from the outermost on. */
@@ -124,13 +129,9 @@ static unsigned shared_by(const struct chain *a, const struct chain *b)
 {
 	unsigned shared = 0;
 
-	for (; shared < a->count && shared < b->count; shared++) {
-		const struct sl_stack_frame *one = a->frame[a->count - 1 - shared], *other = b->frame[b->count - 1 - shared];
-
-		if (one->line != other->line || one->offset != other->offset ||
-		    strcmp(one->file ? one->file : "", other->file ? other->file : ""))
-			break;
-	}
+	while (shared < a->count && shared < b->count &&
+	       is_one_line(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
+		shared++;
 	return shared;
 }
 
@@ -168,15 +169,65 @@ static size_t mark(const struct sl_leaking *list, struct sl_report *report, cons
 	return count;
 }
 
+/* True: so many other stacks of that device and kind were busy and do not leak. */
+static bool do_not_leak(const struct sl_leaking *list, struct sl_report *report, const struct sl_leaking_place *base,
+			unsigned wanted)
+{
+	struct sl_process *process = &report->processes[base->process];
+	const struct sl_tracks *tracks = &process->model->tracks;
+	char line[300];
+
+	for (size_t i = 0; i < tracks->count && wanted; i++) {
+		const struct sl_track *track = &tracks->item[i];
+		bool leaks = track->births < base->kept->births / 2 || track->kind != base->kept->track->kind ||
+			     track->device != base->kept->track->device;
+
+		if (!leaks)
+			sl_leaking_line(process, track->stack, line, sizeof(line));
+		for (size_t k = 0; k < list->place.count && !leaks; k++)
+			leaks = !strcmp(line, list->place.item[k].where);
+		wanted -= !leaks;
+	}
+	return !wanted;
+}
+
+/* Nearly all that ask through a helper leak what they get, and others do not: the helper keeps it. */
+static size_t mark_through(const struct sl_leaking *list, struct sl_report *report, const struct chain *here, size_t first,
+			   bool *with)
+{
+	const struct sl_leaking_place *base = &list->place.item[first];
+	struct chain there;
+	size_t count = 0;
+
+	if (!here->via_count)
+		return 0;
+	for (size_t i = 0; i < list->place.count; i++) {
+		const struct sl_leaking_place *place = &list->place.item[i];
+
+		with[i] = false;
+		if (!place->kept || place->told || place->process != base->process || place->processes != base->processes ||
+		    place->kept->track->kind != base->kept->track->kind || place->kept->track->device != base->kept->track->device)
+			continue;
+		take_chain(&there, &report->processes[place->process], place->stack);
+		for (unsigned k = 0; k < there.via_count; k++)
+			with[i] |= is_one_line(there.via[k], here->via[0]);
+		count += with[i];
+	}
+	return (double)count >= THROUGH_PART * sl_place_callers(&report->processes[base->process], here->via[0]) &&
+			       do_not_leak(list, report, base, THROUGH_OTHERS)
+		       ? count
+		       : 0;
+}
+
 static void put_owner(char *out, size_t size, const struct chain *chain, unsigned at)
 {
 	char caller[200];
 
-	sl_stacks_describe(out, size, chain->frame[at]);
-	if (at + 1 == chain->count)
-		return;
-	sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1]);
-	snprintf(out + strlen(out), size - strlen(out), " < %s", caller);
+	char line[200];
+
+	sl_stacks_describe(line, sizeof(line), chain->frame[at]);
+	sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1 < chain->count ? at + 1 : at]);
+	snprintf(out, size, "below %s%s%s", line, at + 1 < chain->count ? " < " : "", at + 1 < chain->count ? caller : "");
 }
 
 size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
@@ -184,11 +235,17 @@ size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *repo
 {
 	const struct sl_leaking_place *base = &list->place.item[first];
 	struct chain here;
-	size_t all, count = 1;
+	size_t all, count;
+	char line[200];
 
 	if (!base->kept || list->place.count < TOGETHER_MIN)
 		return 1;
 	take_chain(&here, &report->processes[base->process], base->stack);
+	if ((count = mark_through(list, report, &here, first, with)) >= TOGETHER_MIN) {
+		sl_stacks_describe(line, sizeof(line), here.via[0]);
+		snprintf(owner, size, "through %s", line);
+		return count;
+	}
 	all = mark(list, report, &here, first, 1, false, with);
 	for (unsigned frames = here.count; frames && all >= TOGETHER_MIN - 1; frames--) {
 		size_t at_pace = mark(list, report, &here, first, frames, false, with);

@@ -34,8 +34,8 @@ void sl_leaking_free(struct sl_leaking *list);
 uint64_t sl_leaking_bytes(const struct sl_leaking *list);
 /*
  * Places of one process that keep as often as place `first`, since the same moment, below one line: what keeps the one keeps
- * the others, as a graph does its states.  Sets `with` of each of them and of itself; returns their number, 1 where it leaks
- * alone, with that line and its caller in `owner`.
+ * the others, as a graph does its states.  Or nearly all that ask through one helper.  Sets `with` of each of them and of itself;
+ * returns their number, 1 where it leaks alone, with "below " that line and its caller, or "through " the helper, in `owner`.
  */
 size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
 			   size_t size);

@@ -114,6 +114,19 @@ static bool append(char *out, size_t size, size_t *at, const char *between, cons
 	return true;
 }
 
+/* The first so many, the last of which is the first of another file if they are all of one: a library's user is worth a line. */
+static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)
+{
+	const char *file = chain[0]->file;
+	unsigned other = 1;
+
+	while (file && other < given && (!chain[other]->file || !strcmp(chain[other]->file, file)))
+		other++;
+	if (file && frames > 1 && other >= frames && other < given)
+		chain[frames - 1] = chain[other];
+	return frames;
+}
+
 void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size)
 {
 	struct sl_stack_frame all[SL_STACK_MAX];
@@ -122,7 +135,9 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 	size_t at = 0;
 
 	out[0] = 0;
-	given = sl_place_chain(process, all, count, chain, frames, via, &via_count);
+	given = sl_place_chain(process, all, count, chain, SL_STACK_MAX, via, &via_count);
+	if (given > frames)
+		given = shorten(chain, given, frames);
 	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
 		;
 	for (unsigned i = 0; i < via_count; i++)

@@ -369,6 +369,14 @@ bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *
 	       (a->line ? a->line == b->line : !b->line && a->offset == b->offset && is_same_text(a->module, b->module));
 }
 
+unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame)
+{
+	static const struct sl_places none;
+	const struct sl_places *places = sl_places_of(process), *run = places->run ? places->run : &none;
+
+	return others_of(&places->callers, &run->callers, function_of(frame));
+}
+
 void sl_places_free(struct sl_places *places)
 {
 	if (!places)

@@ -45,6 +45,9 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame *via[SL_PLACE_VIA],
 			unsigned *via_count);
 
+/* From how many lines the frame's function is called where it allocates. */
+unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame);
+
 /*
  * The function's name without template arguments, return type and parameters: "float* n::make<float>(unsigned long)" is
  * n::make.  Python names stay. Returns its length.
