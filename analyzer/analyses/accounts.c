@@ -449,7 +449,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	if (account->cause == SL_CAUSE_HOST && kept && kept->verdict == SL_KEPT_GROWING &&
 	    kept->track->kind == SL_KIND_host_pinned) {
 		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
-		sl_kept_amount(what, sizeof(what), kept);
+		sl_kept_amount(what, sizeof(what), process, kept);
 		account->cause_text = sl_memory_print("%s; it grew: leak at %s, %s", cause, where, what);
 		free(cause);
 		free(account->advice);

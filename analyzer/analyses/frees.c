@@ -22,16 +22,17 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 	if (failed->count > 1)
 		snprintf(how, sizeof(how), "%llu times, first with error %lld,", (unsigned long long)failed->count,
 			 (long long)failed->code);
-	sl_report_find(report,
-		       &(struct sl_finding){.id = "leak.failed_free",
-					    .severity = "info",
-					    .process = (int)index,
-					    .device = -1,
-					    .unix_ns = sl_process_unix(process, failed->time_ns),
-					    .bytes = SL_UNKNOWN,
-					    .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
-					    .stack = failed->stack,
-					    .advice = sl_memory_copy("give it the address that the allocation gave, once")});
+	sl_report_find(report, &(struct sl_finding){
+				       .id = "leak.failed_free",
+				       .severity = "info",
+				       .process = (int)index,
+				       .device = -1,
+				       .unix_ns = sl_process_unix(process, failed->time_ns),
+				       .bytes = SL_UNKNOWN,
+				       .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
+				       .stack = failed->stack,
+				       .advice = sl_memory_copy("give it once what an allocation of its own kind gave: cudaFree "
+								"what cudaMalloc did, cudaFreeHost what cudaMallocHost did")});
 }
 
 static void run(struct sl_report *report)

@@ -12,6 +12,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
@@ -25,7 +26,9 @@
 #define AVERAGED    5	 /* values, as in the averages of the first and of the last */
 
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
+#define LARGER_LEVEL   0.98 /* of the quarter before: as large, where they got larger in one step */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
+#define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
 static size_t take_series(const struct sl_line *line, double *megabytes, bool *freed)
@@ -84,7 +87,10 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 			sum += (double)course->windows[i].born_bytes;
 		mean[q] = sum / (double)((to - from) * course->births_per_window);
 	}
-	return mean[0] > 0 && mean[0] < mean[1] && mean[1] < mean[2] && mean[2] < mean[3] && mean[3] >= LARGER_TIMES * mean[0];
+	for (unsigned q = 0; q < 3; q++)
+		if (mean[q + 1] < LARGER_LEVEL * mean[q])
+			return false;
+	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
 /* The place whose requests got larger, of several the one where that makes most at once. */
@@ -107,6 +113,40 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 	}
 }
 
+/* What the place held at least since the window of that moment, and in its last window before the program freed all. */
+static double grown_since(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t since_ns)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	uint64_t before = 0, after = 0, blocks;
+
+	for (uint32_t i = 0; i < course->count; i++) {
+		sl_tracks_least(tracks, track, i, &after, &blocks);
+		before = course->windows[i].begin_ns <= since_ns ? after : before;
+	}
+	return (double)after - (double)before;
+}
+
+/* The place that holds most of what was added, a third of it at least.  tensors: PyTorch's blocks are what is in use. */
+static void find_grown(const struct sl_model *model, struct sl_heuristics *found, bool tensors)
+{
+	double least = GROWN_PART * (found->series.last_average - found->series.first_average) * (1 << 20);
+	uint64_t since_ns = model->first_ns + (model->now_ns - model->first_ns) * AVERAGED / POINTS_MAX;
+
+	for (size_t i = 0; i < model->tracks.count && least > 0; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		double grown = track->device == found->device && track->kind < SL_OBJECT_CONTEXT &&
+					       (track->kind == SL_KIND_block) == tensors
+				       ? grown_since(&model->tracks, track, since_ns)
+				       : 0;
+
+		if (grown < least)
+			continue;
+		least = grown;
+		found->grown = track;
+		found->grown_bytes = sl_stats_bytes(grown);
+	}
+}
+
 static void process(struct sl_process *process)
 {
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
@@ -122,8 +162,10 @@ static void process(struct sl_process *process)
 		found->samples = take_series(line, megabytes, &found->fell);
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);
 		found->fell |= has_fallen(megabytes, found->samples, &found->series);
-		if (!process->model->folded_ns)
-			find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
+		if (process->model->folded_ns)
+			continue;
+		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
+		find_grown(process->model, found, state->torch.used);
 	}
 }
 
@@ -145,9 +187,9 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 {
 	const struct sl_leak_series *series = &found->series;
 	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
-	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512];
+	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512], where[300];
 	static const struct sl_track nowhere;
-	const struct sl_track *place = found->larger ? found->larger : &nowhere;
+	const struct sl_track *place = found->larger ? found->larger : found->grown ? found->grown : &nowhere;
 
 	if (found->fell || found->samples < POINTS_MIN || !series->monotonic ||
 	    series->last_average < GROWN_MIN * series->first_average)
@@ -155,6 +197,10 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
 	sl_larger_say(larger, sizeof(larger), &report->processes[process], found);
+	if (!found->larger && found->grown) {
+		sl_owners_line(&report->processes[process], place->stack, 2, where, sizeof(where));
+		snprintf(larger, sizeof(larger), "%s of it at %s", SL_SIZE(found->grown_bytes), where);
+	}
 	sl_report_find(
 		report,
 		&(struct sl_finding){
@@ -167,7 +213,9 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 						100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
 						sl_format_size(to, last), *larger ? "; " : "", larger),
 			.advice = strdup(
-				*larger ? "bound what is asked for there: a batch, a length"
+				found->larger ? "bound what is asked for there: a batch, a length"
+				: found->grown
+					? "a cache or a list that is still filling, or one without a bound: a longer run tells"
 					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
 			.stack = place->stack});
 }

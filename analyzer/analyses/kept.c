@@ -54,7 +54,7 @@
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     32	  /* of a process */
 #define FEW_MAX		     2000 /* stacks with few births, beside places that leak */
-#define STOPPED_GAPS	     3	  /* times the mean time between births */
+#define STOPPED_GAPS	     3	  /* times the mean time between births, or bursts of them */
 #define DECLINE_MAX	     3	  /* standard errors */
 #define BOUND_MISSED	     4	  /* blocks */
 #define FULL_GAPS	     3	  /* times the most births between two rises before: by chance once in thousands */
@@ -113,9 +113,10 @@ static double ending_of(const struct sl_model *model)
 	return fmax(least, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
-static bool is_gap(double gap, double span, double part, uint64_t births)
+/* times: how often it allocated, bursts once */
+static bool is_gap(double gap, double span, double part, uint64_t times)
 {
-	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(births - 1);
+	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(times - 1);
 }
 
 /* True: nothing else happens between its births. */
@@ -173,11 +174,11 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double ticks = (double)model->tracks.ticks, end = (double)end_of(model), gap = end - (double)track->last_ns;
+	uint64_t times = course->bursts > 1 ? course->bursts : track->births;
 
 	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
-	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS,
-		      track->births) ||
-	       (gap > ending_of(model) && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
+	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS, times) ||
+	       (gap > ending_of(model) && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, times));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)

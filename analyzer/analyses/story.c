@@ -113,11 +113,11 @@ static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, 
 	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
 	char place[300], other[300];
 
-	sl_owners_line(process, kept->track->stack, 1, place, sizeof(place));
+	sl_leaking_line(process, kept->track->stack, place, sizeof(place)); /* whatever it went through to its place */
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
-		sl_owners_line(process, site->stack, 1, other, sizeof(other));
+		sl_leaking_line(process, site->stack, other, sizeof(other));
 		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
 		listed += (site->kind == SL_KIND_block) == tensors ? oom->owners[i].bytes : 0;
 	}
@@ -134,7 +134,7 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 
 	if (!kept)
 		return 0;
-	sl_kept_amount(all, sizeof(all), kept);
+	sl_kept_amount(all, sizeof(all), process, kept);
 	if (!then || kept->bytes <= then)
 		snprintf(out, size, "%s", all);
 	else
@@ -234,7 +234,7 @@ void sl_larger_say(char *out, size_t size, struct sl_process *process, const str
 	if (!track)
 		return;
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	snprintf(out, size, "what is asked for at %s grew: from %s to %s each, up to %llu at once", where,
+	snprintf(out, size, "what is asked for at %s grew: on average from %s to %s each, up to %llu at once", where,
 		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
 		 (unsigned long long)track->most_blocks);
 }

@@ -180,17 +180,17 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char rate[200], what[200], text[600], where[512], who[128];
-	const char *label = sl_kept_label(process, kept);
+	char rate[200], what[200], text[800], where[512], who[128], label[200];
 	size_t length = strlen(place->where), rest;
 	bool beside;
 
 	sl_owners_line(process, place->stack, 3, where, sizeof(where));
 	sl_kept_rate(rate, sizeof(rate), process, kept);
-	sl_kept_amount(what, sizeof(what), kept);
+	sl_kept_amount(what, sizeof(what), process, kept);
+	sl_kept_label(label, sizeof(label), process, kept);
 	put_who(who, sizeof(who), page, place);
 	sl_text_head(page, "LEAK", SL_TEXT_BAD);
-	snprintf(text, sizeof(text), "     %s%s, %s%s%s", who, rate, what, label ? ", in " : "", label ? label : "");
+	snprintf(text, sizeof(text), "     %s%s, %s%s", who, rate, what, label);
 	beside = page->indent + strlen(text) + 2 + length <= page->style->columns && !strncmp(where, place->where, length);
 	sl_text_line(page, LEAK_RIGHT, text, beside ? place->where : "");
 	rest = beside ? length : 0;
@@ -229,17 +229,17 @@ static void put_kept_together(struct sl_text_page *page, const bool *with, size_
 	sum.bursts = least; /* each time all of them keep what is theirs */
 	all.kept = &sum;
 	sl_kept_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
-	sl_kept_amount(what, sizeof(what), &sum);
+	sl_kept_amount(what, sizeof(what), &page->report->processes[all.process], &sum);
 	put_who(who, sizeof(who), page, &all);
 	sl_text_head(page, "LEAK", SL_TEXT_BAD);
-	snprintf(text, sizeof(text), "     %s%s, %s, at %zu places below", who, rate, what, count);
+	snprintf(text, sizeof(text), "     %s%s, %s, at %zu places", who, rate, what, count);
 	sl_text_line(page, LEAK_RIGHT, text, owner);
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (!with[i] || ++shown > PARTS_SHOWN)
 			continue;
-		sl_kept_amount(what, sizeof(what), place->kept);
+		sl_kept_amount(what, sizeof(what), &page->report->processes[place->process], place->kept);
 		snprintf(text, sizeof(text), "      %s: %s", place->where, what);
 		sl_text_line(page, 0, text, "");
 	}

@@ -48,11 +48,26 @@ static struct noun noun_of(unsigned kind)
 	return memory[kind].one ? memory[kind] : block;
 }
 
-void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept)
+/* True: a pool reported its blocks itself, and called them something. */
+static bool is_told(const struct sl_process *process, const struct sl_track *track)
 {
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; track->kind == SL_KIND_block && i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track) {
+			const struct sl_hook *hook = sl_header_hook(model->header, model->sites.item[i].api);
+
+			return hook && !strcmp(hook->plain, "stormlog_block");
+		}
+	return false;
+}
+
+void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
 	char bytes[SL_FORMAT_BYTES], count[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
 	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", sl_format_count(count, kept->blocks),
-			  sl_format_count(births, kept->births), noun_of(kept->track->kind).many);
+			  sl_format_count(births, kept->births), noun_of(kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
 		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
@@ -137,7 +152,7 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
-	double amount_of;
+	double amount_of, whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
 
 	amount_of = every ? kept->per_birth * once / every * (every < 1.5 ? 1 : round(every)) : kept->per_birth * once;
 	describe_part(amount, sizeof(amount), kept, amount_of);
@@ -147,7 +162,12 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "+%s per %s", amount, steps->name);
 	else if (every)
 		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
-	else
+	else if (amount_of > 0 &&
+		 amount_of < (kept->count_only ? 0.95 : 0.5) * whole) { /* a rate finer than a block: how often one is kept */
+		describe_part(amount, sizeof(amount), kept, whole);
+		snprintf(out, size, "+%s every %s", amount,
+			 format_period(time, span / ((double)kept->births - 1) * whole / amount_of));
+	} else
 		snprintf(out, size, "+%s every %s", amount, format_period(time, span / ((double)kept->births / once - 1)));
 }
 
@@ -163,11 +183,13 @@ const char *sl_kept_begin(char *out, const struct sl_process *process, const str
 	return sl_format_duration(out, since > begun ? since - begun : 0);
 }
 
-const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept)
+void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
 
-	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
+	out[0] = 0;
+	if (label && !(process->iterations.by_label && !strcmp(label, process->iterations.name)))
+		snprintf(out, size, ", %s %s", is_told(process, kept->track) ? "called" : "in", label);
 }
 
 /* Bytes that a kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all were rounded. */
@@ -296,12 +318,11 @@ const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
-	const char *label = sl_kept_label(process, kept),
-		   *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
-	char where[300], what[200], rate[200], thread[100];
+	const char *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
+	char where[300], what[200], rate[200], thread[100], label[200];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	sl_kept_amount(what, sizeof(what), kept);
+	sl_kept_amount(what, sizeof(what), process, kept);
 	if (kept->verdict == SL_KEPT_LATE)
 		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, sl_kept_begin(rate, process, kept));
 	if (kept->verdict == SL_KEPT_FILLING)
@@ -317,6 +338,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 				       where, rate, what, left);
 	if (kept->verdict == SL_KEPT_PARTLY)
 		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
-	return sl_memory_print("%s leaks %s%s%s: %s, %s%s%s", where, rate, label ? " in " : "", label ? label : "", what, left,
+	sl_kept_label(label, sizeof(label), process, kept);
+	return sl_memory_print("%s leaks %s%s: %s, %s%s%s", where, rate, label, what, left,
 			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
 }

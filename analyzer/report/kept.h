@@ -6,11 +6,11 @@
 #include "analyzer/report/report.h"
 
 /* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
-void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept);
+void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* "+128 KiB per iteration", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-/* The range in which its blocks were allocated, where the rate does not name it; NULL: none. */
-const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept);
+/* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
+void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first that is kept; of older summaries the place's first */
 const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* the same, from the run's */
 /*

@@ -119,18 +119,13 @@ static void take_chain(struct chain *chain, struct sl_process *process, struct s
 				      chain->via, &chain->via_count);
 }
 
-static bool is_one_line(const struct sl_stack_frame *a, const struct sl_stack_frame *b)
-{
-	return a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
-}
-
 /* How many frames both have, from the outermost on. */
 static unsigned shared_by(const struct chain *a, const struct chain *b)
 {
 	unsigned shared = 0;
 
 	while (shared < a->count && shared < b->count &&
-	       is_one_line(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
+	       sl_place_same(a->frame[a->count - 1 - shared], b->frame[b->count - 1 - shared]))
 		shared++;
 	return shared;
 }
@@ -210,7 +205,7 @@ static size_t mark_through(const struct sl_leaking *list, struct sl_report *repo
 			continue;
 		take_chain(&there, &report->processes[place->process], place->stack);
 		for (unsigned k = 0; k < there.via_count; k++)
-			with[i] |= is_one_line(there.via[k], here->via[0]);
+			with[i] |= sl_place_same(there.via[k], here->via[0]);
 		count += with[i];
 	}
 	return (double)count >= THROUGH_PART * sl_place_callers(&report->processes[base->process], here->via[0]) &&

@@ -293,7 +293,8 @@ SHAPE(series, M(monotonic), M(monotonic_high), M(rising_share), M(spikes), M(spi
       M(periodic), M(correlation), M(stepped), M(steps), M(drift), M(drift_high), M(drift_slope), M(autocorrelated));
 #undef STRUCT
 #define STRUCT struct sl_heuristics
-SHAPE(heuristics, M(device), M(samples), IN(series, series), M(fell), TRACK(larger), M(larger_from), M(larger_to));
+SHAPE(heuristics, M(device), M(samples), IN(series, series), M(fell), TRACK(larger), M(larger_from), M(larger_to), TRACK(grown),
+      M(grown_bytes));
 #undef STRUCT
 #define STRUCT struct sl_process
 PUBLIC(sl_shape_process, M(session_id), M(started_unix_ns), M(ended_unix_ns), M(gone), VECTOR(leaks, leak), VECTOR(growth, growth),

@@ -83,7 +83,7 @@ import os; os._exit(0)
         self.assertRegex(tree, r"6[0-9]\.0 MiB  pid \d+, at its peak\n(.*\n)*.*cupy_leaks\.py:\d+ remember\n")
         leak = next(row for row in report["findings"] if row["id"] == "leak.kept")
         self.assertEqual((leak["bytes"], leak["place"]["function"]), (60 * MIB, "remember"), leak)
-        self.assertRegex(said, r"LEAK +\+1\.00 MiB per step_#, 60 of 60 tensors kept, 60\.0 MiB, in CuPy array\n +cupy_leaks\.py:\d+ remember")
+        self.assertRegex(said, r"LEAK +\+1\.00 MiB per step_#, 60 of 60 blocks kept, 60\.0 MiB, called CuPy array\n +cupy_leaks\.py:\d+ remember")
 
     def test_what_the_pool_keeps_when_the_device_runs_out_is_told_in_its_words(self):
         with record("""
