@@ -155,6 +155,11 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	double amount_of, whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
 
 	amount_of = every ? kept->per_birth * once / every * (every < 1.5 ? 1 : round(every)) : kept->per_birth * once;
+	/* a rate over time that is finer than a block says how often one is kept */
+	if (!every && amount_of > 0 && amount_of < (kept->count_only ? 0.95 : 0.5) * whole) {
+		span *= whole / amount_of;
+		amount_of = whole;
+	}
 	describe_part(amount, sizeof(amount), kept, amount_of);
 	if (once > 1 && kept->blocks == kept->births && !kept->count_only && (!every || every >= 1.5))
 		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
@@ -162,12 +167,7 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "+%s per %s", amount, steps->name);
 	else if (every)
 		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
-	else if (amount_of > 0 &&
-		 amount_of < (kept->count_only ? 0.95 : 0.5) * whole) { /* a rate finer than a block: how often one is kept */
-		describe_part(amount, sizeof(amount), kept, whole);
-		snprintf(out, size, "+%s every %s", amount,
-			 format_period(time, span / ((double)kept->births - 1) * whole / amount_of));
-	} else
+	else
 		snprintf(out, size, "+%s every %s", amount, format_period(time, span / ((double)kept->births / once - 1)));
 }
 
