@@ -519,7 +519,7 @@ static bool counts_threads(void)
 
 static void after_fork(void)
 {
-	if (!is_ours(sl_agent) || !atomic_load(&sl_agent->parking))
+	if (!is_ours(sl_agent))
 		return;
 	if (counts_threads())
 		sl_ring_remind(sl_agent->ring);

@@ -27,9 +27,34 @@
 #define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
 #define LOOK_NS	    90000000ull	  /* so often the program's seccomp filters are looked at */
+#define STATE_MASK  3u
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may hold it up */
 
-enum parking { NOT_PARKED, PARKED, STARTING }; /* STARTING until the thread has said that it is there */
+/*
+ * The low bits of `parking`; STARTING until the thread has said that it is there.  The bits above count the changes: who has seen
+ * that the writer ended may start the next only if none was started and parked meanwhile.
+ */
+enum parking { NOT_PARKED, PARKED, STARTING };
+
+static enum parking state_of(uint32_t parking)
+{
+	return parking & STATE_MASK;
+}
+
+static uint32_t changed_to(enum parking state, uint32_t parking)
+{
+	return (parking | STATE_MASK) + 1 + state;
+}
+
+static bool is_parking(void)
+{
+	return state_of(atomic_load(&sl_agent->parking)) == PARKED;
+}
+
+static void change_to(enum parking state)
+{
+	atomic_store(&sl_agent->parking, changed_to(state, atomic_load(&sl_agent->parking)));
+}
 
 /*
  * The threads that the C library counts: it ends the process with the last of them.  libpthread's, from glibc 2.34 on libc's,
@@ -45,7 +70,7 @@ static bool is_last(void)
 
 static bool has_to_end(void)
 {
-	return atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) == PARKED || is_last() || sl_kept_deserted();
+	return atomic_load(&sl_agent->finish) || is_parking() || is_last() || sl_kept_deserted();
 }
 
 /* After the end of the recording, when nobody else looks at this. */
@@ -111,12 +136,13 @@ static void be_the_last(void)
 
 static void *run(void *unused)
 {
-	uint32_t starting = STARTING;
+	uint32_t starting = atomic_load(&sl_agent->parking);
 
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
 	atomic_store(&sl_agent->writer, sl_agent->last_writer);
-	atomic_compare_exchange_strong(&sl_agent->parking, &starting, NOT_PARKED);
+	if (state_of(starting) == STARTING)
+		atomic_compare_exchange_strong(&sl_agent->parking, &starting, changed_to(NOT_PARKED, starting));
 	sl_agent_wake(&sl_agent->writer);
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
@@ -129,7 +155,7 @@ static void *run(void *unused)
 		if (!sl_late_serve(nobody_is_left))
 			break;
 	}
-	if (atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) != PARKED) {
+	if (atomic_load(&sl_agent->finish) || !is_parking()) {
 		be_the_last();
 		return unused;
 	}
@@ -184,7 +210,7 @@ int sl_writer_thread_start(void)
 	if (!create || !init || !set_stack || !set_detached)
 		return ENOSYS;
 	counted_threads = sl_resolve_symbol("__nptl_nthreads");
-	atomic_store(&sl_agent->parking, STARTING);
+	change_to(STARTING);
 	init(&attr);
 	set_stack(&attr, STACK_BYTES);
 	set_detached(&attr, PTHREAD_CREATE_DETACHED);
@@ -195,7 +221,7 @@ int sl_writer_thread_start(void)
 	if (err == EAGAIN && own_stack(&attr))
 		err = create(&thread, &attr, run, NULL);
 	if (err)
-		atomic_store(&sl_agent->parking, NOT_PARKED);
+		change_to(NOT_PARKED);
 	sl_mute_end(&mute);
 	return err;
 }
@@ -204,21 +230,22 @@ bool sl_writer_thread_park(void)
 {
 	struct sl_agent *agent = sl_agent;
 	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
-	uint32_t tid, was = NOT_PARKED;
+	uint32_t tid, was;
 	int saved = errno;
 	bool listed;
 
 	if (agent->no_writer)
 		return false;
-	while (!atomic_compare_exchange_strong(&agent->parking, &was, PARKED)) {
-		if (was == PARKED || sl_agent_now() >= deadline_ns)
+	while (state_of(was = atomic_load(&agent->parking)) != NOT_PARKED ||
+	       !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(PARKED, was))) {
+		if (state_of(was) == PARKED || sl_agent_now() >= deadline_ns)
 			return false;
-		was = NOT_PARKED; /* the thread was made a moment ago */
-		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
+		if (state_of(was) == STARTING) /* the thread was made a moment ago */
+			sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
 	}
 	tid = atomic_load(&agent->writer);
 	sl_agent_call_writer(agent);
-	while (atomic_load(&agent->writer) && atomic_load(&agent->parking) == PARKED && sl_agent_now() < deadline_ns)
+	while (atomic_load(&agent->writer) && is_parking() && sl_agent_now() < deadline_ns)
 		sl_agent_sleep(&agent->writer, tid, PARK_NS / 10);
 	while ((listed = tid && is_listed(tid)) && sl_agent_now() < deadline_ns)
 		sched_yield();
@@ -228,28 +255,29 @@ bool sl_writer_thread_park(void)
 
 void sl_writer_thread_put_off(void)
 {
-	atomic_store(&sl_agent->parking, PARKED);
+	change_to(PARKED);
 }
 
 /* A writer that has not ended in time is waited for by its successor: two at once would write over each other. */
 bool sl_writer_thread_is_parked(void)
 {
-	return atomic_load(&sl_agent->parking) == PARKED && !atomic_load(&sl_agent->writer);
+	return is_parking() && !atomic_load(&sl_agent->writer);
 }
 
 void sl_writer_thread_unpark(void)
 {
 	struct sl_agent *agent = sl_agent;
-	uint32_t parked = PARKED;
+	uint32_t was = atomic_load(&agent->parking);
 	struct sl_mute mute;
 
-	if (!atomic_compare_exchange_strong(&agent->parking, &parked, STARTING))
+	if (state_of(was) != PARKED || atomic_load(&agent->writer) ||
+	    !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(STARTING, was)))
 		return;
 	mute = sl_mute_begin();
 	agent->no_writer = agent->store->plain = false;
 	if (sl_writer_thread_start()) {
 		agent->no_writer = agent->store->plain = true;
-		atomic_store(&agent->parking, PARKED); /* the next call that looks tries again */
+		change_to(PARKED); /* the next call that looks tries again */
 	}
 	sl_mute_end(&mute);
 }
