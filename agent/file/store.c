@@ -26,7 +26,7 @@
  */
 static const struct effort {
 	int level, shortest_match, literals;
-} thorough = {3, 4, 0}, hurried = {-30, 6, 2};
+} thorough = {2, 4, 0}, hurried = {-30, 6, 2};
 
 #define NAMES_MAX 10000
 
