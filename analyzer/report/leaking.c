@@ -216,13 +216,13 @@ static size_t mark_through(const struct sl_leaking *list, struct sl_report *repo
 
 static void put_owner(char *out, size_t size, const struct chain *chain, unsigned at)
 {
-	char caller[200];
-
-	char line[200];
+	char line[200], caller[200] = "";
+	bool called = at + 1 < chain->count;
 
 	sl_stacks_describe(line, sizeof(line), chain->frame[at]);
-	sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1 < chain->count ? at + 1 : at]);
-	snprintf(out, size, "below %s%s%s", line, at + 1 < chain->count ? " < " : "", at + 1 < chain->count ? caller : "");
+	if (called)
+		sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1]);
+	snprintf(out, size, "below %s%s%s", line, called ? " < " : "", caller);
 }
 
 size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
