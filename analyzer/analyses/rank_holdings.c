@@ -151,6 +151,7 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		if (!shown++ && place->site)
 			difference->stack = place->site->stack;
 		place->told = true;
+		difference->grows |= place->grows;
 		told += place->more;
 		at = say(difference->text, size, at, place);
 	}

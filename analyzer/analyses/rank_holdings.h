@@ -8,6 +8,7 @@
 struct sl_rank_difference {
 	char text[900];	       /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
 	double part;	       /* share of the difference between their peaks that the text explains */
+	bool grows;	       /* a place of the text does */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 
