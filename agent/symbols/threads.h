@@ -12,4 +12,7 @@
  */
 bool sl_threads_try(void);
 
+/* The thread that sl_threads_try made is still there.  It may wait as long as the process lives.  Writer. */
+bool sl_threads_trying(void);
+
 #endif
