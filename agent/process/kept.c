@@ -135,7 +135,7 @@ void sl_kept_look(bool (*another)(void))
 	if (filters(status) > filters_at_start)
 		atomic_store(&sandboxed, true);
 	deserted = first_ended && threads == 2;
-	outlived = outlived || (first_ended && threads > 2 + was_another);
+	outlived = outlived || (first_ended && threads > (was_another ? 3 : 2));
 	was_another = is_another;
 }
 
