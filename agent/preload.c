@@ -30,6 +30,7 @@
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/runtime.h"
+#include "agent/symbols/valgrind.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
@@ -46,7 +47,8 @@
 #define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
 #define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
 
-#define KEY_WANTED 31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
+#define DESCRIPTORS 9u /* ours and those of a driver */
+#define KEY_WANTED  31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
 
 /* What the kernel empties in a child. */
 struct recording {
@@ -73,11 +75,15 @@ static void forget_in_child(void)
 		memset((struct recording *)sl_agent, 0, sizeof(struct recording));
 }
 
+extern const char library_data[] __asm__("_DYNAMIC") SL_HIDDEN, library_end[] __asm__("_end") SL_HIDDEN; /* the linker's */
+
 /* The pages that hold the recording, made once per process image. */
 static struct sl_agent *make_pages(void)
 {
 	struct recording *pages = sl_pages_map(sizeof(*pages));
 	struct sl_agent *expected = &sl_agent_idle;
+
+	sl_valgrind_share(library_data, (uint64_t)(library_end - library_data));
 
 	if (!pages) {
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* so that it is not asked for at every call */
@@ -267,7 +273,8 @@ static void start(struct sl_agent *agent)
 	agent->store = &((struct recording *)agent)->store;
 	sl_options_read(options, ignore_option);
 	sl_process_identify(&agent->process, options);
-	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
+	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_file_can_open(DESCRIPTORS) ||
+	    !sl_writer_prepare() || open_files(agent)) {
 		atomic_store(&agent->phase, SL_PHASE_OFF);
 		return;
 	}

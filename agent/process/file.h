@@ -25,6 +25,9 @@ bool sl_file_fits(uint64_t bytes);
 /* This thread has SIGXFSZ blocked for good, or no more: the attempt itself tells. */
 void sl_file_no_signals(bool none);
 
+/* May so many descriptors be opened? */
+bool sl_file_can_open(unsigned count);
+
 /* A copy of fd high up, where programs that close or dup2 low descriptors do not look; fd itself is closed. */
 int sl_file_move_high(int fd);
 
