@@ -57,7 +57,7 @@ struct recording {
 	struct sl_trace_store store;
 };
 
-/* musl has none: there nothing says how main ended */
+/* musl has none */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 
 static pthread_key_t key; /* key of the process image, whose destructor tells the end of threads */
@@ -556,6 +556,10 @@ static SL_STARTUP_TEXT void start_host(void)
 
 __attribute__((constructor)) static void construct(void)
 {
+	if (!__register_atfork) {
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts, nothing is recorded */
+		return;
+	}
 	sl_objects_construct();
 	__register_atfork(before_fork, after_fork, in_child, NULL);
 	start_host();

@@ -98,8 +98,8 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 				      memory_order_relaxed);
 }
 
-/* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+/* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork.  musl has none. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object) __attribute__((weak));
 
 /* Why calls or stacks may be missed.  Each is said once in the trace. */
 enum sl_hole {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* It reads these instructions, which do nothing, as a question (valgrind.h); 0: nobody answers. */
-static inline uint64_t sl_valgrind_ask(uint64_t request, uint64_t address, uint64_t bytes)
+static __attribute__((noinline)) uint64_t sl_valgrind_ask(uint64_t request, uint64_t address, uint64_t bytes)
 {
 #ifdef __x86_64__
 	const volatile uint64_t question[6] = {request, address, bytes};
