@@ -208,9 +208,7 @@ enum {
 #define SLOT(...)
 #define HAND(verb, kind, id, name)
 
-#include "agent/hooks/verbs.h"
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 
 /* The entries of instances 1 to 3 as distances, since addresses would each need a relocation at every start. */
 #define ENTRY_DISTANCES(name) ".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
@@ -221,7 +219,6 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 	".hidden sl_hook_entries\n"
 	"sl_hook_entries:\n"
 	".long 0\n.long 0\n.long 0\n"
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
@@ -234,5 +231,4 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define SLOT(...)			 ".long 0\n.long 0\n.long 0\n"
 #define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 	".popsection\n");

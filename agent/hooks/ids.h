@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/hooks/verbs.h"
 #include "common/event.h"
 
 /* Ids of rows: SL_API_cudaMalloc.  The second meaning of a call has a tag: SL_API_cuGraphAddNode_free. */
 enum sl_api {
 	SL_API_none,
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
 #define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		 SL_API_##name,
@@ -25,7 +25,6 @@ enum sl_api {
 #define SLOT(verb, number, name, ...)	 SL_API_##name,
 #define HAND(verb, kind, id, name)	 SL_API_##id,
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 	SL_API_COUNT
 };
 
