@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which of the files that a process has mapped are a GPU vendor's. */
-#ifndef ATTACH_LIBRARIES_H
-#define ATTACH_LIBRARIES_H
+#pragma once
 
 #include "attach/mappings.h"
 
@@ -13,5 +12,3 @@ bool sl_libraries_may_be(const struct sl_mapping *mapping, unsigned *runtime);
 
 /* One of them is mapped. */
 bool sl_libraries_any(long pid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process has mapped. */
-#ifndef ATTACH_MAPPINGS_H
-#define ATTACH_MAPPINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
  * files and root, but /proc/TID does.
  */
 long sl_mappings_thread(long pid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Room for one more item of a malloc'ed array, which doubles: items = sl_room(items, count, &capacity, sizeof(*items)). */
-#ifndef ATTACH_ROOM_H
-#define ATTACH_ROOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,5 +15,3 @@ static inline void *sl_room(void *items, size_t count, size_t *capacity, size_t 
 		abort();
 	return items;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The words that rows may use for their fields.  Only hooks.c includes this. */
-#ifndef AGENT_HOOKS_FIELDS_H
-#define AGENT_HOOKS_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
-
-#endif

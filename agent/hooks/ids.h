@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every call the agent wraps, one row each in hooks/<interface>.def (doc/add-a-hook.md): ids, names, traits. */
-#ifndef AGENT_HOOKS_IDS_H
-#define AGENT_HOOKS_IDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct sl_hooks_row {
 
 extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] stands for no call; ids are indexes */
 extern const unsigned sl_hook_count;		       /* SL_API_COUNT */
-
-#endif

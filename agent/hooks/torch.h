@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PyTorch's allocator, for rows of other tables. */
-#ifndef AGENT_HOOKS_TORCH_H
-#define AGENT_HOOKS_TORCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline void sl_torch_event(unsigned api, uint64_t event, const void *call
 			__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
 		sl_torch_event_seen(api, event);
 }
-
-#endif

@@ -20,8 +20,7 @@
  *			_ptsz, _ptds or _spt, which programs built with a default stream per thread call instead
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
-#ifndef AGENT_HOOKS_VERBS_H
-#define AGENT_HOOKS_VERBS_H
+#pragma once
 
 #define PER_THREAD(suffix, verb, before, name, ...)                                                                                \
 	verb(WITHOUT_PARENTHESES before, name, __VA_ARGS__) verb(WITHOUT_PARENTHESES before, name##suffix, __VA_ARGS__)
@@ -63,5 +62,3 @@
 #define EVENT_DESTROY(...)     ROW(EVENT_DESTROY, none, __VA_ARGS__)
 #define EXTERNAL_IMPORT(...)   ROW(EXTERNAL_IMPORT, none, __VA_ARGS__)
 #define EXTERNAL_DESTROY(...)  ROW(EXTERNAL_DESTROY, none, __VA_ARGS__)
-
-#endif

@@ -3,8 +3,7 @@
  * Files of our own inside a program that may close any descriptor: each is remembered by device and inode and
  * checked before use, so that we never write into a file of the program's.
  */
-#ifndef AGENT_PROCESS_FILE_H
-#define AGENT_PROCESS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ ssize_t sl_file_link(const char *path, char *text, size_t size);
 
 /* At most size - 1 bytes of a small file and a terminator; bytes read, -1 with errno. */
 ssize_t sl_file_read(const char *path, char *text, size_t size);
-
-#endif

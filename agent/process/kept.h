@@ -4,8 +4,7 @@
  * any (seccomp), with high descriptors, because it may count the low ones: 1000 and above, as for our own files.  Where few
  * descriptors are allowed nothing is kept.
  */
-#ifndef AGENT_PROCESS_KEPT_H
-#define AGENT_PROCESS_KEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ int sl_kept_last_code(void);
  * as the container's.
  */
 void sl_kept_begin(void);
-
-#endif

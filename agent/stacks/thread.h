@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread keeps between captures: its caches and room to work in.  Internal to agent/stacks. */
-#ifndef AGENT_STACKS_THREAD_H
-#define AGENT_STACKS_THREAD_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads);
 /* Hashes the modules of these return addresses where others were before them.  False: not now. */
 bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count);
 void sl_modules_child(void);
-
-#endif

@@ -10,8 +10,7 @@
  * Belongs to one thread; a zeroed one is empty.  A walk that is left by longjmp leaves nothing wrong behind.  Nor does one
  * that a signal handler's walk interrupts: the handler's result is kept.
  */
-#ifndef AGENT_STACKS_WALK_H
-#define AGENT_STACKS_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ void sl_walk_renew(struct sl_walk *walk, uint64_t unloads);
 
 /* Forgets all names that were given. */
 void sl_walk_forget(struct sl_walk *walk);
-
-#endif

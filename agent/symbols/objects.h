@@ -6,8 +6,7 @@
  * child forked while another thread held it has it for ever.  So in a forked child the loader's list is read
  * without it until a thread of its own has shown that it, and the loader's, are free.
  */
-#ifndef AGENT_SYMBOLS_OBJECTS_H
-#define AGENT_SYMBOLS_OBJECTS_H
+#pragma once
 
 #include <link.h>
 #include <stdatomic.h>
@@ -119,5 +118,3 @@ void sl_objects_construct(void);
 
 /* Call this in a child that fork() made. */
 void sl_objects_forked(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Valgrind, which judges what a system call is given and what a library does as if the program did it. */
-#ifndef AGENT_SYMBOLS_VALGRIND_H
-#define AGENT_SYMBOLS_VALGRIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline void sl_valgrind_share(const void *memory, uint64_t bytes)
 	sl_valgrind_ask(0x48470127, (uintptr_t)memory, bytes); /* _VG_USERREQ__HG_ARANGE_MAKE_UNTRACKED */
 	sl_valgrind_ask(0x44520002, (uintptr_t)memory, bytes); /* VG_USERREQ__DRD_START_SUPPRESSION */
 }
-
-#endif

@@ -6,8 +6,7 @@
  * A reader that never ends, and reads one run after the other, gives each run a pool of its own and calls sl_pool_use before it
  * reads from the run.
  */
-#ifndef ANALYZER_BASE_POOL_H
-#define ANALYZER_BASE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ bool sl_pool_take(size_t size);
 unsigned sl_pool_refused(void);
 uint64_t sl_pool_megabytes(void); /* the budget now, for the sentence about it */
 uint64_t sl_pool_held(void);	  /* bytes of it that are used */
-
-#endif

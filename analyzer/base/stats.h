@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The statistics that Python Stormlog's analyses use, with operations in the same order, so that results are equal. */
-#ifndef ANALYZER_BASE_STATS_H
-#define ANALYZER_BASE_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ struct sl_stats_line {
 
 /* Least squares through n > 2 points; false when all x are equal. */
 bool sl_stats_regress(const double *x, const double *y, size_t count, struct sl_stats_line *line);
-
-#endif

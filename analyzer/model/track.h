@@ -7,8 +7,7 @@
  *
  * A track is a stack with recursion folded (whatever its thread or label), a kind and a device.
  */
-#ifndef ANALYZER_MODEL_TRACK_H
-#define ANALYZER_MODEL_TRACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ struct sl_tracks {
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
 };
-
-#endif

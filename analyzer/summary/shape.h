@@ -5,8 +5,7 @@
  * which are little-endian; where all of a column but the first are alike it is one number.  An empty array is nil.  Members that
  * the file lacks are zero, and unknown names are skipped, so older and newer versions read each other.
  */
-#ifndef ANALYZER_SUMMARY_SHAPE_H
-#define ANALYZER_SUMMARY_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void sl_shape_write(struct msgpack_sbuffer *out, const struct sl_shape *shape, c
 /* Fills an object of zeroes from a map; a value of another type leaves its member zero. */
 struct msgpack_object;
 void sl_shape_read(const struct msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model);
-
-#endif

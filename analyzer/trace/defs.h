@@ -4,8 +4,7 @@
  * the first event.  Its size grows with the variety of the program, not with the length of the run.  Ids that were never
  * defined (damaged traces) give NULL.  Texts and stacks are in the pool (analyzer/base/pool.h), which the caller has entered.
  */
-#ifndef ANALYZER_TRACE_DEFS_H
-#define ANALYZER_TRACE_DEFS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -162,5 +161,3 @@ static inline const struct sl_module *sl_defs_module_at(const struct sl_defs *de
 
 	return at < 0 ? NULL : &defs->modules.item[at];
 }
-
-#endif

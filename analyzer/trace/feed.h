@@ -7,8 +7,7 @@
  *
  * One thread of ours; the trace outlives its feeds.
  */
-#ifndef ANALYZER_TRACE_FEED_H
-#define ANALYZER_TRACE_FEED_H
+#pragma once
 
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/trace.h"
@@ -82,5 +81,3 @@ void sl_feed_drop_taken(struct sl_feed *feed);
 /* Nothing comes any more: frees its buffers. */
 void sl_feed_retire(struct sl_feed *feed);
 void sl_feed_free(struct sl_feed *feed);
-
-#endif

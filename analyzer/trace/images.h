@@ -4,8 +4,7 @@
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
  * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.
  */
-#ifndef ANALYZER_TRACE_IMAGES_H
-#define ANALYZER_TRACE_IMAGES_H
+#pragma once
 
 #include "analyzer/base/map.h"
 #include "analyzer/trace/trace.h"
@@ -40,5 +39,3 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 void sl_images_group(struct sl_images *folder);
 void sl_images_free(struct sl_images *folder);
 void sl_images_drop(struct sl_image *image); /* Frees what an image owns, not the image. */
-
-#endif

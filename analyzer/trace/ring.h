@@ -4,8 +4,7 @@
  * is read with pread.  The process may be alive and writing meanwhile, so a slot counts only if its number is the expected one
  * both before and after the copy.
  */
-#ifndef ANALYZER_TRACE_RING_H
-#define ANALYZER_TRACE_RING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 /* The same up to the first map that is not whole yet; returns the position where to go on.  each NULL: only finds that position. */
 uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
 			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
-
-#endif

@@ -4,8 +4,7 @@
  * each of them once, and each process: a frame of one map (analyzer/summary).  Frames are copied unchanged from file to file, so
  * merging never changes a process.
  */
-#ifndef ANALYZER_TRACE_SUMMARIES_H
-#define ANALYZER_TRACE_SUMMARIES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -57,5 +56,3 @@ struct sl_summary_frame {
 	struct sl_listing listing;
 };
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count);
-
-#endif
