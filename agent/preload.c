@@ -316,7 +316,7 @@ static void start(struct sl_agent *agent)
  * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
  * handler.
  */
-static bool ensure_started(void)
+static bool ensure_started(const struct sl_mute *signals)
 {
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
@@ -324,6 +324,7 @@ static bool ensure_started(void)
 	if (!agent)
 		return false;
 	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
+		sl_writer_thread_signals(signals);
 		start(agent);
 		sl_agent_wake(&agent->phase);
 	}
@@ -357,7 +358,7 @@ static void define_thread(const struct sl_producer *producer, int tid)
 	sl_define_publish(&map);
 }
 
-static bool attach(struct sl_agent_thread *thread)
+static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals)
 {
 	int (*set)(pthread_key_t, const void *);
 	int tid = (int)syscall(SYS_gettid);
@@ -368,7 +369,7 @@ static bool attach(struct sl_agent_thread *thread)
 		thread->ring = NULL;
 		sl_unwound_forget(thread);
 	}
-	if (ensure_started())
+	if (ensure_started(signals))
 		sl_agent_unpark();
 	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(sl_agent->ring, tid)))
 		return false;
@@ -394,11 +395,9 @@ bool sl_agent_attach(void)
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF || !sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 		return false;
 	mute = sl_mute_begin();
-	if (atomic_load(&sl_agent->phase) == SL_PHASE_IDLE)
-		sl_writer_thread_signals(&mute);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sl_agent_begin(thread);
-	attached = attach(thread);
+	attached = attach(thread, &mute);
 	sl_agent_end(thread);
 	if (attached) {
 		sl_said_attached();
