@@ -33,6 +33,8 @@ void sl_pool_allow(uint64_t bytes_on_disk);
 
 /* As sl_pool_keep; NULL: it would be new, and the budget is used up. */
 const void *sl_pool_try(const void *bytes, size_t size);
+/* The same of texts that lie one behind the other; a size has the zero behind its text, and of 0 comes NULL. */
+void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept);
 
 /* Charges what is kept elsewhere for as long as the pool is; false: the budget is used up. */
 bool sl_pool_take(size_t size);

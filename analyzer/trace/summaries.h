@@ -13,7 +13,7 @@
 
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
-#define SL_SUMMARY_VERSION 4
+#define SL_SUMMARY_VERSION 5
 #define SL_SUMMARY_OLDEST  3 /* that is read */
 
 bool sl_summaries_named(const char *path);
