@@ -244,8 +244,8 @@ struct sl_pipeline_options {
 	/* Limit for a telemetry session; 0: SL_SESSION_SAMPLES, fewer where there are many processes. */
 	unsigned samples;
 	unsigned oom_max_dumps, oom_events;	    /* bundles to keep, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
-	uint64_t oom_max_bytes;			    /* limit for all bundles together; 0: none */
-	uint64_t skew_ns;			    /* the user's bound on how far hosts' clocks differ; 0: not given */
+	unsigned oom_max_mb;			    /* limit for all bundles together; 0: none */
+	unsigned skew_ms;			    /* the user's bound on how far hosts' clocks differ; 0: not given */
 	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
 	const struct sl_emit_options *emit;	    /* for Stormlog's own answers; NULL: the defaults */
 	const struct sl_suppressions *suppressions; /* NULL: only the built-in ones */

@@ -38,7 +38,7 @@ struct sl_bundle {
  */
 bool sl_bundle_write(struct sl_arena *arena, const char *dump_dir, const struct sl_bundle *bundle, const char **name);
 
-/* Remove the oldest bundles until at most max_dumps and max_bytes are left; 0 is no limit. Returns how many went. */
-size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes);
+/* Removes the oldest bundles until at most max_bytes are left.  Returns how many went. */
+size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes);
 
 #endif

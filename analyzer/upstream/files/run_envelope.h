@@ -16,10 +16,10 @@ struct sl_run_attachment {
 };
 
 struct sl_run_envelope {
-	const char *run_id;				   /* not blank */
-	const char *title, *description, *job_id;	   /* or NULL */
-	int64_t started_at_ns, ended_at_ns, created_at_ns; /* or SL_EVENT_UNKNOWN */
-	const char *const *tags;			   /* blank and repeated ones are left out */
+	const char *run_id;		    /* not blank */
+	const char *title, *job_id;	    /* or NULL */
+	int64_t started_at_ns, ended_at_ns; /* or SL_EVENT_UNKNOWN */
+	const char *const *tags;	    /* blank and repeated ones are left out */
 	size_t tag_count;
 	const struct sl_session_summary *const *sessions;
 	size_t session_count;

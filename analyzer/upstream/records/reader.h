@@ -19,8 +19,6 @@ struct sl_source_reader {
 	/* A record; it and all it points to are gone after the call. */
 	void (*record)(void *context, const struct sl_value *raw, uint32_t line);
 	void (*problem)(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason);
-	/* A diagnose timeline instead of records; NULL: that is a problem. */
-	void (*timeline)(void *context, const struct sl_value *payload);
 	void *context;
 };
 

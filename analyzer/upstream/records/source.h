@@ -3,7 +3,7 @@
  * Reading the records of one file, whatever its form:
  *
  *	.jsonl	one object a line, in constant memory
- *	.json	an array of objects, an object with an array "events", one record, or a diagnose timeline
+ *	.json	an array of objects, an object with an array "events", or one record
  *	.csv	a header and rows, numbers and metadata as Stormlog's own reader takes them
  *
  * Anything else is read as lines. What cannot be read is a problem with file and line, and reading goes on.
