@@ -9,6 +9,9 @@
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
+/* Prints why on stderr, in a sentence without a line break, and gives the status back. */
+int sl_command_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 struct sl_option; /* arguments.h */
 struct sl_arguments;
 

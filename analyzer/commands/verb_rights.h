@@ -12,7 +12,7 @@
  */
 void sl_verb_rights(const struct sl_rights *rights);
 
-/* The row of verbs that name functions; sl_arguments_next takes its value. */
+/* The row of verbs that name functions; sl_arguments_parse takes its value. */
 #define SL_OPTION_SYMBOLS                                                                                                          \
 	{                                                                                                                          \
 		"--symbols", 0, "DIR",                                                                                             \

@@ -67,5 +67,6 @@ void sl_follow_forget(struct sl_follow *follow, unsigned index);
 /* Processes in the order in which they were found.  Pointers are valid until the next poll. */
 unsigned sl_follow_count(const struct sl_follow *follow);
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);
+bool sl_follow_all_ended(const struct sl_follow *follow); /* false where there is none */
 
 #endif
