@@ -25,6 +25,7 @@
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/analyses/passing.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
@@ -461,9 +462,7 @@ static int by_amount(const void *a, const void *b)
 {
 	const struct sl_kept *x = a, *y = b;
 
-	if (x->verdict != y->verdict)
-		return (int)x->verdict - (int)y->verdict;
-	return x->amount < y->amount ? 1 : x->amount > y->amount ? -1 : 0;
+	return SL_RISING(x->verdict, y->verdict) ?: SL_FALLING(x->amount, y->amount);
 }
 
 /* The births of a place that was busy for half of the run's births at least; else 0: a loop of the set-up is no period. */

@@ -31,6 +31,10 @@ double sl_stats_mean(const double *values, size_t count);
 /* Sample standard deviation (n - 1); 0 for fewer than two. */
 double sl_stats_deviation(const double *values, size_t count, double mean);
 
+/* Which of two values comes first, for functions of qsort.  Several are chained with ?: and the first that differs decides. */
+#define SL_RISING(a, b)	 (((a) > (b)) - ((a) < (b)))
+#define SL_FALLING(a, b) SL_RISING(b, a)
+
 /* For qsort and bsearch: ascending. */
 int sl_stats_by_number(const void *a, const void *b); /* of uint64_t */
 int sl_stats_by_value(const void *a, const void *b);  /* of double */

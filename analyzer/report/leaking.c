@@ -86,9 +86,7 @@ static int by_weight(const void *a, const void *b)
 {
 	const struct sl_leaking_place *x = a, *y = b;
 
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return strcmp(x->where, y->where);
+	return SL_FALLING(x->weight, y->weight) ?: strcmp(x->where, y->where);
 }
 
 void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
