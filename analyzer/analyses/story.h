@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What preceded an out-of-memory error: a request, a step or a place unlike earlier ones. */
-#ifndef ANALYZER_ANALYSES_STORY_H
-#define ANALYZER_ANALYSES_STORY_H
+#pragma once
 
 #include "analyzer/model/units.h"
 #include "analyzer/report/report.h"
@@ -40,5 +39,3 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 
 /* "what is asked for at train.py:7 forward grew: ...", of a place whose requests got larger; "" where there is none. */
 void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found);
-
-#endif

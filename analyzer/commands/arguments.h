@@ -17,8 +17,7 @@
  *	}
  *	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
  */
-#ifndef ANALYZER_COMMANDS_ARGUMENTS_H
-#define ANALYZER_COMMANDS_ARGUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ bool sl_arguments_number(const char *text, long least, long most, long *value);
 bool sl_arguments_real(const char *text, double least, double most, double *value);
 
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
-
-#endif

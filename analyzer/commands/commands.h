@@ -4,8 +4,7 @@
  * usage, a path that does not exist, or a place that may not be replaced; 3 nothing readable (convert, validate: something was
  * invalid); 4 the result could not be written.
  */
-#ifndef ANALYZER_COMMANDS_COMMANDS_H
-#define ANALYZER_COMMANDS_COMMANDS_H
+#pragma once
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
@@ -37,5 +36,3 @@ struct sl_command {
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)
 #undef SL_COMMAND
-
-#endif

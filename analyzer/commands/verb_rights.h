@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each verb gives up the rights that it does not need before it opens its first input (trace/rights.h). */
-#ifndef ANALYZER_COMMANDS_VERB_RIGHTS_H
-#define ANALYZER_COMMANDS_VERB_RIGHTS_H
+#pragma once
 
 #include "analyzer/trace/rights.h"
 
@@ -25,5 +24,3 @@ void sl_verb_rights(const struct sl_rights *rights);
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);
-
-#endif

@@ -4,8 +4,7 @@
  * The pipeline fills it, analyses add findings, outputs read it.  What is kept per process is bounded by what lived
  * at once and by how varied the program is, not by how long it ran.
  */
-#ifndef ANALYZER_REPORT_REPORT_H
-#define ANALYZER_REPORT_REPORT_H
+#pragma once
 
 #include <string.h>
 
@@ -312,5 +311,3 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 
 /* The name of a process in every output; malloc'ed. */
 char *sl_report_session(const struct sl_trace *trace);
-
-#endif

@@ -3,8 +3,7 @@
  * Alerts a tracker of Stormlog raises while it samples, found afterwards in a series: memory use of the device at 80
  * and 95 %, jumps, fragmentation. Texts and metadata are upstream's, so that issues group the same.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_ALERTS_H
-#define ANALYZER_UPSTREAM_ANSWERS_ALERTS_H
+#pragma once
 
 #include "analyzer/upstream/records/series.h"
 
@@ -24,5 +23,3 @@ extern const struct sl_alert_thresholds sl_alert_defaults;
  */
 void sl_alerts_derive(const struct sl_series *samples, const struct sl_alert_thresholds *thresholds, struct sl_arena *arena,
 		      void (*alert)(void *context, const struct sl_v3_event *event), void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * Writing OOM bundles: what led up to an out-of-memory error, in upstream's form (version 2) without its losses:
  * events.json keeps upstream's keys and adds those that V3 needs, so that reading it back gives the same events.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_BUNDLE_WRITE_H
-#define ANALYZER_UPSTREAM_FILES_BUNDLE_WRITE_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -40,5 +39,3 @@ bool sl_bundle_write(struct sl_arena *arena, const char *dump_dir, const struct 
 
 /* Removes the oldest bundles until at most max_bytes are left.  Returns how many went. */
 size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * stormlog_run.json: the run as a whole, so that `stormlog query runs` lists it with its sessions and attachments.
  * Upstream refuses a file with a key it does not know: these structures have all there are.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_RUN_ENVELOPE_H
-#define ANALYZER_UPSTREAM_FILES_RUN_ENVELOPE_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -30,5 +29,3 @@ struct sl_run_envelope {
 
 /* The document. */
 void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run);
-
-#endif

@@ -5,8 +5,7 @@
  * Rules of Python Stormlog: an explicit value wins over the metadata's.  Missing: rank 0, local rank as rank, world size 1.
  * The environment, which Python Stormlog asks next, is not that of the process that wrote a file.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_IDENTITY_H
-#define ANALYZER_UPSTREAM_RECORDS_IDENTITY_H
+#pragma once
 
 #include "analyzer/base/value.h"
 
@@ -21,5 +20,3 @@ extern const char *const sl_identity_names[SL_IDENTITY_FIELDS]; /* job_id, rank,
  */
 bool sl_identity_resolve(const struct sl_value *explicit_values, const struct sl_value *metadata,
 			 struct sl_value values[SL_IDENTITY_FIELDS], const char **reason);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Anything else is read as lines. What cannot be read is a problem with file and line, and reading goes on.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_SOURCE_H
-#define ANALYZER_UPSTREAM_RECORDS_SOURCE_H
+#pragma once
 
 #include "analyzer/upstream/records/reader.h"
 
@@ -22,5 +21,3 @@ bool sl_source_read(const char *path, const struct sl_source_reader *reader);
 
 /* A whole file that is one JSON document: NULL and a filled error when there is none. */
 const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error);
-
-#endif
