@@ -27,3 +27,9 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
  * files and root, but /proc/TID does.
  */
 long sl_mappings_thread(long pid);
+
+/*
+ * May this be a GPU vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
+ * decide.  *runtime: the major version in a runtime's name.
+ */
+bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime);
