@@ -52,13 +52,11 @@ static void sift_down(struct sl_order *order, size_t at)
 
 static struct sl_feed *feed_of(struct sl_order *order, struct sl_idmap *ids, uint32_t thread)
 {
-	uint32_t at = sl_idmap_get(ids, thread, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(ids, thread, order->feed_count);
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)order->feed_count++;
-		order->feeds = sl_memory_must(realloc(order->feeds, order->feed_count * sizeof(*order->feeds)));
+	if (at == order->feed_count) {
+		order->feeds = sl_memory_must(realloc(order->feeds, ++order->feed_count * sizeof(*order->feeds)));
 		order->feeds[at] = (struct sl_feed){.trace = order->trace, .thread = thread, .item.thread = thread, .after = true};
-		sl_idmap_set(ids, thread, at);
 	}
 	return &order->feeds[at];
 }
