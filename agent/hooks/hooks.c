@@ -111,7 +111,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* Recorded where it runs out of memory; an inner call that failed for that has been recorded already.  `before`: a statement. */
+/* Forwards a call, and records it where it runs out of memory, unless a call inside it has been recorded for that already. */
 #define FORWARDED(ret, name, proto, args, before)                                                                                  \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -132,8 +132,8 @@ enum {
 #define CHECKED(ret, name, proto, args) FORWARDED(ret, name, proto, args, (void)0)
 
 /*
- * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  Apart, so that other launches
- * take no more of the stack.
+ * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  That launch has a
+ * function of its own, so that other launches need no more stack.
  */
 #define LAUNCHED(ret, name, proto, args, function)                                                                                 \
 	static __attribute__((noinline)) ret name##__loading(LIST proto const void *caller, ret(*real) PROTOTYPE proto)            \

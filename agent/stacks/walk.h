@@ -84,7 +84,7 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
 
-/* True: what lies at `address` is in one of the frames from the calling function outward. */
+/* Whether `address` lies in one of the frames from the calling function outward. */
 enum sl_walk_way {
 	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,

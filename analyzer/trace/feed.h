@@ -48,8 +48,8 @@ struct sl_feed {
 	struct sl_event slot_event;
 
 	/*
-	 * the first event or record; the event is the first that waits, or in the block where none waits and none can come
-	 * before
+	 * the first event or record.  The event is the first of `waiting`; it is still in its block where none waits and none can
+	 * come before it
 	 */
 	struct sl_item item;
 

@@ -23,11 +23,11 @@ struct sl_images {
 	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
-	struct sl_damage copies; /* the same trace by another name: said, and counted once; files that are too many */
+	struct sl_damage copies; /* what is said of copies, which are counted once, and of files beyond the limit */
 	uint64_t looked_at;	 /* files and folders */
 	bool one_is_enough;	 /* the search ends with the first */
-	bool copies_too;	 /* they stay, for the reader of the summary to say: a part does not see those of others */
-	bool packs_apart;	 /* packs in folders are listed and not opened */
+	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */
+	bool packs_apart; /* packs in folders are listed and not opened */
 	SL_VECTOR(char *) summaries, packs; /* packs: of folders */
 	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
 };

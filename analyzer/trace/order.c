@@ -153,8 +153,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 }
 
 /*
- * Where libraries came and went, the caller is meant as what was there then.  It is said in a copy: what a feed has goes into its
- * next event.
+ * Where libraries came and went, the caller's address means what was there at the time of the event.  The item is a copy, because
+ * a feed's own event is used again.
  */
 static SL_NOINLINE const struct sl_item *place_caller(struct sl_order *order, const struct sl_item *item)
 {
