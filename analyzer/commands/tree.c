@@ -76,6 +76,12 @@ static const struct sl_option table[] = {
 enum { AT, FROM, TO, BY, KIND, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
 #define OF_OWNERS (1u << AT | 1u << FROM | 1u << TO | 1u << SORT | 1u << DEPTH | 1u << MIN | 1u << ALL_FRAMES)
 
+/* Blocks of a framework's allocator lie in memory of a device, whose peak they are shown at. */
+static bool has_moment_of_kind(const struct options *options)
+{
+	return options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK;
+}
+
 /* The headline: which processes at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
@@ -90,8 +96,14 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 		sl_door_print(stdout, "  %u processes together", count);
 	if (options->how.between)
 		sl_door_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
+	else if (has_moment_of_kind(options))
+		sl_door_print(stdout, ", at %s, the peak of that kind on one device\n",
+			      sl_format_duration(text, at > begin ? at - begin : 0));
 	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
-		sl_door_print(stdout, ", each of %u devices at its own peak\n", sl_devices_held(only));
+		sl_door_print(stdout,
+			      options->how.at_peak ? ", each of %u devices at its own peak\n"
+						   : ", at the peak of the fullest of %u devices\n",
+			      sl_devices_held(only));
 	else if (options->at.kind <= SL_WHEN_END)
 		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
@@ -226,8 +238,7 @@ static bool find_moments(const struct sl_report *report, struct options *options
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 	const struct sl_process *process;
 
-	/* Blocks of a framework's allocator lie in memory of a device, whose peak they are shown at. */
-	if (options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK)
+	if (has_moment_of_kind(options))
 		return find_peak_of_kind(report, options->how.kind, &pipeline->until_unix_ns);
 	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
 		return false;
@@ -328,7 +339,7 @@ static int run(struct sl_arguments *parsed)
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths, .symbols = parsed->symbols});
 	options.pipeline.only = &options.only;
 	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
-	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !options.how.kind;
+	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME && !has_moment_of_kind(&options);
 	if (status < 0)
 		status = options.entries ? print_entries(&options, parsed) : print_instant(&options, parsed, parsed->argv[0]);
 	return status;

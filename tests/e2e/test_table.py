@@ -163,6 +163,43 @@ class Table(unittest.TestCase):
         self.assertEqual((peak["bytes"], sum(owner["blocks"] for owner in peak["owners"])), (most, blocks))
 
 
+class Moments(unittest.TestCase):
+    """Which moment a table is of, and what was held then."""
+
+    def test_tensors_at_the_peak_are_those_of_the_peak_and_not_of_the_end(self):
+        """Of two blocks of PyTorch's allocator one is freed before the end."""
+        program = """
+import ctypes, os
+c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+first, second = c10.caching_new(ctypes.c_size_t(5 << 20)), c10.caching_new(ctypes.c_size_t(3 << 20))
+c10.caching_delete(ctypes.c_void_p(first))
+"""
+        with e2e.Recording(sys.executable, "-c", program, APPS=e2e.APPS, LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+            held = {at: json.loads(analyze("table", "--kind", "block", "--at", at, "--json", run.traces))["bytes"] >> 20 for at in ("peak", "end")}
+            self.assertEqual(held, {"peak": 8, "end": 3})
+
+    def test_a_peak_of_one_kind_or_by_name_is_one_moment_of_all_devices_and_says_so(self):
+        """Device 0 has its peak first: 9 MiB beside 1 of device 1, which holds 5 later."""
+        program = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+def new(device, mib):
+    p = ctypes.c_void_p()
+    assert not cuda.cudaSetDevice(device) and not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    return p
+first, other = new(0, 8), new(1, 1)
+new(0, 1)
+assert not cuda.cudaFree(first)
+new(1, 4)
+"""
+        with e2e.Recording(sys.executable, "-c", program) as run:
+            for how, held, words in ((), 14, ", each of 2 devices at its own peak"), (("--kind", "device"), 10, r", at [\d.]+ \w+, the peak of that kind on one device"), \
+                    (("--by", "name"), 10, ", at the peak of the fullest of 2 devices"):
+                with self.subTest(how):
+                    self.assertRegex(analyze("table", *how, run.traces), r"^ *%d\.?0* MiB  pid \d+%s\n" % (held, words))
+
+
 class OneOfMany(unittest.TestCase):
     def test_one_rank_is_read_and_no_other(self):
         script = "import ctypes, os, time\ntime.sleep(0.1 * int(os.environ['RANK']))\n" \
