@@ -19,7 +19,6 @@
 #include "analyzer/report/suppressed.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/stats.h"
 
 #define GROWING_BLOCKS_MIN 5
 #define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
@@ -127,15 +126,21 @@ static int compare_groups(const struct grouping *by, const struct birth *a, cons
 	const struct sl_site *x = &by->model->sites.item[a->site], *y = &by->model->sites.item[b->site];
 	uint64_t stack = by->births->stacks[a->site], other = by->births->stacks[b->site];
 
-	return SL_RISING(x->kind, y->kind) ?: SL_RISING(x->device, y->device) ?: SL_RISING(stack, other)
-	       ?: SL_RISING(a->torch, b->torch) ?: SL_RISING(a->passing, b->passing);
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (stack != other)
+		return stack < other ? -1 : 1;
+	return a->torch != b->torch ? (int)a->torch - (int)b->torch : (int)a->passing - (int)b->passing;
 }
 
 static int by_group_and_time(const void *a, const void *b, void *by)
 {
 	const struct birth *x = a, *y = b;
+	int order = compare_groups(by, x, y);
 
-	return compare_groups(by, x, y) ?: SL_RISING(x->time_ns, y->time_ns);
+	return order ? order : x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
 /* The program's own clock: its steps, or seconds where it has none. */
@@ -226,6 +231,13 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 	}
 }
 
+static void call_growing(struct sl_leak *leak)
+{
+	leak->verdict = "growing";
+	leak->severity = "critical";
+	leak->suggestion = "free each block when its work is done: this place kept adding to the total";
+}
+
 static void judge(struct sl_leak *leak, bool torch)
 {
 	const char *known = torch ? "cache" : sl_suppressions_builtin(leak->library);
@@ -237,9 +249,7 @@ static void judge(struct sl_leak *leak, bool torch)
 					   ? "held by an allocator that hands it out again; empty its cache to give it back"
 					   : "kept by the library; destroy its handle to give it back";
 	} else if (leak->growing) {
-		leak->verdict = "growing";
-		leak->severity = "critical";
-		leak->suggestion = "free each block when its work is done: this place kept adding to the total";
+		call_growing(leak);
 	} else {
 		leak->verdict = "live_at_exit";
 		leak->severity = "info"; /* it does not grow: the system takes it back at exit */
@@ -275,7 +285,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_leak *x = a, *y = b;
 
-	return SL_FALLING(x->bytes, y->bytes);
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
 static void process(struct sl_process *process)
@@ -310,15 +320,44 @@ static bool is_told_by_births(struct sl_process *process, const struct sl_leak *
 	return false;
 }
 
+static bool is_of(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	return leak->device == kept->track->device && sl_leaking_is_at(process, leak, kept);
+}
+
 /* A leak that is all that its place keeps gets the rate that is reported for the place. */
 static void take_rate(struct sl_process *process, struct sl_leak *leak)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->blocks == leak->blocks && kept->track->device == leak->device && !kept->count_only &&
-		    sl_leaking_is_at(process, leak, kept))
+		if (kept->blocks == leak->blocks && !kept->count_only && is_of(process, leak, kept))
 			leak->bytes_per_second = kept->per_second;
+	}
+}
+
+static bool is_left(struct sl_process *process, const struct sl_kept *kept)
+{
+	for (size_t i = 0; i < process->leaks.count; i++)
+		if (!strcmp(process->leaks.item[i].verdict, "growing") && is_of(process, &process->leaks.item[i], kept))
+			return true;
+	return false;
+}
+
+/* Stacks with too few births to be judged grow with their line: analyses/kept.c counts them there. */
+static void join_few(struct sl_process *process)
+{
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		struct sl_leak *leak = &process->leaks.item[i];
+
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing)
+			continue;
+		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
+			const struct sl_kept *kept = &process->kept.item[k];
+
+			if (leak->last_ns >= kept->since_ns && is_of(process, leak, kept) && is_left(process, kept))
+				call_growing(leak);
+		}
 	}
 }
 
@@ -444,7 +483,7 @@ static int by_time(const void *a, const void *b)
 {
 	const struct birth *x = a, *y = b;
 
-	return SL_RISING(x->time_ns, y->time_ns);
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
 /* True: kept.c judged its births, and they do not grow. */
@@ -559,6 +598,7 @@ static void run(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 
 		join_lines(process);
+		join_few(process);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern =

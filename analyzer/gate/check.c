@@ -220,24 +220,17 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 
 static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
 {
-	for (size_t i = 0; i < measures->list.count; i++) {
-		const struct sl_measure *m = &measures->list.item[i];
+	for (size_t i = 0; i < measures->left.list.count; i++) {
+		const struct sl_measure_line *line = &measures->left.list.item[i];
+		char part[64] = "";
 
-		for (size_t k = 0; m->of == SL_MEASURE_LEAK && k < m->lines.list.count; k++) {
-			const struct sl_measure_line *line = &m->lines.list.item[k];
-			char part[64] = "";
-
-			if (!line->left)
-				continue;
-			if (line->growing && line->growing < line->bytes) /* as on one device of several */
-				snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
-			/* what does not grow is only a note: the system takes it back at exit */
-			point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing,
-				  line->what, "%s %s%s%s at %s", SL_SIZE(line->bytes),
-				  line->growing ? "left behind, and" : "still held at the end,", part,
-				  line->growing ? " growing," : "", line->what),
-			      line, m->key);
-		}
+		if (line->growing && line->growing < line->bytes) /* as on one device of several */
+			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
+		/* what does not grow is only a note: the system takes it back at exit */
+		point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing, line->what,
+			  "%s %s%s%s at %s", SL_SIZE(line->bytes), line->growing ? "left behind, and" : "still held at the end,",
+			  part, line->growing ? " growing," : "", line->what),
+		      line, line->key);
 	}
 }
 

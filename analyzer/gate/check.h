@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compares a run with limits and a baseline; one outcome for each thing compared. */
-#pragma once
+#ifndef ANALYZER_GATE_CHECK_H
+#define ANALYZER_GATE_CHECK_H
 
 #include "analyzer/gate/limits.h"
 #include "analyzer/gate/measure.h"
@@ -43,3 +44,5 @@ struct sl_outcomes {
 void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
 	      const struct sl_limits *limits, const struct sl_measures *baseline);
 void sl_outcomes_free(struct sl_outcomes *outcomes);
+
+#endif

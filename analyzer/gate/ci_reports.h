@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the outcomes of a check in the formats that CI systems read.  False: a write failed (errno). */
-#pragma once
+#ifndef ANALYZER_GATE_CI_REPORTS_H
+#define ANALYZER_GATE_CI_REPORTS_H
 
 #include <stdio.h>
 
@@ -34,3 +35,5 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out);
 
 /* ::error lines, which GitHub shows beside the code. */
 void sl_form_annotations(const struct sl_forms *forms, FILE *out);
+
+#endif

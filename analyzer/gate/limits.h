@@ -8,7 +8,8 @@
  *	max-growth = 2MiB/step
  *	no-oom = yes
  */
-#pragma once
+#ifndef ANALYZER_GATE_LIMITS_H
+#define ANALYZER_GATE_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,3 +54,5 @@ bool sl_limits_any(const struct sl_limits *limits);
 
 /* The names of what is checked: "max-peak, no-oom". */
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size);
+
+#endif

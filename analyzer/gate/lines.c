@@ -6,7 +6,6 @@
 
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 
 #define PAIRS_MAX (1 << 20) /* pairs of lines that are compared */
 
@@ -33,7 +32,7 @@ static int by_order(const void *a, const void *b)
 {
 	const struct sl_measure_line *x = a, *y = b;
 
-	return SL_RISING(x->order, y->order) ?: strcmp(x->place, y->place);
+	return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->place, y->place);
 }
 
 void sl_lines_sort(struct sl_measure_lines *lines)
@@ -42,14 +41,19 @@ void sl_lines_sort(struct sl_measure_lines *lines)
 		qsort(lines->list.item, lines->list.count, sizeof(*lines->list.item), by_order);
 }
 
+void sl_lines_free_texts(struct sl_measure_line *line)
+{
+	free(line->place);
+	free(line->what);
+	free(line->beside);
+	free(line->file);
+	free(line->key);
+}
+
 void sl_lines_free(struct sl_measure_lines *lines)
 {
-	for (size_t i = 0; i < lines->list.count; i++) {
-		free(lines->list.item[i].place);
-		free(lines->list.item[i].what);
-		free(lines->list.item[i].beside);
-		free(lines->list.item[i].file);
-	}
+	for (size_t i = 0; i < lines->list.count; i++)
+		sl_lines_free_texts(&lines->list.item[i]);
 	free(lines->list.item);
 	*lines = (struct sl_measure_lines){0};
 }

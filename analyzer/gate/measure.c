@@ -9,6 +9,7 @@
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/leaking.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
@@ -35,7 +36,11 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_measure *x = a, *y = b;
 
-	return SL_RISING(x->of, y->of) ?: SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->key, y->key);
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->key, y->key);
 }
 
 void sl_measures_sort(struct sl_measures *measures)
@@ -53,6 +58,8 @@ struct taking {
 	struct sl_map one_index;
 	SL_VECTOR(struct sl_measure_line) places; /* what its lines hold, over all their callers */
 	struct sl_map place_index;		  /* "of place" -> position + 1 */
+	struct sl_measure_lines left;		  /* of measures->left */
+	struct sl_map left_index, run_left;	  /* kind and line -> position + 1, there and in measures->left */
 	struct sl_device_state *worst;		  /* its state of the device with the highest peak; NULL: it did not use that */
 };
 
@@ -78,14 +85,6 @@ static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, cons
 	return measure;
 }
 
-static void free_texts(struct sl_measure_line *line)
-{
-	free(line->place);
-	free(line->what);
-	free(line->beside);
-	free(line->file);
-}
-
 /* Adds to what the line holds over all its callers, and keeps the line that holds most. */
 static void add_most(struct taking *taking, enum sl_measure_of of, const struct sl_measure_line *line, uint64_t bytes)
 {
@@ -104,13 +103,40 @@ static void add_most(struct taking *taking, enum sl_measure_of of, const struct 
 	if (most->place && all->bytes <= most->bytes)
 		return;
 	if (!most->place || strcmp(most->place, line->place) != 0) {
-		free_texts(most);
+		sl_lines_free_texts(most);
 		*most = (struct sl_measure_line){.place = sl_memory_copy(line->place),
 						 .what = sl_memory_copy(line->place),
 						 .file = line->file ? sl_memory_copy(line->file) : NULL,
 						 .line = line->line};
 	}
 	most->bytes = all->bytes;
+}
+
+/* Adds to what the line left, which is told apart as the screen does. */
+static void add_left(struct taking *taking, struct sl_process *process, const struct sl_leak *leak,
+		     const struct sl_measure_line *line, const char *key)
+{
+	char name[420];
+	int length = snprintf(name, sizeof(name), "%u ", leak->kind);
+	struct sl_measure_line *all;
+	uintptr_t *at;
+
+	sl_leaking_line(process, leak->stack, name + length, sizeof(name) - (size_t)length);
+	if (!name[length])
+		snprintf(name + length, sizeof(name) - (size_t)length, "%s", leak->library);
+	at = sl_map_at(&taking->left_index, name);
+	if (!*at) {
+		*SL_PUSH(&taking->left.list) = (struct sl_measure_line){.place = sl_memory_copy(name),
+									.what = sl_memory_copy(line->what),
+									.beside = sl_memory_copy(line->beside),
+									.file = line->file ? sl_memory_copy(line->file) : NULL,
+									.key = sl_memory_copy(key),
+									.line = line->line};
+		*at = taking->left.list.count;
+	}
+	all = &taking->left.list.item[*at - 1];
+	all->bytes += leak->bytes;
+	all->growing += !strcmp(leak->verdict, "growing") ? leak->bytes : 0;
 }
 
 static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
@@ -133,10 +159,8 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	line->bytes += bytes;
 	if (!line->beside)
 		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
-	if (leak) {
-		line->left |= strcmp(leak->verdict, "kept") != 0;
-		line->growing += !strcmp(leak->verdict, "growing") ? bytes : 0;
-	}
+	if (leak && !strcmp(leak->verdict, "growing"))
+		line->growing += bytes;
 	/* native lines too: ci_reports.c leaves out those whose source is not in the repository */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		line->file = sl_memory_copy(frame->file);
@@ -144,6 +168,8 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	}
 	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
 		add_most(taking, of, line, bytes);
+	if (leak && strcmp(leak->verdict, "kept") != 0) /* of that a finding tells */
+		add_left(taking, process, leak, line, key);
 }
 
 static void take_sites(struct taking *taking, struct sl_process *process)
@@ -258,6 +284,27 @@ static void keep_lines(struct sl_measure *all, struct sl_measure *one)
 	one->lines = other;
 }
 
+static void keep_left(struct taking *taking)
+{
+	for (size_t i = 0; i < taking->left.list.count; i++) {
+		struct sl_measure_line *one = &taking->left.list.item[i], other = *one, *all;
+		uintptr_t *at = sl_map_at(&taking->run_left, one->place);
+
+		if (!*at) {
+			*SL_PUSH(&taking->measures->left.list) = (struct sl_measure_line){.bytes = 0};
+			*at = taking->measures->left.list.count;
+		}
+		all = &taking->measures->left.list.item[*at - 1];
+		if (one->growing == all->growing ? one->bytes > all->bytes : one->growing > all->growing) {
+			*one = *all;
+			*all = other;
+		}
+	}
+	sl_lines_free(&taking->left);
+	sl_map_free(&taking->left_index);
+	taking->left_index = (struct sl_map){0};
+}
+
 /* Each measure of the run becomes that of the worst process so far. */
 static void keep_worst(struct taking *taking)
 {
@@ -271,6 +318,7 @@ static void keep_worst(struct taking *taking)
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
 		all->at_least = one->at_least > all->at_least ? one->at_least : all->at_least;
 	}
+	keep_left(taking);
 	sl_measures_free(&taking->one);
 	sl_map_free(&taking->one_index);
 	sl_map_free(&taking->place_index);
@@ -327,6 +375,7 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 		keep_worst(&taking);
 	}
 	sl_map_free(&taking.index);
+	sl_map_free(&taking.run_left);
 	name_sums(measures);
 	sl_measures_sort(measures);
 }
@@ -339,7 +388,8 @@ void sl_measures_free(struct sl_measures *measures)
 		sl_lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
+	sl_lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
-		free_texts(&measures->most[of]);
+		sl_lines_free_texts(&measures->most[of]);
 	*measures = (struct sl_measures){0};
 }

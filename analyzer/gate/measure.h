@@ -3,7 +3,8 @@
  * Describes a run by a flat list of numbers whose names mean the same in other runs; limits, baselines and comparisons use it.
  * Every number is that of the worst process (or device), so that runs of different world sizes can be compared.
  */
-#pragma once
+#ifndef ANALYZER_GATE_MEASURE_H
+#define ANALYZER_GATE_MEASURE_H
 
 #include "analyzer/gate/lines.h"
 #include "analyzer/report/report.h"
@@ -33,6 +34,8 @@ struct sl_measures {
 	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
 	/* The line that holds most, in one process, of places and of leaks; no place: none.  Not of baselines. */
 	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
+	/* What each line left, over all its callers, in the process where it grows or leaves most.  Not of baselines. */
+	struct sl_measure_lines left;
 	bool no_device; /* the run used none */
 };
 
@@ -46,3 +49,5 @@ struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_
 /* Appends one; texts are copied. */
 struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what);
 void sl_measures_sort(struct sl_measures *measures);
+
+#endif
