@@ -4,7 +4,8 @@
  * (MADV_WIPEONFORK), so that a child, whatever kind of fork made it, is a process that has not begun; and one
  * small struct per thread.
  */
-#pragma once
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -157,3 +158,5 @@ void sl_agent_wake(_Atomic uint32_t *word);
 
 /* The writer looks now what there is to do, even where it was about to sleep. */
 void sl_agent_call_writer(struct sl_agent *agent);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A call on its way through its wrapper: what its row says of it, and what is kept of it on the wrapper's stack. */
-#pragma once
+#ifndef AGENT_CALL_H
+#define AGENT_CALL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,3 +37,5 @@ struct sl_frame {
 	uint64_t free_bytes;	     /* free memory of the device before code was loaded or a context made; 0: not asked */
 	struct sl_limit_claim claim; /* while sl_limit_active */
 };
+
+#endif

@@ -9,7 +9,8 @@
  * (the machine slept, the process goes on on another one), and for good where counter and clock go apart or the kernel has
  * given the counter up, it is clock_gettime.
  */
-#pragma once
+#ifndef AGENT_CLOCK_H
+#define AGENT_CLOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -107,3 +108,5 @@ static inline uint64_t sl_clock_after(const struct sl_clock *clock)
 {
 	return sl_clock_stamp(clock, true);
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An event that happens at an instant and has nothing to return: ranges and marks. */
-#pragma once
+#ifndef AGENT_INSTANT_H
+#define AGENT_INSTANT_H
 
 #include <stdint.h>
 
@@ -12,3 +13,5 @@ struct sl_instant_details {
 };
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details);
+
+#endif

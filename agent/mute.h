@@ -3,7 +3,8 @@
  * Blocks the program's signals on this thread for a moment: a handler may leave by longjmp, and our work would stay half done.
  * By system call: sanitizers and the C library wrap sigprocmask.
  */
-#pragma once
+#ifndef AGENT_MUTE_H
+#define AGENT_MUTE_H
 
 #include <signal.h>
 #include <stdint.h>
@@ -33,3 +34,5 @@ static inline void sl_mute_end(const struct sl_mute *mute)
 {
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mute->before, NULL, sizeof(mute->before));
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings of a recording, expanded from options.def.  Read once, at the first GPU call. */
-#pragma once
+#ifndef AGENT_OPTIONS_H
+#define AGENT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,3 +46,5 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
  * bad(variable, value).  No allocation.
  */
 void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value));
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Start, fork, exec, exit of the recording: preload.c is the only file that knows their order. */
-#pragma once
+#ifndef AGENT_PRELOAD_H
+#define AGENT_PRELOAD_H
 
 #include <stdbool.h>
 
@@ -34,3 +35,5 @@ void sl_preload_resume(void); /* exec failed, so the recording goes on */
  */
 bool sl_preload_alone(void);
 void sl_preload_not_alone(void);
+
+#endif

@@ -3,7 +3,8 @@
  * Keeps what the program said of itself (include/stormlog.h) before a recording ran, for that recording and for those of
  * forked children, which are the same program.  Any thread, async-signal-safe, allocates nothing.
  */
-#pragma once
+#ifndef AGENT_SAID_H
+#define AGENT_SAID_H
 
 #include <stdbool.h>
 
@@ -21,3 +22,5 @@ void sl_said_free_asked(void);
 
 /* A thread has attached to the recording: the first one gives it everything. */
 void sl_said_attached(void);
+
+#endif

@@ -13,7 +13,8 @@
  *
  * Calling thread only; no allocation, no lock.
  */
-#pragma once
+#ifndef AGENT_UNWOUND_H
+#define AGENT_UNWOUND_H
 
 #include "agent/agent.h"
 #include "agent/call.h"
@@ -63,3 +64,5 @@ void sl_unwound_end(struct sl_agent_thread *thread);
 /* The caller is inside the agent's own work, and that has not been unwound. */
 #define sl_unwound_inside() (SL_UNLIKELY(sl_thread.inside) && sl_unwound_inside_at((uintptr_t)__builtin_frame_address(0)))
 bool sl_unwound_inside_at(uintptr_t frame);
+
+#endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process already holds when it is attached to.  Nobody saw those allocations; NVML knows how many bytes they are. */
-#pragma once
+#ifndef ATTACH_BEFORE_H
+#define ATTACH_BEFORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes that the process holds on all devices, contexts included.  False: no NVML here, or it does not list the process. */
 bool sl_before_bytes(long pid, uint64_t *bytes);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A library or program as its file says it: the symbols that it exports, and where its addresses lie in the file. */
-#pragma once
+#ifndef ATTACH_EXPORTS_H
+#define ATTACH_EXPORTS_H
 
 #include <elf.h>
 #include <stdbool.h>
@@ -34,3 +35,5 @@ uint64_t sl_exports_address(const struct sl_exports *file, uint64_t offset);
 
 /* The address at which the file's first byte is mapped, if it is loaded where it asks to be. */
 uint64_t sl_exports_base(const struct sl_exports *file);
+
+#endif

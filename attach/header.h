@@ -3,7 +3,8 @@
  * The header of a watched process's trace, made from its /proc and environment: the same that the agent in it would have
  * written.
  */
-#pragma once
+#ifndef ATTACH_HEADER_H
+#define ATTACH_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,3 +16,5 @@
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank);
 /* Reads a file of /proc/PID as far as it fits into the buffer; returns its length. */
 size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size);
+
+#endif

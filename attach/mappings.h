@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process has mapped. */
-#pragma once
+#ifndef ATTACH_MAPPINGS_H
+#define ATTACH_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,8 +29,4 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
  */
 long sl_mappings_thread(long pid);
 
-/*
- * May this be a GPU vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
- * decide.  *runtime: the major version in a runtime's name.
- */
-bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime);
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the trace of an attached process from outside: the same kind of file as the agent writes. */
-#pragma once
+#ifndef ATTACH_RECORDING_H
+#define ATTACH_RECORDING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,3 +46,5 @@ bool sl_recording_flush(struct sl_recording *output);
 
 /* Writes the footer; `how` says how the process ended. */
 bool sl_recording_close(struct sl_recording *output, const char *how);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of agent/hooks/ as the collector uses them: what a recorded call means, found without calling anything. */
-#pragma once
+#ifndef ATTACH_ROWS_H
+#define ATTACH_ROWS_H
 
 #include <stdbool.h>
 
@@ -18,3 +19,5 @@ struct sl_seen_row sl_rows_wanted(unsigned api);
 
 /* The fields of a call.  runtime: major version of the library it was made to, 0 unknown. */
 struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime);
+
+#endif

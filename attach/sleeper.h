@@ -3,7 +3,8 @@
  * Recordings that obey a request in their ring's header.  They are woken and put to sleep without a signal and without any
  * right but to write the ring, a file that belongs to the recording's user.
  */
-#pragma once
+#ifndef ATTACH_SLEEPER_H
+#define ATTACH_SLEEPER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,3 +35,5 @@ unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake);
 bool sl_sleepers_has(const struct sl_sleepers *list, long pid);
 
 void sl_sleepers_free(struct sl_sleepers *list);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attaches to processes without a recording, until an interrupt, a time limit, or the end of all of them. */
-#pragma once
+#ifndef ATTACH_WATCH_H
+#define ATTACH_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,3 +33,5 @@ bool sl_watch_has(const struct sl_attach_watch *watch, long pid);
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data);
 
 void sl_watch_free(struct sl_attach_watch *watch);
+
+#endif

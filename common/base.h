@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Small things both sides of the file need.  Nothing here knows stormlog. */
-#pragma once
+#ifndef COMMON_BASE_H
+#define COMMON_BASE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,3 +39,5 @@ static inline uint64_t sl_load_le(const uint8_t *at, unsigned bytes)
 	memcpy(&value, at, bytes);
 	return value;
 }
+
+#endif

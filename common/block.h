@@ -15,7 +15,8 @@
  *
  * No allocation, no global state, any thread.
  */
-#pragma once
+#ifndef COMMON_BLOCK_H
+#define COMMON_BLOCK_H
 
 #include <stddef.h>
 
@@ -98,3 +99,5 @@ static inline const struct sl_event *sl_block_peek(const struct sl_block *block)
 {
 	return block->at < block->count && block->at % SL_BLOCK_BATCH ? &block->batch[block->at % SL_BLOCK_BATCH] : NULL;
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* FNV-1a with 64 bits (public domain, Fowler, Noll, Vo).  Not for keys that an attacker chooses to collide. */
-#pragma once
+#ifndef COMMON_FNV_H
+#define COMMON_FNV_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,3 +24,5 @@ static inline uint64_t sl_fnv_text(const char *text)
 {
 	return sl_fnv_bytes(SL_FNV_START, text, strlen(text));
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* msgpack into a fixed buffer: msgpack-c's packer without its allocations. */
-#pragma once
+#ifndef COMMON_PACK_H
+#define COMMON_PACK_H
 
 #include <msgpack.h>
 #include <stdbool.h>
@@ -82,3 +83,5 @@ static inline void sl_pack_nil(struct sl_pack *pack)
 
 	msgpack_pack_nil(&pk);
 }
+
+#endif

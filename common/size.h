@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Sizes as users write them: a number, then K, M, G or T (binary), with or without iB or B.  No locale. */
-#pragma once
+#ifndef COMMON_SIZE_H
+#define COMMON_SIZE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, or too large. */
 bool sl_size_parse(const char *text, uint64_t *bytes);
+
+#endif

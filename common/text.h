@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds short texts without stdio.  A text is cut at the end of the buffer and always terminated. */
-#pragma once
+#ifndef COMMON_TEXT_H
+#define COMMON_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,3 +48,5 @@ static inline void sl_text_add_number(struct sl_text *t, uint64_t number)
 {
 	sl_text_add_padded(t, number, 1);
 }
+
+#endif

@@ -4,7 +4,8 @@
  * reads has members; tests/abi compares sizes and offsets with the vendors' headers, CUDA 11 to 13 and HIP 5 and 6.
  * (Longer than other files: a table.)
  */
-#pragma once
+#ifndef COMMON_VENDOR_ABI_H
+#define COMMON_VENDOR_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -502,3 +503,4 @@ typedef struct {
 #undef OPAQUE
 #undef NUMBER
 #undef NUMBERED
+#endif

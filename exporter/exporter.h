@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-exporter: what its files share.  One thread. */
-#pragma once
+#ifndef EXPORTER_EXPORTER_H
+#define EXPORTER_EXPORTER_H
 
 #include "analyzer/follow/figures.h"
 
@@ -38,3 +39,5 @@ int exporter_gpu(const char *root, const char *pci);
 
 /* exporter/families.c: writes all series, as OpenMetrics 1.0 if open_metrics, else in Prometheus's older text format. */
 void exporter_write(struct exporter *exporter, FILE *out, bool open_metrics);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-run starts a command with the agent inside.  These are its files and what they call in each other. */
-#pragma once
+#ifndef LAUNCHER_LAUNCHER_H
+#define LAUNCHER_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,3 +136,5 @@ int sl_check_run(struct sl_launch *run);
  * or the errno it met, with `folder` set to the path concerned.
  */
 int sl_trial_run(const struct sl_launch *run, char *folder, size_t size);
+
+#endif

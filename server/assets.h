@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of server/web/, compiled in as bytes (embed.py). */
-#pragma once
+#ifndef SERVER_ASSETS_H
+#define SERVER_ASSETS_H
 
 #include <stddef.h>
 
@@ -10,3 +11,5 @@ struct sl_asset {
 	size_t size;
 };
 extern const struct sl_asset sl_assets[]; /* ended by a name of NULL */
+
+#endif

@@ -3,7 +3,8 @@
  * HTTP: wraps libmicrohttpd.  Requests that are too large, too slow, unauthorized or sent by another site are answered here;
  * the rest go to the route named by their method and path.
  */
-#pragma once
+#ifndef SERVER_HTTP_H
+#define SERVER_HTTP_H
 
 #include <sys/socket.h>
 
@@ -13,3 +14,5 @@ struct sl_http;
 /* Starts listening, with threads of its own.  NULL: errno. */
 struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *address, socklen_t size, int *port);
 void sl_http_stop(struct sl_http *http);
+
+#endif

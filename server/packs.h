@@ -4,7 +4,8 @@
  * while they arrive.  A pack gets its name only when all of it is on disk, so after any crash it is either complete or absent.
  * packs/ may be another file system, one that can rename a file.  Any thread.
  */
-#pragma once
+#ifndef SERVER_PACKS_H
+#define SERVER_PACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,3 +64,5 @@ void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, con
 		   void *context);
 /* Removes unfinished uploads that got no data for a day. */
 void sl_packs_sweep(struct sl_packs *packs);
+
+#endif

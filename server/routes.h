@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of all routes. */
-#pragma once
+#ifndef SERVER_ROUTES_H
+#define SERVER_ROUTES_H
 
 #include "server/request.h"
 
 extern const struct sl_route sl_routes[]; /* ended by a path of NULL */
+
+#endif

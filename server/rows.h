@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables that several pages show. */
-#pragma once
+#ifndef SERVER_ROWS_H
+#define SERVER_ROWS_H
 
 #include "server/ask.h"
 #include "server/html.h"
@@ -11,3 +12,5 @@ void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
 /* What grew in the newest runs. */
 void sl_rows_worse(struct sl_html *page);
+
+#endif

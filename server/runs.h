@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The runs that the server knows: a catalogue in which the SHA-256 of its pack identifies a run. */
-#pragma once
+#ifndef SERVER_RUNS_H
+#define SERVER_RUNS_H
 
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
@@ -14,3 +15,5 @@ struct sl_store *sl_runs_store(struct sl_server *server);
 bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
 		 bool *full);
 bool sl_runs_known(struct sl_server *server, const char *pack);
+
+#endif

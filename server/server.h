@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* State and settings that the parts of stormlog-server share. */
-#pragma once
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,3 +22,5 @@ struct sl_server {
 	uint64_t keep_age_s, keep_count, keep_bytes; /* limits for each project; 0: no limit */
 	uint64_t project_bytes;			     /* limit for what a project's runs take; 0: no limit */
 };
+
+#endif

@@ -3,7 +3,8 @@
  * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less
  * than 16 KiB a second after an initial allowance.  libmicrohttpd itself waits as long as a byte comes now and then.
  */
-#pragma once
+#ifndef SERVER_SLOW_H
+#define SERVER_SLOW_H
 
 #include <microhttpd.h>
 #include <stdint.h>
@@ -19,3 +20,5 @@ void sl_slow_began(struct MHD_Connection *connection); /* its headers have arriv
 void sl_slow_took(struct MHD_Connection *connection, uint64_t bytes);
 void sl_slow_answers(struct MHD_Connection *connection, uint64_t bytes);
 void sl_slow_ended(struct MHD_Connection *connection); /* the next request may begin */
+
+#endif

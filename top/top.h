@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-top: what its files share.  A view fills a list of lines; the screen shows those that fit.  One thread. */
-#pragma once
+#ifndef TOP_TOP_H
+#define TOP_TOP_H
 
 #include <time.h>
 
@@ -113,3 +114,5 @@ void top_page_ask(struct top *top);
 void top_page_take(struct top *top);
 
 void top_draw(struct top *top, struct lines *lines);
+
+#endif

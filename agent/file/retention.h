@@ -11,7 +11,8 @@
  * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, during a fold
  * alone, is 40 bytes and some per address that is live, and for those freed lately, and the same per address and highest instant.
  */
-#pragma once
+#ifndef AGENT_FILE_RETENTION_H
+#define AGENT_FILE_RETENTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,3 +33,5 @@ bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t bud
 
 /* Gives up the fold that is under way; the files are as before it. */
 void sl_retention_stop(struct sl_trace_store *store);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A stable sort in memory that the caller gives: the C library's qsort may call the program's malloc. */
-#pragma once
+#ifndef AGENT_FILE_SORT_H
+#define AGENT_FILE_SORT_H
 
 #include <stdint.h>
 
@@ -11,3 +12,5 @@ struct sl_sort_key {
 
 /* Sorts by key, ascending; scratch has room for as many. */
 void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);
+
+#endif

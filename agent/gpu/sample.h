@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A device's memory as told by a source that sees all its processes: NVML, or AMD's kernel driver. */
-#pragma once
+#ifndef AGENT_GPU_SAMPLE_H
+#define AGENT_GPU_SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,3 +25,5 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 
 /* The list is complete: decides whether its pids mean something here, and which is ours. */
 void sl_sample_listed(struct sl_device_sample *sample);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which calls merge into the call that made them, and which have stacks; classes.def decides by verb. */
-#pragma once
+#ifndef AGENT_HOOKS_CLASSES_H
+#define AGENT_HOOKS_CLASSES_H
 
 enum sl_class {
 	SL_CLASS_CALL, /* merges into an outer call of any class */
@@ -13,3 +14,5 @@ enum sl_class {
 	SL_CLASS_STREAM,
 	SL_CLASS_EXTERNAL,
 };
+
+#endif

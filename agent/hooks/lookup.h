@@ -3,7 +3,8 @@
  * dlsym and dlvsym are exported by lookup_<architecture>.S.  They ask these functions, and then either return the answer or
  * jump to the real function, which then sees the true caller and sets the true error.
  */
-#pragma once
+#ifndef AGENT_HOOKS_LOOKUP_H
+#define AGENT_HOOKS_LOOKUP_H
 
 struct sl_lookup {
 	void *answer;
@@ -19,3 +20,5 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
  */
 void *sl_lookup_opening(int flags);
 void *sl_lookup_opening_in(long name_space);
+
+#endif

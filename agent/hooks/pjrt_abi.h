@@ -4,7 +4,8 @@
  * member used.  Major version 0 only appends, since 0.57.  tests/pools/check_pjrt.py compares this with the header in a
  * plugin's wheel.
  */
-#pragma once
+#ifndef AGENT_HOOKS_PJRT_ABI_H
+#define AGENT_HOOKS_PJRT_ABI_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -139,3 +140,5 @@ struct sl_pjrt_memory {
 		bool set;
 	} peak, allocations, largest, limit, reserved, peak_reserved, reservable, largest_free, pool, peak_pool;
 };
+
+#endif

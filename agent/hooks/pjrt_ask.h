@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions to a plugin about what a call made; used by pjrt.c. */
-#pragma once
+#ifndef AGENT_HOOKS_PJRT_ASK_H
+#define AGENT_HOOKS_PJRT_ASK_H
 
 #include <stddef.h>
 
@@ -15,3 +16,5 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin);
 /* Indexes in the table of the functions that are asked; a plugin that lacks one is left alone. */
 extern const unsigned sl_pjrt_question[];
 extern const size_t sl_pjrt_questions;
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The op that asks TensorFlow's allocator for memory. */
-#pragma once
+#ifndef AGENT_HOOKS_TENSORFLOW_OP_H
+#define AGENT_HOOKS_TENSORFLOW_OP_H
 
 #include <stdint.h>
 
@@ -9,3 +10,5 @@
  * does not let us read it.  allocator: a function of the library that is asked.
  */
 uint32_t sl_tensorflow_op(const void *allocator);
+
+#endif

@@ -3,7 +3,8 @@
  * Memory of the process and of the cgroup that limits it, from /proc and /sys.  System calls only; any thread.
  * Absent is SL_HOSTMEM_UNKNOWN.
  */
-#pragma once
+#ifndef AGENT_PROCESS_HOSTMEM_H
+#define AGENT_PROCESS_HOSTMEM_H
 
 #include <stdint.h>
 
@@ -23,3 +24,5 @@ uint64_t sl_hostmem_limit(void);
 
 /* Forget the cgroup: it is looked for again at the next read. */
 void sl_hostmem_child(void);
+
+#endif

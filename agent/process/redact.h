@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments that look like secrets do not go into a trace. */
-#pragma once
+#ifndef AGENT_PROCESS_REDACT_H
+#define AGENT_PROCESS_REDACT_H
 
 #include <stddef.h>
 
@@ -15,3 +16,5 @@ enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
  * the side of masking.  follows: SL_REDACT_NOTHING for the first argument, then as the last call left it.
  */
 void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the machine is, as `stormlog-analyze info` says it: by system calls on small files of the kernel, no GPU is asked. */
-#pragma once
+#ifndef AGENT_PROCESS_SYSTEM_H
+#define AGENT_PROCESS_SYSTEM_H
 
 #include "common/pack.h"
 
@@ -9,3 +10,5 @@
  * not known is left out.
  */
 void sl_system_pack(struct sl_pack *pack);
+
+#endif

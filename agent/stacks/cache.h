@@ -5,7 +5,8 @@
  * thread; a zeroed cache is empty; nothing is ever freed, but an entry that takes another's place takes its words too where
  * they suffice: when the words run out all entries are dropped.
  */
-#pragma once
+#ifndef AGENT_STACKS_CACHE_H
+#define AGENT_STACKS_CACHE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -94,3 +95,5 @@ static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64
 	memcpy(&cache->words[at], words, count * sizeof(*words));
 	return entry;
 }
+
+#endif

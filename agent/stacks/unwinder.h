@@ -4,7 +4,8 @@
  * exceptions): the writer thread opens it with RTLD_LOCAL.  Until then it uses the program's libgcc_s, if there is one, which is
  * twenty times slower.
  */
-#pragma once
+#ifndef AGENT_STACKS_UNWINDER_H
+#define AGENT_STACKS_UNWINDER_H
 
 #include <stdbool.h>
 #define UNW_LOCAL_ONLY
@@ -53,3 +54,5 @@ bool sl_unwinder_walk_alone(void);
 
 /* "native libunwind.so.8", or what there is instead. */
 void sl_unwinder_describe(struct sl_text *text);
+
+#endif

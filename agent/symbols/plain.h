@@ -3,7 +3,8 @@
  * The C library's text functions and mapping calls for code that runs inside a program's dlsym: sanitizers look up the
  * functions they intercept with it, and until they have found strcmp a call of strcmp is a jump to 0.
  */
-#pragma once
+#ifndef AGENT_SYMBOLS_PLAIN_H
+#define AGENT_SYMBOLS_PLAIN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,3 +58,5 @@ static inline void sl_plain_unmap(void *pages, size_t bytes)
 {
 	syscall(SYS_munmap, pages, bytes);
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runtimes of sanitizers (ASan, TSan, MSan, LSan) in the program, which take the C library's place in much that it does. */
-#pragma once
+#ifndef AGENT_SYMBOLS_SANITIZERS_H
+#define AGENT_SYMBOLS_SANITIZERS_H
 
 #include <stdbool.h>
 
@@ -10,3 +11,5 @@
  * run.
  */
 bool sl_sanitizers_present(void);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a forked child can make threads: another thread of its parent may have held what that takes. */
-#pragma once
+#ifndef AGENT_SYMBOLS_THREADS_H
+#define AGENT_SYMBOLS_THREADS_H
 
 #include <stdbool.h>
 
@@ -11,5 +12,4 @@
  */
 bool sl_threads_try(void);
 
-/* The thread that sl_threads_try made is still there.  It may wait as long as the process lives.  Writer. */
-bool sl_threads_trying(void);
+#endif

@@ -6,7 +6,8 @@
  * older one that is left is half or twice as large, and those that were freed are.  Where neither tells, as where it is chance what
  * is kept, young ones are unsure.
  */
-#pragma once
+#ifndef ANALYZER_ANALYSES_PASSING_H
+#define ANALYZER_ANALYSES_PASSING_H
 
 #include "analyzer/model/model.h"
 
@@ -31,3 +32,5 @@ static inline bool sl_passing_is(const struct sl_passing *passing, uint64_t time
 	return time_ns >= passing->young_ns && (bytes > passing->above || bytes < passing->below) && bytes >= passing->least &&
 	       bytes <= passing->most;
 }
+
+#endif

@@ -5,7 +5,8 @@
  * million in one command.  STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change these limits; memory is limited by pool.h.
  * The reader itself reports what exceeded a limit, with file and place.
  */
-#pragma once
+#ifndef ANALYZER_BASE_BUDGET_H
+#define ANALYZER_BASE_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,3 +37,5 @@ uint64_t sl_budget_exported(uint64_t bytes_on_disk);
 
 /* How many bytes of texts, names and stacks a run may have kept whose files take so much on the disk. */
 uint64_t sl_budget_kept(uint64_t bytes_on_disk);
+
+#endif

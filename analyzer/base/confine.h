@@ -5,7 +5,8 @@
  * and in TMPDIR.  A filter of system calls: it may execute nothing and open no socket.  Libraries that traces name may lie
  * anywhere; base/lender.h opens those.
  */
-#pragma once
+#ifndef ANALYZER_BASE_CONFINE_H
+#define ANALYZER_BASE_CONFINE_H
 
 #include <stdbool.h>
 
@@ -19,3 +20,5 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 
 /* Only the filter of system calls. */
 void sl_confine_calls(bool serves);
+
+#endif

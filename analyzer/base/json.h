@@ -18,7 +18,8 @@
  *
  * `key` is the name inside an object and NULL inside an array or at the top. One thread per writer.
  */
-#pragma once
+#ifndef ANALYZER_BASE_JSON_H
+#define ANALYZER_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,3 +92,5 @@ bool sl_json_close(struct sl_json *j);
 
 /* The text of a double as Python's repr gives it; out holds at least 32 bytes. */
 void sl_json_repr(double value, char *out);
+
+#endif

@@ -5,7 +5,8 @@
  * regular ELF files within the budget that have the recorded build id; it reads nothing but their notes.  Any thread, and any
  * process forked later, may ask.
  */
-#pragma once
+#ifndef ANALYZER_BASE_LENDER_H
+#define ANALYZER_BASE_LENDER_H
 
 #include <stdbool.h>
 
@@ -25,3 +26,5 @@ void sl_lender_refuse(void);
  */
 struct stat;
 int sl_lender_open(const char *path, const char *build_id, struct stat *st);
+
+#endif

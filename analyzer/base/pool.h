@@ -6,7 +6,8 @@
  * A reader that never ends, and reads one run after the other, gives each run a pool of its own and calls sl_pool_use before it
  * reads from the run.
  */
-#pragma once
+#ifndef ANALYZER_BASE_POOL_H
+#define ANALYZER_BASE_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,8 +34,6 @@ void sl_pool_allow(uint64_t bytes_on_disk);
 
 /* As sl_pool_keep; NULL: it would be new, and the budget is used up. */
 const void *sl_pool_try(const void *bytes, size_t size);
-/* The same of texts that lie one behind the other; a size has the zero behind its text, and of 0 comes NULL. */
-void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept);
 
 /* Charges what is kept elsewhere for as long as the pool is; false: the budget is used up. */
 bool sl_pool_take(size_t size);
@@ -43,3 +42,5 @@ bool sl_pool_take(size_t size);
 unsigned sl_pool_refused(void);
 uint64_t sl_pool_megabytes(void); /* the budget now, for the sentence about it */
 uint64_t sl_pool_held(void);	  /* bytes of it that are used */
+
+#endif

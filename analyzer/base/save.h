@@ -4,7 +4,8 @@
  * happens, the place has either the old file or the new one.  Unfinished files are removed when a signal ends the program.  A
  * link at the place is replaced, not followed; devices and pipes are written directly.
  */
-#pragma once
+#ifndef ANALYZER_BASE_SAVE_H
+#define ANALYZER_BASE_SAVE_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -51,3 +52,5 @@ void sl_save_release(void);
 
 /* A new file of an analysis, readable only by the user, as traces are.  NULL: errno says why. */
 FILE *sl_save_private(const char *path);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Binary search in anything that an index reaches, without a function to compare. */
-#pragma once
+#ifndef ANALYZER_BASE_SEARCH_H
+#define ANALYZER_BASE_SEARCH_H
 
 #include <stddef.h>
 
@@ -22,3 +23,5 @@
 		}                                                                                                                  \
 		first_;                                                                                                            \
 	})
+
+#endif

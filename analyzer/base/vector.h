@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing array in malloc'ed memory; all zeroes is an empty one.  The owner frees .item.  Without memory the program ends. */
-#pragma once
+#ifndef ANALYZER_BASE_VECTOR_H
+#define ANALYZER_BASE_VECTOR_H
 
 #include <stdlib.h>
 
@@ -23,3 +24,5 @@
 
 /* Frees unused room; the items move. */
 #define SL_TRIM(v) ((v)->item = sl_arena_trim((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
+
+#endif

@@ -15,7 +15,8 @@
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */
-#pragma once
+#ifndef ANALYZER_CATALOGUE_CHANGE_H
+#define ANALYZER_CATALOGUE_CHANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,3 +38,5 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 
 /* What to say of so many values where no change was found. */
 const char *sl_series_unchanged(size_t count);
+
+#endif

@@ -3,7 +3,8 @@
  * Adds the runs in folders to a catalogue.  What is new, changed, or was still being written is read; the rest is not opened.
  * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.
  */
-#pragma once
+#ifndef ANALYZER_CATALOGUE_SCAN_H
+#define ANALYZER_CATALOGUE_SCAN_H
 
 #include "analyzer/base/map.h"
 #include "analyzer/catalogue/store.h"
@@ -21,3 +22,5 @@ struct sl_scan {
 bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count);
 void sl_scan_free(struct sl_scan *scan);
 bool sl_scan_found(const struct sl_scan *scan, int64_t run);
+
+#endif

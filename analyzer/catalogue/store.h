@@ -7,7 +7,8 @@
  * and several threads with a store each, may have one open; one thread per store.  A function that returns false or NULL has
  * left a sentence in sl_store_why.
  */
-#pragma once
+#ifndef ANALYZER_CATALOGUE_STORE_H
+#define ANALYZER_CATALOGUE_STORE_H
 
 #include "analyzer/catalogue/card.h"
 #include "analyzer/catalogue/query.h"
@@ -116,3 +117,5 @@ bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *eac
 
 /* Writes a consistent copy while others go on writing. */
 bool sl_store_backup(struct sl_store *store, const char *path);
+
+#endif

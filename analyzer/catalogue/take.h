@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the card of a replayed run, and measures from a card. */
-#pragma once
+#ifndef ANALYZER_CATALOGUE_TAKE_H
+#define ANALYZER_CATALOGUE_TAKE_H
 
 #include "analyzer/catalogue/card.h"
 #include "analyzer/gate/measure.h"
@@ -14,3 +15,5 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 
 /* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */
 void sl_card_measures(const struct sl_card *card, struct sl_measures *measures);
+
+#endif

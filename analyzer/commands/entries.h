@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each entry of a range, by NVTX, roctx, stormlog.h or a backward pass: what was in use before, after and at its peak. */
-#pragma once
+#ifndef ANALYZER_COMMANDS_ENTRIES_H
+#define ANALYZER_COMMANDS_ENTRIES_H
 
 #include "analyzer/report/report.h"
 
@@ -19,3 +20,5 @@ struct sl_entries_how {
  * Returns an exit status of commands.h.
  */
 int sl_entries_print(char **paths, const struct sl_entries_how *how);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
-#pragma once
+#ifndef ANALYZER_COMMANDS_LIVING_H
+#define ANALYZER_COMMANDS_LIVING_H
 
 #include <stdbool.h>
 
@@ -15,3 +16,5 @@ bool sl_living_add(struct sl_follow *follow, const char *what);
 
 /* Adds all of them.  False: one is neither, which was printed. */
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of `report`, over traces and over Stormlog's own files. */
-#pragma once
+#ifndef ANALYZER_COMMANDS_REPORT_OPTIONS_H
+#define ANALYZER_COMMANDS_REPORT_OPTIONS_H
 
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/report/suppress.h"
@@ -38,3 +39,5 @@ void sl_report_options_free(struct sl_report_options *options);
 
 /* `report` for paths without traces; an exit status.  place: was chosen; without a folder nothing is written. */
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
+
+#endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#pragma once
+#ifndef ANALYZER_COMMANDS_TERMINAL_H
+#define ANALYZER_COMMANDS_TERMINAL_H
 
 #include "analyzer/outputs/output.h"
 
@@ -10,3 +11,5 @@
  * a pipe.
  */
 struct sl_text_style sl_terminal_style(void);
+
+#endif

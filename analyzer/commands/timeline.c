@@ -13,7 +13,6 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
 
 #define LABEL	 10
@@ -184,7 +183,7 @@ static int by_peak(const void *a, const void *b)
 {
 	uint64_t x = sl_devices_peak(*(struct sl_process *const *)a), y = sl_devices_peak(*(struct sl_process *const *)b);
 
-	return SL_FALLING(x, y);
+	return x < y ? 1 : -(x > y);
 }
 
 static void put_all(struct sl_process *const *processes, unsigned count, unsigned left, uint64_t run_unix_ns)

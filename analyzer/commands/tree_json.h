@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#pragma once
+#ifndef ANALYZER_COMMANDS_TREE_JSON_H
+#define ANALYZER_COMMANDS_TREE_JSON_H
 
 #include "analyzer/commands/tree_print.h"
 
@@ -15,3 +16,5 @@ struct sl_tree_json {
 
 /* Writes schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES.  False: it could not be written. */
 bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
-#pragma once
+#ifndef ANALYZER_COMMANDS_TREE_PRINT_H
+#define ANALYZER_COMMANDS_TREE_PRINT_H
 
 #include "analyzer/model/lives.h"
 #include "analyzer/report/owners.h"
@@ -26,3 +27,5 @@ void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *ho
 void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
 /* root;...;leaf bytes */
 void sl_tree_print_flame(const struct sl_owners *owners);
+
+#endif

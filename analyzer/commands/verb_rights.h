@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each verb gives up the rights that it does not need before it opens its first input (trace/rights.h). */
-#pragma once
+#ifndef ANALYZER_COMMANDS_VERB_RIGHTS_H
+#define ANALYZER_COMMANDS_VERB_RIGHTS_H
 
 #include "analyzer/trace/rights.h"
 
@@ -11,7 +12,7 @@
  */
 void sl_verb_rights(const struct sl_rights *rights);
 
-/* The row of verbs that name functions; sl_arguments_parse takes its value. */
+/* The row of verbs that name functions; sl_arguments_next takes its value. */
 #define SL_OPTION_SYMBOLS                                                                                                          \
 	{                                                                                                                          \
 		"--symbols", 0, "DIR",                                                                                             \
@@ -24,3 +25,5 @@ void sl_verb_rights(const struct sl_rights *rights);
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);
+
+#endif

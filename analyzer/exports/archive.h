@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing packs (analyzer/trace/archive.h). */
-#pragma once
+#ifndef ANALYZER_EXPORTS_ARCHIVE_H
+#define ANALYZER_EXPORTS_ARCHIVE_H
 
 #include <stdio.h>
 
@@ -8,3 +9,5 @@
 
 /* Packs the images of run `run` (an index), or of all runs (-1).  salt 0: names stay as they are.  False: errno. */
 bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The names with which a trace explains itself, as this version writes them: fields, verbs, kinds, flags, families, calls. */
-#pragma once
+#ifndef ANALYZER_EXPORTS_KNOWN_H
+#define ANALYZER_EXPORTS_KNOWN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,3 +11,5 @@ bool sl_known_has(const char *text, size_t size);
 
 /* A column of events. */
 bool sl_known_is_field(const char *text, size_t size);
+
+#endif

@@ -15,7 +15,6 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/stats.h"
 
 #define EVENTS_MAX 100000
 
@@ -198,7 +197,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct sl_live *x = a, *y = b;
 
-	return SL_RISING(x->address, y->address);
+	return x->address < y->address ? -1 : x->address > y->address;
 }
 
 struct lives {

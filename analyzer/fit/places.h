@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Models of how a driver chooses the addresses of segments. */
-#pragma once
+#ifndef ANALYZER_FIT_PLACES_H
+#define ANALYZER_FIT_PLACES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,3 +49,5 @@ void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
  */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
 void sl_fit_placed_free(struct sl_fit_placed *placed);
+
+#endif

@@ -17,7 +17,8 @@
  * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at
  * its end: so figures are at last those of the report.  One thread.
  */
-#pragma once
+#ifndef ANALYZER_FOLLOW_FOLLOW_H
+#define ANALYZER_FOLLOW_FOLLOW_H
 
 #include "analyzer/report/report.h"
 
@@ -66,4 +67,5 @@ void sl_follow_forget(struct sl_follow *follow, unsigned index);
 /* Processes in the order in which they were found.  Pointers are valid until the next poll. */
 unsigned sl_follow_count(const struct sl_follow *follow);
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);
-bool sl_follow_all_ended(const struct sl_follow *follow); /* false where there is none */
+
+#endif

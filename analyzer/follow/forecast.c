@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/follow/forecast.h"
-#include "analyzer/base/stats.h"
 
 #include <math.h>
 
@@ -59,7 +58,7 @@ static double rising(const double *at)
 
 	for (unsigned i = 0; i < PIECES; i++)
 		for (unsigned k = i + 1; k < PIECES; k++)
-			sum += SL_RISING(at[k], at[i]);
+			sum += (at[k] > at[i]) - (at[k] < at[i]);
 	return sum / (PIECES * (PIECES - 1) / 2.0);
 }
 

@@ -3,7 +3,8 @@
  * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  What is
  * known is the address they return to.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_BARE_H
+#define ANALYZER_MODEL_BARE_H
 
 #include "analyzer/model/model.h"
 
@@ -12,3 +13,5 @@
  * same size, if these have one stack only.
  */
 void sl_bare_name(struct sl_model *model);
+
+#endif

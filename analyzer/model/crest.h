@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The most since any boundary: what the most was between two of them is kept only where nothing later was more. */
-#pragma once
+#ifndef ANALYZER_MODEL_CREST_H
+#define ANALYZER_MODEL_CREST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,3 +15,5 @@ struct sl_crests {
 	struct sl_crest *item; /* each less than the one before it */
 	size_t count, capacity;
 };
+
+#endif

@@ -3,7 +3,8 @@
  * Stretches of addresses that do not overlap, found by any address in them: a balanced tree (tsearch) of the caller's items,
  * each from malloc, which begin with a struct sl_extent.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_EXTENTS_H
+#define ANALYZER_MODEL_EXTENTS_H
 
 #include <stdint.h>
 
@@ -24,3 +25,5 @@ void *sl_extents_next(void *const *tree, struct sl_extent *range);
 void *sl_extents_last(void *const *tree, uint64_t address);
 
 void sl_extents_free(void **tree);
+
+#endif

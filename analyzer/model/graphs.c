@@ -34,7 +34,9 @@ struct sl_graphs {
 
 struct sl_graphs *sl_graphs_new(void)
 {
-	return sl_memory_must(calloc(1, sizeof(struct sl_graphs)));
+	struct sl_graphs *graphs = sl_memory_must(calloc(1, sizeof(*graphs)));
+
+	return graphs;
 }
 
 static void free_graph(struct graph *graph)

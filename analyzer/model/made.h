@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an open range made, by site; kept where model->makers. */
-#pragma once
+#ifndef ANALYZER_MODEL_MADE_H
+#define ANALYZER_MODEL_MADE_H
 
 #include "analyzer/trace/idmap.h"
 #include "analyzer/base/vector.h"
@@ -18,3 +19,5 @@ struct sl_making {
 
 void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes);
 void sl_made_drop(struct sl_making *making);
+
+#endif

@@ -8,7 +8,8 @@
  * here grows with the number of events, only with what is live at once and with how varied the program is.  One thread per model.
  * Longer than other files: every reader of a process begins here, and finds all of it on one page.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_MODEL_H
+#define ANALYZER_MODEL_MODEL_H
 
 #include "analyzer/model/crest.h"
 #include "analyzer/model/lives.h"
@@ -587,3 +588,5 @@ struct sl_physical {
 };
 /* Site SL_NO_SITE: the block has ended */
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);
+
+#endif

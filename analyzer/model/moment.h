@@ -4,7 +4,8 @@
  * memory. Each lies on a grid of time and is exact there; when there are too many, every second one is dropped and the grid
  * gets twice as wide.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_MOMENT_H
+#define ANALYZER_MODEL_MOMENT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -76,3 +77,5 @@ struct sl_moments {
 	uint64_t largest_bytes;
 	SL_VECTOR(struct sl_mark) marks; /* the first SL_MARKS_MAX */
 };
+
+#endif

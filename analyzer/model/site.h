@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A place that asks for memory, and what its blocks hold: each rank keeps these, so their size is the memory of a report. */
-#pragma once
+#ifndef ANALYZER_MODEL_SITE_H
+#define ANALYZER_MODEL_SITE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,3 +30,5 @@ struct sl_site_course {
 	uint32_t epoch;	   /* epoch that at_peak_* belong to */
 	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */
 };
+
+#endif

@@ -4,7 +4,8 @@
  * innermost first.  Also finds the library that asked: the first caller that is not CUDA, HIP, stormlog itself or a bridge such
  * as libffi.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_STACKS_H
+#define ANALYZER_MODEL_STACKS_H
 
 #include "analyzer/base/json.h"
 #include "analyzer/trace/defs.h"
@@ -61,3 +62,5 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 
 /* The array "stack" of such texts. */
 void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count);
+
+#endif

@@ -6,7 +6,8 @@
  * A row whose `ended` equals its `born` counts all births of that window.  Any other row counts those of them that ended in a
  * later window, or that live at the end (SL_STAYS_LIVE).  Blocks in no such row ended in the window in which they were born.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_STAY_H
+#define ANALYZER_MODEL_STAY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,3 +35,5 @@ struct sl_stays {
 	uint32_t *last;	     /* by site: 1 + the row of its last birth, 0: none */
 	size_t last_count, last_capacity;
 };
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts, during the replay, the blocks that outlive a window of time (stay.h). */
-#pragma once
+#ifndef ANALYZER_MODEL_STAYS_H
+#define ANALYZER_MODEL_STAYS_H
 
 #include "analyzer/model/model.h"
 
@@ -12,3 +13,5 @@ void sl_stays_move(struct sl_model *model, uint32_t from, uint32_t to, uint64_t 
 /* To be called after the last event, while the tables of live blocks still exist. */
 void sl_stays_end(struct sl_model *model);
 void sl_stays_free(struct sl_stays *stays);
+
+#endif

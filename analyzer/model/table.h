@@ -4,7 +4,8 @@
  * One table per space of addresses, since a handle may equal a pointer.  Address 0 is never stored.  Pointers to
  * entries are valid until the next add or remove.
  */
-#pragma once
+#ifndef ANALYZER_MODEL_TABLE_H
+#define ANALYZER_MODEL_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,3 +127,5 @@ struct sl_live *sl_table_around(struct sl_table *table, uint64_t address);
 		if (entry->address)
 
 void sl_table_free(struct sl_table *table);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tracks during a replay: how they are kept, and how they are read (track.h). */
-#pragma once
+#ifndef ANALYZER_MODEL_TRACKS_H
+#define ANALYZER_MODEL_TRACKS_H
 
 #include "analyzer/model/track.h"
 
@@ -40,3 +41,5 @@ struct sl_newest {
 struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct sl_track *track, bool at_end);
 /* Blocks that lived when the final run of deaths began. */
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);
+
+#endif

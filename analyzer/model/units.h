@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drivers give memory out in units of 2 MiB; blocks of cudaMalloc below 1 MiB share them. */
-#pragma once
+#ifndef ANALYZER_MODEL_UNITS_H
+#define ANALYZER_MODEL_UNITS_H
 
 #include "analyzer/model/model.h"
 
@@ -23,3 +24,5 @@ static inline uint64_t sl_oom_room(const struct sl_oom *oom)
 {
 	return oom->free_bytes - (oom->in_units && sl_units_rounding(oom->free_bytes) ? oom->free_bytes % SL_DEVICE_UNIT : 0);
 }
+
+#endif

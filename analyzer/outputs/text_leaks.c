@@ -159,7 +159,7 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100];
+	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[80];
 
 	put_full_ins(full, sizeof(full), process, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
@@ -168,10 +168,7 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
-	if (process->iterations.count && !process->iterations.by_label)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations, as often as most places allocate",
-			 (unsigned long long)process->iterations.count);
-	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", full);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", sl_kept_rounds(rounds, sizeof(rounds), process), full);
 	sl_text_line(page, 0, text, "");
 }
 

@@ -5,7 +5,6 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/outputs/text_page.h"
 #include "analyzer/report/devices.h"
 
@@ -34,7 +33,7 @@ static int by_count(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
 
-	return SL_FALLING(x->count, y->count) ?: SL_RISING(x->lead, y->lead);
+	return x->count != y->count ? (x->count < y->count ? 1 : -1) : (x->lead > y->lead) - (x->lead < y->lead);
 }
 
 /* The groups, largest first, without outliers. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Warnings that many processes have alike are said once, with how many. */
-#pragma once
+#ifndef ANALYZER_REPORT_ALIKE_H
+#define ANALYZER_REPORT_ALIKE_H
 
 #include "analyzer/report/report.h"
 
@@ -9,3 +10,5 @@
  * that tell of an offset in a file stay as they are.
  */
 void sl_report_join_warnings(struct sl_report *report, size_t from);
+
+#endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#pragma once
+#ifndef ANALYZER_REPORT_BUNDLE_PATH_H
+#define ANALYZER_REPORT_BUNDLE_PATH_H
 
 #include "analyzer/report/report.h"
 
@@ -11,3 +12,5 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
  * Static.
  */
 const char *sl_oom_reason(const struct sl_oom *oom);
+
+#endif

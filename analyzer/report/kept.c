@@ -166,7 +166,7 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	if (every && every < 1.5)
 		snprintf(out, size, "+%s per %s", amount, steps->name);
 	else if (every)
-		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
+		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " rounds");
 	else
 		snprintf(out, size, "+%s every %s", amount, format_period(time, span / ((double)kept->births / once - 1)));
 }
@@ -270,12 +270,6 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
 	to->left_bytes += one->left_bytes;
 }
 
-/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
-static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
-{
-	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
-}
-
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -288,10 +282,10 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 
 		if (site->track != track)
 			continue;
-		live += kept_of(model, kept, site);
+		live += site->live_blocks;
 		births += site->total_blocks;
-		if (its_live < kept_of(model, kept, site)) {
-			its_live = kept_of(model, kept, site);
+		if (its_live < site->live_blocks) {
+			its_live = site->live_blocks;
 			most = site->thread;
 		}
 	}
@@ -299,7 +293,7 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		its_live += site->track == track && site->thread == most ? kept_of(model, kept, site) : 0;
+		its_live += site->track == track && site->thread == most ? site->live_blocks : 0;
 		its_births += site->track == track && site->thread == most ? site->total_blocks : 0;
 	}
 	thread = sl_defs_thread(model->defs, most);
@@ -308,6 +302,15 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
 			 its_live == live ? "all" : "nearly all", (long long)thread->tid, (unsigned long long)its_births,
 			 (unsigned long long)births);
+	return out;
+}
+
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process)
+{
+	out[0] = 0;
+	if (process->iterations.count && !process->iterations.by_label)
+		snprintf(out, size, "; %llu rounds: so often several places allocate",
+			 (unsigned long long)process->iterations.count);
 	return out;
 }
 
@@ -325,7 +328,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
 	const char *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
-	char where[300], what[200], rate[200], thread[100], label[200];
+	char where[300], what[200], rate[200], thread[100], label[200], rounds[80];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), process, kept);
@@ -334,7 +337,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)
-		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
+		return sl_memory_print("%s: %s, and the program did nothing else: a leak, or what it loads", where, what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %llu blocks, and the program freed them", where, rate,
@@ -345,6 +348,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_PARTLY)
 		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
 	sl_kept_label(label, sizeof(label), process, kept);
-	return sl_memory_print("%s leaks %s%s: %s, %s%s%s", where, rate, label, what, left,
-			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
+	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s", where, rate, label, what, left,
+			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept),
+			       sl_kept_rounds(rounds, sizeof(rounds), process));
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Describes in words what a place keeps; the numbers come from analyses/kept.c. */
-#pragma once
+#ifndef ANALYZER_REPORT_KEPT_H
+#define ANALYZER_REPORT_KEPT_H
 
 #include "analyzer/report/report.h"
 
 /* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
 void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-/* "+128 KiB per iteration", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
+/* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
 void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
@@ -21,6 +22,9 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 
+/* "; 80 rounds: ...", what a rate per round is counted by; "" where it is by a label. */
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process);
+
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);
 
@@ -32,3 +36,5 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
 
 /* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
 double sl_kept_weight(const struct sl_kept *kept);
+
+#endif

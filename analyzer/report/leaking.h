@@ -4,7 +4,8 @@
  * left at the end show (analyses/leaks.c: few births, or a folded trace).  One line of code is one place in however many
  * processes.  All outputs count these.
  */
-#pragma once
+#ifndef ANALYZER_REPORT_LEAKING_H
+#define ANALYZER_REPORT_LEAKING_H
 
 #include "analyzer/report/report.h"
 
@@ -47,3 +48,5 @@ unsigned sl_leaking_of(struct sl_process *process, int device);
 
 /* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
 void sl_leaking_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);
+
+#endif

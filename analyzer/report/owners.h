@@ -3,7 +3,8 @@
  * Who holds memory, as a tree of names.  Bytes are added up by library, then by the frame a person looks for, or by any other
  * naming of a site.
  */
-#pragma once
+#ifndef ANALYZER_REPORT_OWNERS_H
+#define ANALYZER_REPORT_OWNERS_H
 
 #include "analyzer/report/report.h"
 
@@ -32,3 +33,5 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 /* Whether a site stands for memory of a device: segments of PyTorch are shown by the blocks in them; what is left
  * of them is kept unused. */
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site);
+
+#endif

@@ -16,7 +16,8 @@
  * names each address stands for a function.  Where no own frame is known at all the place is the frame of sl_stacks_interesting.
  * Main thread only, since symbols are read.
  */
-#pragma once
+#ifndef ANALYZER_REPORT_PLACE_H
+#define ANALYZER_REPORT_PLACE_H
 
 #include "analyzer/report/report.h"
 
@@ -53,3 +54,5 @@ unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_fram
  */
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size);
 uint64_t sl_place_hash(const char *text);
+
+#endif

@@ -4,7 +4,8 @@
  * before it has begun on every rank.  Each such pair of calls bounds the difference from both sides.  Without evidence the
  * user's value is used, or an assumption.
  */
-#pragma once
+#ifndef ANALYZER_REPORT_SKEW_H
+#define ANALYZER_REPORT_SKEW_H
 
 #include "analyzer/report/report.h"
 
@@ -18,3 +19,5 @@ void sl_skew_describe(const struct sl_skew *skew, char *out, size_t size);
 
 /* True: both processes use the same clock. */
 bool sl_skew_same_host(const struct sl_process *a, const struct sl_process *b);
+
+#endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#pragma once
+#ifndef ANALYZER_REPORT_SPARK_H
+#define ANALYZER_REPORT_SPARK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,3 +11,5 @@
  * three.
  */
 void sl_spark(char *out, size_t size, const uint64_t *numbers, unsigned count, bool ascii);
+
+#endif

@@ -3,7 +3,8 @@
  * The parts of a summary whose stored form differs from that in memory: lines as values, devices by slot, ids in the order of
  * what they name.
  */
-#pragma once
+#ifndef ANALYZER_SUMMARY_IMAGE_H
+#define ANALYZER_SUMMARY_IMAGE_H
 
 #include "analyzer/report/report.h"
 
@@ -50,3 +51,5 @@ struct sl_image_common {
 
 /* Checks after reading that every index in the process is valid.  NULL, or what is wrong. */
 const char *sl_check_process(const struct sl_process *process);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The header map: who was recorded, by what, and what the numbers of its events mean. */
-#pragma once
+#ifndef ANALYZER_TRACE_HEADER_H
+#define ANALYZER_TRACE_HEADER_H
 
 #include <stdbool.h>
 
@@ -66,3 +67,5 @@ static inline const struct sl_hook *sl_header_hook(const struct sl_header *heade
 {
 	return api - 1 < header->hook_count ? &header->hooks[api - 1] : NULL;
 }
+
+#endif

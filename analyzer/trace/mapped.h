@@ -4,7 +4,8 @@
  * given addresses of its own: the upper bits of each say how many had moved before, so that in the whole trace an address means one
  * thing.
  */
-#pragma once
+#ifndef ANALYZER_TRACE_MAPPED_H
+#define ANALYZER_TRACE_MAPPED_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,3 +38,5 @@ void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place
 
 /* The address as the trace means it. */
 uint64_t sl_mapped_address(const struct sl_mapped *mapped, uint64_t address);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of a process's files: rank-00003-41237.msgpack.zst, later segments rank-00003-41237.000002.msgpack.zst, and its .ring. */
-#pragma once
+#ifndef ANALYZER_TRACE_NAMES_H
+#define ANALYZER_TRACE_NAMES_H
 
 #include <stdbool.h>
 
@@ -17,3 +18,5 @@ unsigned sl_names_segment(const char *path);
 
 /* The path without segment and suffix, malloc'ed; *segment as above. */
 char *sl_names_stem(const char *path, unsigned *segment);
+
+#endif

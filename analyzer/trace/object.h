@@ -3,7 +3,8 @@
  * Parses msgpack maps that may be hostile: reads with common/unpack.h and makes msgpack-c's objects.  Counts and depth are
  * compared with the bytes present before memory is allocated for them.  Texts and bins point into the parsed bytes.
  */
-#pragma once
+#ifndef ANALYZER_TRACE_OBJECT_H
+#define ANALYZER_TRACE_OBJECT_H
 
 #include <msgpack.h>
 #include <stdbool.h>
@@ -42,3 +43,5 @@ static inline bool sl_object_is_text(const msgpack_object *object, const char *t
 }
 
 bool sl_object_number(const msgpack_object *object, uint64_t *value);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Divides the images of a folder among processes that do not communicate. */
-#pragma once
+#ifndef ANALYZER_TRACE_PARTS_H
+#define ANALYZER_TRACE_PARTS_H
 
 #include "analyzer/trace/images.h"
 
@@ -14,3 +15,5 @@ void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts);
 void sl_parts_list(struct sl_images *folder);
 /* Adds a line of damage for each listing of which processes are not there.  Before grouping. */
 void sl_parts_miss(struct sl_images *folder);
+
+#endif

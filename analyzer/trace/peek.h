@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an image tells without being opened: its header, for grouping images by run, and whether its process lives. */
-#pragma once
+#ifndef ANALYZER_TRACE_PEEK_H
+#define ANALYZER_TRACE_PEEK_H
 
 #include "analyzer/trace/trace.h"
 
@@ -9,3 +10,5 @@ bool sl_peek_header(const struct sl_image *image, struct sl_header *header);
 
 /* True: its ring says that its process is alive on this machine.  False: it is not, or there is no ring. */
 bool sl_peek_lives(const struct sl_image *image);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the analyzer may do once it is confined (base/confine.h): read its inputs and what is beside them, write its outputs. */
-#pragma once
+#ifndef ANALYZER_TRACE_RIGHTS_H
+#define ANALYZER_TRACE_RIGHTS_H
 
 #include <stdbool.h>
 
@@ -19,3 +20,5 @@ struct sl_rights {
  * been started.  False: this kernel has no Landlock.
  */
 bool sl_rights_give_up(const struct sl_rights *rights);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack of a call, as the definitions of its trace number it; model/stacks.h makes frames of it. */
-#pragma once
+#ifndef ANALYZER_TRACE_STACK_H
+#define ANALYZER_TRACE_STACK_H
 
 #include <stdbool.h>
 
@@ -32,3 +33,5 @@ static inline uint64_t sl_stack_mix(struct sl_stack stack)
 {
 	return sl_map_mix_two(stack.caller, (uint64_t)stack.python << 32 | stack.native);
 }
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an alert does: messages are printed here, everything else the doer does (doer.h). */
-#pragma once
+#ifndef ANALYZER_WATCH_ACT_H
+#define ANALYZER_WATCH_ACT_H
 
 #include "analyzer/watch/watch.h"
 
@@ -13,3 +14,5 @@ struct sl_act *sl_act_new(const struct sl_rule *rules, size_t count, bool quiet)
 void sl_act_free(struct sl_act *act); /* waits a while for actions under way */
 
 void sl_act_on(struct sl_act *act, const struct sl_alert *alert);
+
+#endif

@@ -89,7 +89,7 @@ class Solver(unittest.TestCase):
     def test_the_line_that_remembers_is_the_largest_leak(self):
         with e2e.Recording(os.path.join(BUILT, "solver"), SIM_DEVICES=1, SIM_VRAM="8G") as run:
             # That it grows is judged by time: not where the machine stopped the solver for a while (test_answers.py has a place that grows).
-            self.assertRegex(summary(run, columns=120), r"LEAK +\+3\.00 MiB per iteration, 80 of 80 blocks kept, 240 MiB +solver\.c:\d+ remember_state\n +< ")
+            self.assertRegex(summary(run, columns=120), r"LEAK +\+3\.00 MiB per round, 80 of 80 blocks kept, 240 MiB +solver\.c:\d+ remember_state\n +< ")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
  * Times in the page are ns since the run's first process started.  Texts, frames and stacks are numbers into tables, which are
  * written last, when they are complete.
  */
-#pragma once
+#ifndef ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
+#define ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
 
 #include "analyzer/report/report.h"
 #include "analyzer/base/map.h"
@@ -128,3 +129,5 @@ void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 
 void sl_page_free(struct sl_page *page);
+
+#endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 
 #include "analyzer/outputs/page/parts.h"
 
@@ -26,14 +25,14 @@ static int by_node(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	return SL_RISING(x->node, y->node);
+	return x->node < y->node ? -1 : x->node > y->node;
 }
 
 static int by_bytes(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	return SL_FALLING(x->bytes, y->bytes) ?: by_node(a, b);
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : by_node(a, b);
 }
 
 /* One sample per stack, largest first; those beyond the budget are merged. */

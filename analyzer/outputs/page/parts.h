@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the page: each writes its keys and their values into the open map. */
-#pragma once
+#ifndef ANALYZER_OUTPUTS_PAGE_PARTS_H
+#define ANALYZER_OUTPUTS_PAGE_PARTS_H
 
 #include "analyzer/outputs/page/document.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -31,3 +32,5 @@ void sl_page_put_findings(struct sl_page *page); /* findings */
 
 /* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
+
+#endif

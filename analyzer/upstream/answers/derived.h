@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields computed from the counters of one event, and of a session as a whole. */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_DERIVED_H
+#define ANALYZER_UPSTREAM_ANSWERS_DERIVED_H
 
 #include "analyzer/upstream/records/series.h"
 
@@ -15,3 +16,5 @@ void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_
 
 /* derived_session: peak utilization, mean fragmentation, whether the last event is not a stop. */
 void sl_derived_write_session(struct sl_json *j, const char *key, const struct sl_series *all);
+
+#endif

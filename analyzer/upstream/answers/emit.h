@@ -2,7 +2,8 @@
 /*
  * Telemetry into report.json: the object "telemetry", and the three top-level findings of the selected session.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_EMIT_H
+#define ANALYZER_UPSTREAM_ANSWERS_EMIT_H
 
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -22,3 +23,5 @@ void sl_telemetry_emit_selected(struct sl_json *j, const struct sl_telemetry *t,
 
 /* Each problem, and each analysis that could not be made, as "FILE:LINE: reason" or a sentence. */
 void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context);
+
+#endif

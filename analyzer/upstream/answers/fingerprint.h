@@ -3,7 +3,8 @@
  * Decides when two problems are the same issue, across runs and in Stormlog's own files: same kind and same normalized
  * dimensions.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
+#define ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/value.h"
@@ -17,3 +18,5 @@ struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl
 /* The category of an alert's text and the stem of an error message. */
 const char *sl_fingerprint_category(struct sl_arena *arena, const struct sl_value *context);
 const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error);
+
+#endif

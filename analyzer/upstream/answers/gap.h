@@ -4,7 +4,8 @@
  * a session or of one rank. Three findings: transient_spike, persistent_drift, fragmentation_like.
  * Numbers and rounding are upstream's.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_GAP_H
+#define ANALYZER_UPSTREAM_ANSWERS_GAP_H
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -58,3 +59,5 @@ void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result
 
 /* The object `evidence` of one finding. */
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding);
+
+#endif

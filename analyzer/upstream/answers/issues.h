@@ -3,7 +3,8 @@
  * Issues: what went wrong, grouped by a fingerprint that stays the same from run to run.
  * Kinds: oom, collector_degradation, alert, hidden_memory_anomaly. Ids, grouping and order are upstream's.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_ISSUES_H
+#define ANALYZER_UPSTREAM_ANSWERS_ISSUES_H
 
 #include "analyzer/upstream/files/telemetry.h"
 
@@ -12,3 +13,5 @@
  * an issue that is not in it is open.
  */
 void sl_issues_write(struct sl_json *j, const char *key, const struct sl_telemetry *t, const struct sl_value *states);
+
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Landmarks of a session's timeline: its life, alerts, collector trouble, OOMs, phases. */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_ANSWERS_MARKERS_H
+#define ANALYZER_UPSTREAM_ANSWERS_MARKERS_H
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -23,3 +24,5 @@ struct sl_markers {
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers);
 void sl_markers_free(struct sl_markers *markers);
 void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers);
+
+#endif

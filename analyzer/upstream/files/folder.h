@@ -3,7 +3,8 @@
  * Writing a folder of files so that a reader sees all of it or nothing: built beside its place under a name with a
  * dot in front, then renamed. Folders are 0700, files 0600.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_FILES_FOLDER_H
+#define ANALYZER_UPSTREAM_FILES_FOLDER_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,3 +35,5 @@ bool sl_folder_end(struct sl_folder *folder);
 
 /* Remove a folder and all in it. */
 void sl_folder_remove(const char *path);
+
+#endif

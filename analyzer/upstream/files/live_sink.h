@@ -4,7 +4,8 @@
  * and the manifest is replaced by a rename, so a reader never sees a part of either.  There is no rollups.json, which would be
  * out of date.  One thread.
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
+#define ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
 
 #include "analyzer/upstream/records/session.h"
 
@@ -24,3 +25,5 @@ void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_sessi
 
 /* Completes sessions that were not ended.  False: something was not written. */
 bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns);
+
+#endif

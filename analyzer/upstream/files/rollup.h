@@ -3,7 +3,8 @@
  * Rollups: what happened in a session, per rank and per minute, small enough to read at a glance.
  * Numbers and layout are upstream's (rollups.json, version 1).
  */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_FILES_ROLLUP_H
+#define ANALYZER_UPSTREAM_FILES_ROLLUP_H
 
 #include "analyzer/upstream/records/series.h"
 
@@ -12,3 +13,5 @@
 /* One session's rollup object. */
 void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session, const struct sl_session_series *series,
 		     int64_t window_ns);
+
+#endif

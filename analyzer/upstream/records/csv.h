@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Telemetry exported as CSV: the first row names the columns, each further row is one record. */
-#pragma once
+#ifndef ANALYZER_UPSTREAM_RECORDS_CSV_H
+#define ANALYZER_UPSTREAM_RECORDS_CSV_H
 
 #include <stdio.h>
 
@@ -8,3 +9,5 @@
 
 /* Hands each row to reader->record; the line is the one the row begins on. */
 void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader);
+
+#endif
