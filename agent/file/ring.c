@@ -649,7 +649,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	}
 	producer->segment = NULL;
 	producer->hopeless = 0;
-	producer->settled = 1;
+	__atomic_store_n(&producer->settled, 1, __ATOMIC_RELAXED);
 	producer->limit = 0;
 	__atomic_store_n(&producer->next, 1 | SL_RING_NOWHERE, __ATOMIC_RELAXED);
 	atomic_store(&producer->tid, tid);
