@@ -131,7 +131,7 @@ void sl_options_read(struct sl_options *options, void (*bad)(const char *variabl
 
 		sl_options_set(option, options, option->def);
 		/* An empty variable counts as unset, which is the usual way to return to a default. */
-		if (text && *text && !sl_options_set(option, options, text))
+		if (text && *text && !sl_options_set(option, options, text) && bad)
 			bad(option->variable, text);
 	}
 }

@@ -43,7 +43,7 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 
 /*
  * Fill from the process's environment; a value that cannot be read leaves the default and calls
- * bad(variable, value).  No allocation.
+ * bad(variable, value), unless bad is NULL.  No allocation.
  */
 void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value));
 

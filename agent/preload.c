@@ -104,12 +104,6 @@ static void bad_option(const char *variable, const char *value)
 	sl_define_note(text);
 }
 
-static void ignore_option(const char *variable, const char *value)
-{
-	(void)variable;
-	(void)value;
-}
-
 /* Writes the identity into the ring; the writer puts it into the file before anything else. */
 static int write_header(struct sl_agent *agent)
 {
@@ -265,7 +259,7 @@ static void start(struct sl_agent *agent)
 		sl_pages_unlock(agent, sizeof(struct recording));
 	agent->ring = &((struct recording *)agent)->ring;
 	agent->store = &((struct recording *)agent)->store;
-	sl_options_read(options, ignore_option);
+	sl_options_read(options, NULL);
 	sl_process_identify(&agent->process, options);
 	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
 		atomic_store(&agent->phase, SL_PHASE_OFF);
@@ -542,7 +536,7 @@ static SL_STARTUP_TEXT void start_host(void)
 
 	if (!getenv("STORMLOG_HOST"))
 		return;
-	sl_options_read(&options, ignore_option);
+	sl_options_read(&options, NULL);
 	if (options.host)
 		sl_preload_running();
 }

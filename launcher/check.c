@@ -275,13 +275,6 @@ static void check_preloaded(const struct sl_launch *run)
 		line("", "that is another copy of the agent: the first one records");
 }
 
-/* Programs whose calls no preloaded library sees. */
-static void check_unseen(void)
-{
-	line("not seen",
-	     "calls of statically linked programs, of libraries opened with RTLD_DEEPBIND (PHP's FFI, Taichi) or dlmopen");
-}
-
 int sl_check_run(struct sl_launch *run)
 {
 	struct sl_probe_calls calls = {"", NULL, 0};
@@ -301,7 +294,8 @@ int sl_check_run(struct sl_launch *run)
 		line("", "no native stacks without libunwind.so.8: install libunwind8 or libunwind");
 	if (!access("/sys/class/kfd/kfd/proc", R_OK))
 		line("amdgpu", "device memory, and each process's, from the kernel");
-	check_unseen();
+	line("not seen",
+	     "calls of statically linked programs, of libraries opened with RTLD_DEEPBIND (PHP's FFI, Taichi) or dlmopen");
 	if (agent)
 		check_preloaded(run);
 	folder = check_folder(run);

@@ -9,7 +9,7 @@
 #include "agent/process/filter.h"
 #include "common/nearest.h"
 
-enum { REPORT = 256, GATE, PUSH, WATCH, CHECK, JSON, HELP, VERSION, TABLE };
+enum { WATCH = 256, HELP, VERSION, SWITCHES, REPORT = SWITCHES, GATE, PUSH, CHECK, JSON, TABLE };
 
 static const struct option own[] = {
 	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	    {"push", no_argument, NULL, PUSH},
@@ -110,10 +110,6 @@ static void warn_unknown(void)
 static void warn_unreadable(const char *variable, const char *value)
 {
 	sl_launcher_say("%s=%s cannot be read, the default is taken; stormlog-run --help lists the settings", variable, value);
-}
-
-static void stay_silent(const char *variable, const char *value)
-{
 }
 
 /* N or N:API; N starts at 1. */
@@ -251,7 +247,7 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
 	char letters[64];
-	bool seen[64] = {false};
+	bool *const switches[] = {&run->report, &run->gate, &run->push, &run->check, &run->json}, seen[64] = {false};
 	int found, status;
 
 	if (aloud)
@@ -271,24 +267,13 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		case VERSION:
 			printf("stormlog-run %s\n", SL_VERSION);
 			return 0;
-		case REPORT:
-			run->report = true;
-			continue;
-		case GATE:
-			run->gate = true;
-			continue;
-		case PUSH:
-			run->push = true;
-			continue;
 		case WATCH:
 			if (run->watch_count < SL_COUNT(run->watch))
 				run->watch[run->watch_count++] = optarg;
 			continue;
-		case CHECK:
-			run->check = true;
-			continue;
-		case JSON:
-			run->json = true;
+		}
+		if (found >= SWITCHES && found < TABLE) {
+			*switches[found - SWITCHES] = true;
 			continue;
 		}
 		row = row_of(found);
@@ -304,6 +289,6 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		return SL_LAUNCH_FAILED;
 	}
 	run->command = argv + optind;
-	sl_options_read(&run->options, aloud ? warn_unreadable : stay_silent);
+	sl_options_read(&run->options, aloud ? warn_unreadable : NULL);
 	return -1;
 }

@@ -111,20 +111,25 @@ static void look_whether_full(int ordinal, uint64_t free_bytes, uint64_t total_b
 		sl_asleep_rouse("a device is nearly full");
 }
 
+static void begin_sample(struct sl_definition *map, int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes,
+			 uint64_t total_bytes, uint64_t used_bytes)
+{
+	look_whether_full(ordinal, free_bytes, total_bytes);
+	sl_definition_uint(map, "ns", sl_agent_now());
+	sl_definition_uint(map, "begin_ns", begin_ns);
+	sl_definition_uint(map, "device", (uint64_t)ordinal);
+	sl_definition_uint(map, "free_bytes", free_bytes);
+	add_known(map, "total_bytes", total_bytes);
+	sl_definition_uint(map, "used_bytes", used_bytes);
+	add_known_text(map, "source", source);
+}
+
 static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes, uint64_t total_bytes)
 {
 	uint8_t bytes[MAP_MAX];
-	struct sl_definition map;
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "sample");
 
-	look_whether_full(ordinal, free_bytes, total_bytes);
-	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
-	sl_definition_uint(&map, "ns", sl_agent_now());
-	sl_definition_uint(&map, "begin_ns", begin_ns);
-	sl_definition_uint(&map, "device", (uint64_t)ordinal);
-	sl_definition_uint(&map, "free_bytes", free_bytes);
-	add_known(&map, "total_bytes", total_bytes);
-	sl_definition_uint(&map, "used_bytes", total_bytes - free_bytes);
-	add_known_text(&map, "source", source);
+	begin_sample(&map, ordinal, source, begin_ns, free_bytes, total_bytes, total_bytes - free_bytes);
 	sl_define_publish(&map);
 }
 
@@ -286,17 +291,9 @@ static void decide(struct device *device, enum sl_vendor vendor)
 static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_device_sample *sample)
 {
 	uint8_t bytes[MAP_MAX];
-	struct sl_definition map;
+	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "sample");
 
-	look_whether_full(ordinal, sample->free_bytes, sample->total_bytes);
-	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
-	sl_definition_uint(&map, "ns", sl_agent_now());
-	sl_definition_uint(&map, "begin_ns", begin_ns);
-	sl_definition_uint(&map, "device", (uint64_t)ordinal);
-	sl_definition_uint(&map, "free_bytes", sample->free_bytes);
-	add_known(&map, "total_bytes", sample->total_bytes);
-	sl_definition_uint(&map, "used_bytes", sample->used_bytes);
-	add_known_text(&map, "source", source);
+	begin_sample(&map, ordinal, source, begin_ns, sample->free_bytes, sample->total_bytes, sample->used_bytes);
 	if (sample->own_bytes)
 		add_known(&map, "process_bytes", sample->own_bytes);
 	if (sample->has_processes) {

@@ -343,7 +343,6 @@ void sl_shape_write(msgpack_sbuffer *out, const struct sl_shape *shape, const vo
 
 /* ---- reading */
 
-static void take_object(const msgpack_object *map, const struct sl_shape *shape, char *object, const struct sl_model *model);
 static void take_member(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model);
 
 static void take_text(const msgpack_object *value, const struct sl_member_of *m, char *at)
@@ -494,7 +493,7 @@ static void take_member(const msgpack_object *value, const struct sl_member_of *
 		take_text(value, m, at);
 		break;
 	case SL_SHAPE_STRUCT:
-		take_object(value, m->shape, at, model);
+		sl_shape_read(value, m->shape, at, model);
 		break;
 	case SL_SHAPE_LINE:
 		if (sl_object_number(value, &number) && number && number <= model->timeline.line_count)
@@ -511,7 +510,7 @@ static void take_member(const msgpack_object *value, const struct sl_member_of *
 	}
 }
 
-static void take_object(const msgpack_object *map, const struct sl_shape *shape, char *object, const struct sl_model *model)
+void sl_shape_read(const msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model)
 {
 	for (unsigned i = 0; i < shape->count; i++) {
 		const msgpack_object *value = sl_object_get(map, shape->members[i].name);
@@ -519,9 +518,4 @@ static void take_object(const msgpack_object *map, const struct sl_shape *shape,
 		if (value)
 			take_member(value, &shape->members[i], object, model);
 	}
-}
-
-void sl_shape_read(const msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model)
-{
-	take_object(map, shape, object, model);
 }

@@ -27,7 +27,7 @@ KIB = 1024
 POINTERS = [("sl_objects_walk", visit) for visit in ("add_node", "add_provider", "find_data", "find_path", "is_around", "look", "read_place",
                                                      "read_wanted", "run_locked", "search_in", "visit", "visit_module")]
 POINTERS += [("run_locked", run) for run in ("run_for", "run_in_group")]
-POINTERS += [("sl_options_read", bad) for bad in ("bad_option", "ignore_option")]
+POINTERS += [("sl_options_read", "bad_option")]
 # Not reached by a call that was made before and succeeds: each is a separate function so that the tables show it.
 RARE = ("sl_agent_attach", "close_failed", "close_limit", "close_late", "take_stack", "take_late_stack", "find_real", "first_used", "sample_here",
         "ask_place", "ask_more", "device_of_pointer", "free_around", "tell_version", "sl_resolve_for", "sl_ring_next",
