@@ -23,16 +23,7 @@ __attribute__((constructor)) static void choose_seed(void)
 
 static uint64_t hash_of(const char *text)
 {
-	size_t size = strlen(text);
-	uint64_t hash = size, word = 0;
-
-	for (; size >= sizeof(word); size -= sizeof(word), text += sizeof(word)) {
-		memcpy(&word, text, sizeof(word));
-		hash = sl_map_mix(hash ^ word);
-	}
-	word = 0;
-	memcpy(&word, text, size);
-	return sl_map_mix(hash ^ word);
+	return sl_map_hash(text, strlen(text));
 }
 
 static struct sl_map_slot *slot_of(struct sl_map_slot *slots, size_t capacity, const char *text, uint64_t hash)

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "analyzer/base/arena.h"
 
@@ -26,6 +27,20 @@ static inline uint64_t sl_map_mix_two(uint64_t x, uint64_t y)
 	unsigned __int128 product = (unsigned __int128)(x ^ sl_map_seed[0]) * (y ^ sl_map_seed[1]);
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t sl_map_hash(const void *bytes, size_t size)
+{
+	const char *at = bytes;
+	uint64_t hash = size, word;
+
+	for (; size >= sizeof(word); size -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = sl_map_mix(hash ^ word);
+	}
+	word = 0;
+	memcpy(&word, at, size);
+	return size ? sl_map_mix(hash ^ word) : hash;
 }
 
 struct sl_map_slot;

@@ -155,19 +155,6 @@ unsigned sl_pool_refused(void)
 	return count;
 }
 
-static uint64_t hash_of(const unsigned char *bytes, size_t size)
-{
-	uint64_t hash = size, word;
-
-	for (; size >= sizeof(word); bytes += sizeof(word), size -= sizeof(word)) {
-		memcpy(&word, bytes, sizeof(word));
-		hash = sl_map_mix(hash ^ word);
-	}
-	word = 0;
-	memcpy(&word, bytes, size);
-	return size ? sl_map_mix(hash ^ word) : hash;
-}
-
 static uint32_t mark_of(uint32_t hash)
 {
 	return 1u << (hash >> 27);
@@ -249,7 +236,7 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 
 static const void *keep(const void *bytes, size_t size, bool at_any_rate)
 {
-	uint64_t hash = hash_of(bytes, size);
+	uint64_t hash = sl_map_hash(bytes, size);
 	struct stripe *stripe = used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
 	const void *kept = find(__atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE), bytes, size, (uint32_t)hash);
 

@@ -22,6 +22,14 @@
 /* Empties it. */
 #define SL_DROP(v) (free((v)->item), (v)->item = NULL, (v)->count = (v)->capacity = 0)
 
+/* The same for pointers to malloc'ed memory, which is freed too. */
+#define SL_DROP_EACH(v)                                                                                                            \
+	do {                                                                                                                       \
+		for (size_t each_ = 0; each_ < (v)->count; each_++)                                                                \
+			free((void *)(v)->item[each_]);                                                                            \
+		SL_DROP(v);                                                                                                        \
+	} while (0)
+
 /* Frees unused room; the items move. */
 #define SL_TRIM(v) ((v)->item = sl_arena_trim((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
 

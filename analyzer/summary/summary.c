@@ -90,9 +90,7 @@ static void take_slots(struct sl_image_slots *image, const struct sl_process *pr
 
 static void free_slots(struct sl_image_slots *image)
 {
-	for (size_t i = 0; i < image->files.count; i++)
-		free(image->files.item[i]);
-	free(image->files.item);
+	SL_DROP_EACH(&image->files);
 	free(image->slots.item);
 	free(image->text_ids.item);
 	free(image->frame_ids.item);

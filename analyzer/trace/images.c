@@ -155,17 +155,13 @@ static void search(struct sl_images *folder, const char *path)
 	look_into(folder, path, &level);
 	for (unsigned depth = DEPTH_MAX; level.folders.count && depth; depth--) {
 		qsort(level.folders.item, level.folders.count, sizeof(char *), sl_stats_by_text);
-		for (size_t i = 0; i < level.folders.count; i++) {
+		for (size_t i = 0; i < level.folders.count; i++)
 			look_into(folder, level.folders.item[i], &below);
-			free(level.folders.item[i]);
-		}
-		free(level.folders.item);
+		SL_DROP_EACH(&level.folders);
 		level = below;
 		below = (struct level){0};
 	}
-	for (size_t i = 0; i < level.folders.count; i++)
-		free(level.folders.item[i]);
-	free(level.folders.item);
+	SL_DROP_EACH(&level.folders);
 }
 
 static void add_pack(struct sl_images *folder, const char *path)
@@ -396,12 +392,8 @@ void sl_images_free(struct sl_images *folder)
 	free(folder->run_of);
 	free(folder->runs);
 	sl_damage_free(&folder->copies);
-	for (size_t i = 0; i < folder->summaries.count; i++)
-		free(folder->summaries.item[i]);
-	free(folder->summaries.item);
-	for (size_t i = 0; i < folder->packs.count; i++)
-		free(folder->packs.item[i]);
-	free(folder->packs.item);
+	SL_DROP_EACH(&folder->summaries);
+	SL_DROP_EACH(&folder->packs);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

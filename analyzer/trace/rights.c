@@ -92,12 +92,8 @@ static bool confine(const struct sl_rights *rights)
 	add(&writes, NULL);
 	bool fine = sl_confine(reads.paths.item, writes.paths.item, rights->serves);
 
-	for (size_t i = 0; i < reads.paths.count; i++)
-		free((char *)reads.paths.item[i]);
-	for (size_t i = 0; i < writes.paths.count; i++)
-		free((char *)writes.paths.item[i]);
-	free(reads.paths.item);
-	free(writes.paths.item);
+	SL_DROP_EACH(&reads.paths);
+	SL_DROP_EACH(&writes.paths);
 	return fine;
 }
 
