@@ -4,8 +4,7 @@
  * (MADV_WIPEONFORK), so that a child, whatever kind of fork made it, is a process that has not begun; and one
  * small struct per thread.
  */
-#ifndef AGENT_AGENT_H
-#define AGENT_AGENT_H
+#pragma once
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -158,5 +157,3 @@ void sl_agent_wake(_Atomic uint32_t *word);
 
 /* The writer looks now what there is to do, even where it was about to sleep. */
 void sl_agent_call_writer(struct sl_agent *agent);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A call on its way through its wrapper: what its row says of it, and what is kept of it on the wrapper's stack. */
-#ifndef AGENT_CALL_H
-#define AGENT_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct sl_frame {
 	uint64_t free_bytes;	     /* free memory of the device before code was loaded or a context made; 0: not asked */
 	struct sl_limit_claim claim; /* while sl_limit_active */
 };
-
-#endif

@@ -9,8 +9,7 @@
  * (the machine slept, the process goes on on another one), and for good where counter and clock go apart or the kernel has
  * given the counter up, it is clock_gettime.
  */
-#ifndef AGENT_CLOCK_H
-#define AGENT_CLOCK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -108,5 +107,3 @@ static inline uint64_t sl_clock_after(const struct sl_clock *clock)
 {
 	return sl_clock_stamp(clock, true);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An event that happens at an instant and has nothing to return: ranges and marks. */
-#ifndef AGENT_INSTANT_H
-#define AGENT_INSTANT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct sl_instant_details {
 };
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details);
-
-#endif

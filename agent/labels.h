@@ -13,8 +13,7 @@
  *
  * Everything here is for the calling thread, allocates nothing, takes no lock, keeps errno.
  */
-#ifndef AGENT_LABELS_H
-#define AGENT_LABELS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ uint32_t sl_labels_borrowed_stack(void);
 
 /* The thread has attached to the recording: write its open ranges as events. */
 void sl_labels_attached(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A recorded call where STORMLOG_INJECT_OOM or STORMLOG_LIMIT is set (gpu/limit.h): what is refused, claimed and counted. */
-#ifndef AGENT_LIMITED_H
-#define AGENT_LIMITED_H
+#pragma once
 
 #include "agent/call.h"
 #include "agent/hooks/ids.h"
@@ -11,5 +10,3 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, co
 
 /* After it; device: of an allocation or reset that succeeded. */
 void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok, int device);
-
-#endif

@@ -3,8 +3,7 @@
  * Blocks the program's signals on this thread for a moment: a handler may leave by longjmp, and our work would stay half done.
  * By system call: sanitizers and the C library wrap sigprocmask.
  */
-#ifndef AGENT_MUTE_H
-#define AGENT_MUTE_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline void sl_mute_end(const struct sl_mute *mute)
 {
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mute->before, NULL, sizeof(mute->before));
 }
-
-#endif

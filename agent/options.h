@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings of a recording, expanded from options.def.  Read once, at the first GPU call. */
-#ifndef AGENT_OPTIONS_H
-#define AGENT_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
  * bad(variable, value), unless bad is NULL.  No allocation.
  */
 void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value));
-
-#endif

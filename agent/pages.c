@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "agent/symbols/valgrind.h"
+
 #define FIRST_BYTES 4096
 
 static _Atomic bool are_locked;
@@ -29,8 +31,10 @@ static void *map(size_t bytes, int flags, int fd, size_t from)
 
 	if (!sl_pages_are_locked()) {
 		pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)from);
-		if (pages != MAP_FAILED)
+		if (pages != MAP_FAILED) {
+			sl_valgrind_share(pages, bytes);
 			return pages;
+		}
 		if (errno != EAGAIN) /* the program may not lock as much */
 			return NULL;
 		atomic_store(&are_locked, true);

@@ -3,8 +3,7 @@
  * Memory by mmap, because the program's malloc must not be called.  A program may lock all memory that it maps from now on
  * (mlockall) and may have a small allowance for that: our memory is not locked and takes nothing of the allowance.
  */
-#ifndef AGENT_PAGES_H
-#define AGENT_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void sl_pages_unlock(void *pages, size_t bytes);
 
 /* True: the program locks what is mapped, as far as is known. */
 bool sl_pages_are_locked(void);
-
-#endif

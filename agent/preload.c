@@ -30,6 +30,7 @@
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/runtime.h"
+#include "agent/symbols/valgrind.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
@@ -46,7 +47,8 @@
 #define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
 #define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
 
-#define KEY_WANTED 31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
+#define DESCRIPTORS 9u /* ours and those of a driver */
+#define KEY_WANTED  31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
 
 /* What the kernel empties in a child. */
 struct recording {
@@ -55,7 +57,7 @@ struct recording {
 	struct sl_trace_store store;
 };
 
-/* musl has none: there nothing says how main ended */
+/* musl has none */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 
 static pthread_key_t key; /* key of the process image, whose destructor tells the end of threads */
@@ -73,11 +75,15 @@ static void forget_in_child(void)
 		memset((struct recording *)sl_agent, 0, sizeof(struct recording));
 }
 
+extern const char library_data[] __asm__("_DYNAMIC") SL_HIDDEN, library_end[] __asm__("_end") SL_HIDDEN; /* the linker's */
+
 /* The pages that hold the recording, made once per process image. */
 static struct sl_agent *make_pages(void)
 {
 	struct recording *pages = sl_pages_map(sizeof(*pages));
 	struct sl_agent *expected = &sl_agent_idle;
+
+	sl_valgrind_share(library_data, (uint64_t)(library_end - library_data));
 
 	if (!pages) {
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* so that it is not asked for at every call */
@@ -261,7 +267,8 @@ static void start(struct sl_agent *agent)
 	agent->store = &((struct recording *)agent)->store;
 	sl_options_read(options, NULL);
 	sl_process_identify(&agent->process, options);
-	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
+	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_file_can_open(DESCRIPTORS) ||
+	    !sl_writer_prepare() || open_files(agent)) {
 		atomic_store(&agent->phase, SL_PHASE_OFF);
 		return;
 	}
@@ -303,7 +310,7 @@ static void start(struct sl_agent *agent)
  * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
  * handler.
  */
-static bool ensure_started(void)
+static bool ensure_started(const struct sl_mute *signals)
 {
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
@@ -311,6 +318,7 @@ static bool ensure_started(void)
 	if (!agent)
 		return false;
 	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
+		sl_writer_thread_signals(signals);
 		start(agent);
 		sl_agent_wake(&agent->phase);
 	}
@@ -344,7 +352,7 @@ static void define_thread(const struct sl_producer *producer, int tid)
 	sl_define_publish(&map);
 }
 
-static bool attach(struct sl_agent_thread *thread)
+static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals)
 {
 	int (*set)(pthread_key_t, const void *);
 	int tid = (int)syscall(SYS_gettid);
@@ -355,7 +363,7 @@ static bool attach(struct sl_agent_thread *thread)
 		thread->ring = NULL;
 		sl_unwound_forget(thread);
 	}
-	if (ensure_started())
+	if (ensure_started(signals))
 		sl_agent_unpark();
 	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(sl_agent->ring, tid)))
 		return false;
@@ -381,11 +389,9 @@ bool sl_agent_attach(void)
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF || !sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 		return false;
 	mute = sl_mute_begin();
-	if (atomic_load(&sl_agent->phase) == SL_PHASE_IDLE)
-		sl_writer_thread_signals(&mute);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sl_agent_begin(thread);
-	attached = attach(thread);
+	attached = attach(thread, &mute);
 	sl_agent_end(thread);
 	if (attached) {
 		sl_said_attached();
@@ -543,6 +549,10 @@ static SL_STARTUP_TEXT void start_host(void)
 
 __attribute__((constructor)) static void construct(void)
 {
+	if (!__register_atfork) {
+		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts, nothing is recorded */
+		return;
+	}
 	sl_objects_construct();
 	__register_atfork(before_fork, after_fork, in_child, NULL);
 	start_host();

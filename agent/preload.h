@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Start, fork, exec, exit of the recording: preload.c is the only file that knows their order. */
-#ifndef AGENT_PRELOAD_H
-#define AGENT_PRELOAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ void sl_preload_resume(void); /* exec failed, so the recording goes on */
  */
 bool sl_preload_alone(void);
 void sl_preload_not_alone(void);
-
-#endif

@@ -15,8 +15,7 @@
  * outer event names it as driver_api and takes its injected refusal).  One of another class is an event of
  * its own with the flag nested; a CALL row inside any outer call is part of it.
  */
-#ifndef AGENT_RECORD_H
-#define AGENT_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ struct sl_asked {
  */
 void sl_record_block(unsigned api, uint64_t address, uint64_t bytes, int device, uint64_t allocated, uint64_t reserved,
 		     const struct sl_asked *asked, uint32_t label);
-
-#endif

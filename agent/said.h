@@ -3,8 +3,7 @@
  * Keeps what the program said of itself (include/stormlog.h) before a recording ran, for that recording and for those of
  * forked children, which are the same program.  Any thread, async-signal-safe, allocates nothing.
  */
-#ifndef AGENT_SAID_H
-#define AGENT_SAID_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void sl_said_free_asked(void);
 
 /* A thread has attached to the recording: the first one gives it everything. */
 void sl_said_attached(void);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Calling thread only; no allocation, no lock.
  */
-#ifndef AGENT_UNWOUND_H
-#define AGENT_UNWOUND_H
+#pragma once
 
 #include "agent/agent.h"
 #include "agent/call.h"
@@ -64,5 +63,3 @@ void sl_unwound_end(struct sl_agent_thread *thread);
 /* The caller is inside the agent's own work, and that has not been unwound. */
 #define sl_unwound_inside() (SL_UNLIKELY(sl_thread.inside) && sl_unwound_inside_at((uintptr_t)__builtin_frame_address(0)))
 bool sl_unwound_inside_at(uintptr_t frame);
-
-#endif

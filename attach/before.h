@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process already holds when it is attached to.  Nobody saw those allocations; NVML knows how many bytes they are. */
-#ifndef ATTACH_BEFORE_H
-#define ATTACH_BEFORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes that the process holds on all devices, contexts included.  False: no NVML here, or it does not list the process. */
 bool sl_before_bytes(long pid, uint64_t *bytes);
-
-#endif

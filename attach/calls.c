@@ -45,10 +45,8 @@ static unsigned class_of_call(const struct call *call)
 
 struct sl_calls *sl_calls_new(struct sl_recording *output, unsigned runtime)
 {
-	struct sl_calls *calls = calloc(1, sizeof(*calls));
+	struct sl_calls *calls = sl_room_must(calloc(1, sizeof(*calls)));
 
-	if (!calls)
-		abort();
 	calls->output = output;
 	calls->runtime = runtime;
 	return calls;

@@ -3,8 +3,7 @@
  * Turns the calls that were seen into events.  Inner calls return first, so they wait for the outermost one and then merge into
  * it by the same rule as in the agent (agent/hooks/classes.def).
  */
-#ifndef ATTACH_CALLS_H
-#define ATTACH_CALLS_H
+#pragma once
 
 #include "attach/recording.h"
 #include "attach/seen.h"
@@ -22,5 +21,3 @@ void sl_calls_native(struct sl_calls *calls, uint32_t tid, uint64_t number, uint
 
 /* Inner calls whose outer call never returned become events of their own.  Frees it. */
 void sl_calls_end(struct sl_calls *calls);
-
-#endif

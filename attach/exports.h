@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A library or program as its file says it: the symbols that it exports, and where its addresses lie in the file. */
-#ifndef ATTACH_EXPORTS_H
-#define ATTACH_EXPORTS_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ uint64_t sl_exports_address(const struct sl_exports *file, uint64_t offset);
 
 /* The address at which the file's first byte is mapped, if it is loaded where it asks to be. */
 uint64_t sl_exports_base(const struct sl_exports *file);
-
-#endif

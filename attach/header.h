@@ -3,8 +3,7 @@
  * The header of a watched process's trace, made from its /proc and environment: the same that the agent in it would have
  * written.
  */
-#ifndef ATTACH_HEADER_H
-#define ATTACH_HEADER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank);
 /* Reads a file of /proc/PID as far as it fits into the buffer; returns its length. */
 size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size);
-
-#endif

@@ -11,6 +11,7 @@
 #include "agent/stacks/python_layout.h"
 #include "attach/exports.h"
 #include "attach/mappings.h"
+#include "attach/room.h"
 #include "common/base.h"
 
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
@@ -188,9 +189,7 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 	struct sl_lines *lines;
 
 	*why = NULL;
-	lines = calloc(1, sizeof(*lines));
-	if (!lines)
-		abort();
+	lines = sl_room_must(calloc(1, sizeof(*lines)));
 	lines->pid = pid;
 	lines->probes = probes;
 	if (!find_interpreter(lines, &found)) {
@@ -299,9 +298,7 @@ static int line_of(const struct sl_lines *lines, uint64_t code, int first_line, 
 	if (!word_of(lines, code, layout->linetable, &table) || !has_type(lines, table, lines->bytes_type) ||
 	    !word_of(lines, table, layout->bytes_size, &bytes) || bytes > TABLE_BYTES)
 		return -1;
-	copy = malloc(bytes + 1);
-	if (!copy)
-		abort();
+	copy = sl_room_must(malloc(bytes + 1));
 	if (read_memory(lines, copy, table + layout->bytes_data, bytes))
 		line = sl_python_line(layout->lines, copy, bytes, first_line, offset);
 	free(copy);
@@ -342,8 +339,8 @@ void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
 {
 	struct sl_seen_death **kept = &lines->died[lines->deaths++ % DEAD];
 
-	if (!*kept && !(*kept = malloc(sizeof(**kept))))
-		abort();
+	if (!*kept)
+		*kept = sl_room_must(malloc(sizeof(**kept)));
 	**kept = *death;
 }
 

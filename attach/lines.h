@@ -7,8 +7,7 @@
  * died between the call and the end of the reading.  Of one that dies after it was seen the BPF program copies what its name
  * is read from; where it had no room for that the frame has no name.
  */
-#ifndef ATTACH_LINES_H
-#define ATTACH_LINES_H
+#pragma once
 
 #include "attach/probes.h"
 #include "attach/recording.h"
@@ -28,5 +27,3 @@ uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, con
 void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death);
 
 void sl_lines_free(struct sl_lines *lines);
-
-#endif

@@ -66,3 +66,20 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
 	if (file)
 		fclose(file);
 }
+
+bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime)
+{
+	const char *name = mapping->is_code && mapping->name ? strrchr(mapping->name, '/') + 1 : "", *at, *version;
+
+	if (!strstr(name, ".so") || (!strstr(name, "cuda") && !strstr(name, "amdhip64")))
+		return false;
+	if ((at = strstr(name, "cudart")))
+		at += strlen("cudart");
+	else if ((at = strstr(name, "amdhip64")))
+		at += strlen("amdhip64");
+	if (at && (version = strstr(at, ".so.")))
+		*runtime = (unsigned)atoi(version + strlen(".so."));
+	else if (at && atoi(at) > 0)
+		*runtime = (unsigned)atoi(at);
+	return true;
+}

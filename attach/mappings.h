@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process has mapped. */
-#ifndef ATTACH_MAPPINGS_H
-#define ATTACH_MAPPINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,4 +28,8 @@ void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping
  */
 long sl_mappings_thread(long pid);
 
-#endif
+/*
+ * May this be a GPU vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
+ * decide.  *runtime: the major version in a runtime's name.
+ */
+bool sl_mappings_is_vendors(const struct sl_mapping *mapping, unsigned *runtime);

@@ -18,6 +18,7 @@
 
 #include "agent/hooks/ids.h"
 #include "attach/exports.h"
+#include "attach/room.h"
 #include "attach/rows.h"
 #include "common/base.h"
 
@@ -168,9 +169,7 @@ struct sl_probes *sl_probes_open(const char **why)
 	*why = open_library();
 	if (*why)
 		return NULL;
-	probes = calloc(1, sizeof(*probes));
-	if (!probes)
-		abort();
+	probes = sl_room_must(calloc(1, sizeof(*probes)));
 	bpf.set_print(be_silent);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited); /* before Linux 5.11 maps count as locked */
 	err = load(probes, true);
@@ -200,33 +199,26 @@ static void drop(struct link link)
 		close(link.fd);
 }
 
-/* Room for `more` links. */
-static void expect_links(struct sl_probes *probes, size_t more)
+static void add_link(struct sl_probes *probes, struct link link)
 {
-	while (probes->link_count + more > probes->link_capacity) {
-		probes->link_capacity = probes->link_capacity ? 2 * probes->link_capacity : 256;
-		probes->links = realloc(probes->links, probes->link_capacity * sizeof(*probes->links));
-		if (!probes->links)
-			abort();
-	}
+	probes->links = sl_room(probes->links, probes->link_count, &probes->link_capacity, sizeof(*probes->links));
+	probes->links[probes->link_count++] = link;
 }
 
 /* One place to watch: its offset in the library's file, and the cookie that names the call (SL_SEEN_COOKIE). */
 struct places {
 	int pid;
 	uint64_t *offset, *cookie;
-	uint32_t count, capacity;
+	uint32_t count;
+	size_t capacity;
 };
 
 static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
 {
-	if (places->count == places->capacity) {
-		places->capacity = places->capacity ? 2 * places->capacity : 256;
-		places->offset = realloc(places->offset, places->capacity * sizeof(*places->offset));
-		places->cookie = realloc(places->cookie, places->capacity * sizeof(*places->cookie));
-		if (!places->offset || !places->cookie)
-			abort();
-	}
+	size_t room = places->capacity; /* of both */
+
+	places->offset = sl_room(places->offset, places->count, &room, sizeof(*places->offset));
+	places->cookie = sl_room(places->cookie, places->count, &places->capacity, sizeof(*places->cookie));
 	places->offset[places->count] = offset;
 	places->cookie[places->count++] = cookie;
 }
@@ -259,22 +251,20 @@ static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program
 
 	if (fd < 0)
 		return false;
-	expect_links(probes, 1);
-	probes->links[probes->link_count++] = (struct link){.fd = fd, .pid = places->pid};
+	add_link(probes, (struct link){.fd = fd, .pid = places->pid});
 	return true;
 }
 
 static bool attach_each(struct sl_probes *probes, struct bpf_program *program, bool at_return, const char *path,
 			const struct places *places)
 {
-	expect_links(probes, places->count);
 	for (uint32_t i = 0; i < places->count; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = at_return, .bpf_cookie = places->cookie[i]);
 		struct bpf_link *link = bpf.attach(program, places->pid, path, places->offset[i], &options);
 
 		if (!link)
 			return false;
-		probes->links[probes->link_count++] = (struct link){.link = link, .pid = places->pid};
+		add_link(probes, (struct link){.link = link, .pid = places->pid});
 	}
 	return true;
 }

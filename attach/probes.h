@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's part of an attachment: the BPF programs, loaded by libbpf, which is opened only when needed. */
-#ifndef ATTACH_PROBES_H
-#define ATTACH_PROBES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void sl_probes_forget(struct sl_probes *probes, int pid);
 /* Detaches: no call is watched afterwards.  Calls already seen can still be read. */
 void sl_probes_detach(struct sl_probes *probes);
 void sl_probes_close(struct sl_probes *probes);
-
-#endif

@@ -251,20 +251,16 @@ static bool claim(struct sl_recording *output, const char *folder, long rank)
 
 struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why)
 {
-	struct sl_recording *output = calloc(1, sizeof(*output));
+	struct sl_recording *output = sl_room_must(calloc(1, sizeof(*output)));
 	size_t bytes;
 	long rank;
 
-	if (!output)
-		abort();
 	output->pid = pid;
 	output->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	output->block = malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	output->frame = malloc(output->frame_bytes);
-	output->defs = malloc(DEFS_BYTES);
-	output->compressor = ZSTD_createCCtx();
-	if (!output->block || !output->frame || !output->defs || !output->compressor)
-		abort();
+	output->block = sl_room_must(malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS)));
+	output->frame = sl_room_must(malloc(output->frame_bytes));
+	output->defs = sl_room_must(malloc(DEFS_BYTES));
+	output->compressor = sl_room_must(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
 	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
 	if (!make_folder(folder) || !claim(output, folder, rank)) {
@@ -317,8 +313,8 @@ static uint32_t id_of(struct ids *ids, uint64_t hash, bool *is_new)
 	uint32_t at;
 
 	*is_new = false;
-	if (!ids->slots && !(ids->slots = calloc(SLOTS, sizeof(*ids->slots))))
-		abort();
+	if (!ids->slots)
+		ids->slots = sl_room_must(calloc(SLOTS, sizeof(*ids->slots)));
 	hash += !hash;
 	for (at = hash % SLOTS; ids->slots[at].hash; at = (at + 1) % SLOTS)
 		if (ids->slots[at].hash == hash)

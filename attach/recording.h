@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the trace of an attached process from outside: the same kind of file as the agent writes. */
-#ifndef ATTACH_RECORDING_H
-#define ATTACH_RECORDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ bool sl_recording_flush(struct sl_recording *output);
 
 /* Writes the footer; `how` says how the process ended. */
 bool sl_recording_close(struct sl_recording *output, const char *how);
-
-#endif

@@ -112,10 +112,6 @@ static uint64_t pool_value(int attribute, void *value)
 #define CHECKED(...)
 #define LAUNCHED(...)
 #define QUERY(...)
-#define RANGE(...)
-#define INJECTED(...)
-#define HAND(...)
-#include "agent/hooks/verbs.h"
 #define ROW_FAMILY cuda_runtime
 #include "agent/hooks/cuda_runtime.def"
 #undef ROW_FAMILY
@@ -125,7 +121,6 @@ static uint64_t pool_value(int attribute, void *value)
 #define ROW_FAMILY hip
 #include "agent/hooks/hip.def"
 #undef ROW_FAMILY
-#include "agent/hooks/verbs.h"
 
 /*
  * Arguments as they lie in the recorded words: six in registers, the rest on the stack, where structures passed by value are
@@ -134,21 +129,12 @@ static uint64_t pool_value(int attribute, void *value)
 typedef void read_row(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 		      uint64_t, uint64_t, uint64_t);
 
+#undef ROW
 static void (*const readers[SL_API_COUNT])(void) = {
 #define ROW(verb, kind_, ret, name, ...) [SL_API_##name] = (void (*)(void))name##__read,
-#define ALSO(...)
-#define LOOKUP(...)
-#define CHECKED(...)
-#define LAUNCHED(...)
-#define QUERY(...)
-#define RANGE(...)
-#define INJECTED(...)
-#define HAND(...)
-#include "agent/hooks/verbs.h"
 #include "agent/hooks/cuda_runtime.def"
 #include "agent/hooks/cuda_driver.def"
 #include "agent/hooks/hip.def"
-#include "agent/hooks/verbs.h"
 };
 
 static void run(unsigned api, const uint64_t w[SL_SEEN_WORDS])

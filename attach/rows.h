@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of agent/hooks/ as the collector uses them: what a recorded call means, found without calling anything. */
-#ifndef ATTACH_ROWS_H
-#define ATTACH_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ struct sl_seen_row sl_rows_wanted(unsigned api);
 
 /* The fields of a call.  runtime: major version of the library it was made to, 0 unknown. */
 struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* What the BPF programs hand over: calls that have returned, with their arguments as they lay in registers and on the stack. */
-#ifndef ATTACH_SEEN_H
-#define ATTACH_SEEN_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -132,5 +131,3 @@ struct sl_seen_death {
 
 /* How many calls were lost, by reason, and how many native stacks were left out so that calls would not be. */
 enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_STACK, SL_SEEN_LOST_COUNT };
-
-#endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/room.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
@@ -43,7 +44,7 @@ static const char *add(struct sl_sleepers *list, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct sl_ringfile *head = MAP_FAILED;
-	struct sl_sleeper *grown;
+	struct sl_sleeper *sleeper;
 	struct stat st;
 
 	if (fd < 0)
@@ -57,17 +58,11 @@ static const char *add(struct sl_sleepers *list, const char *path)
 		munmap(head, sizeof(*head));
 		return too_old;
 	}
-	if (list->count == list->capacity) {
-		list->capacity = list->capacity ? 2 * list->capacity : 16;
-		grown = realloc(list->item, list->capacity * sizeof(*list->item));
-		if (!grown)
-			abort();
-		list->item = grown;
-	}
-	grown = &list->item[list->count++];
-	grown->head = head;
-	grown->pid = (long)head->pid;
-	snprintf(grown->path, sizeof(grown->path), "%s", path);
+	list->item = sl_room(list->item, list->count, &list->capacity, sizeof(*list->item));
+	sleeper = &list->item[list->count++];
+	sleeper->head = head;
+	sleeper->pid = (long)head->pid;
+	snprintf(sleeper->path, sizeof(sleeper->path), "%s", path);
 	return NULL;
 }
 

@@ -3,8 +3,7 @@
  * Recordings that obey a request in their ring's header.  They are woken and put to sleep without a signal and without any
  * right but to write the ring, a file that belongs to the recording's user.
  */
-#ifndef ATTACH_SLEEPER_H
-#define ATTACH_SLEEPER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake);
 bool sl_sleepers_has(const struct sl_sleepers *list, long pid);
 
 void sl_sleepers_free(struct sl_sleepers *list);
-
-#endif

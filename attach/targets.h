@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds processes by the group they belong to. */
-#ifndef ATTACH_TARGETS_H
-#define ATTACH_TARGETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(voi
  * containers, jobs and steps of Slurm have their ids in them.  "/": none but the root.  False: it has ended.
  */
 bool sl_targets_cgroups(long pid, char *paths, size_t size);
-
-#endif

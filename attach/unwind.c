@@ -14,6 +14,7 @@
 #include "agent/process/procfile.h"
 #include "attach/exports.h"
 #include "attach/mappings.h"
+#include "attach/room.h"
 #include "common/base.h"
 
 #define FRAMES 128
@@ -71,7 +72,7 @@ struct sl_unwind {
 	uint64_t loads;	      /* of which these mappings are */
 	bool mapped, defined; /* defined: the recording has them */
 	struct code *code;
-	size_t count;
+	size_t count, capacity;
 	struct rule rule[RULES];
 };
 
@@ -112,9 +113,7 @@ static bool add_code(void *data, const struct sl_mapping *mapping)
 
 	if (!mapping->is_code)
 		return false;
-	unwind->code = realloc(unwind->code, (unwind->count + 1) * sizeof(*unwind->code));
-	if (!unwind->code)
-		abort();
+	unwind->code = sl_room(unwind->code, unwind->count, &unwind->capacity, sizeof(*unwind->code));
 	code = &unwind->code[unwind->count++];
 	*code = (struct code){.begin = mapping->begin, .end = mapping->end};
 	sl_mappings_path(mapping, path);
@@ -402,9 +401,7 @@ struct sl_unwind *sl_unwind_new(long pid, struct sl_probes *probes, const char *
 	*why = loader.offset ? sl_probes_copy(probes, (int)pid, loader.path, loader.offset) : "its dynamic loader is not known";
 	if (*why)
 		return NULL;
-	unwind = calloc(1, sizeof(*unwind));
-	if (!unwind)
-		abort();
+	unwind = sl_room_must(calloc(1, sizeof(*unwind)));
 	unwind->pid = pid;
 	unwind->probes = probes;
 	is_of(unwind, sl_probes_loads(probes, (int)pid));

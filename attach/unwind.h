@@ -6,8 +6,7 @@
  * Exact or cut: a frame that no table describes, or that lies beyond the copied piece, ends the stack, which then says that it is
  * truncated.  Changes of the process's libraries are counted: a stack is unwound only by the libraries of its own moment.
  */
-#ifndef ATTACH_UNWIND_H
-#define ATTACH_UNWIND_H
+#pragma once
 
 #include "attach/probes.h"
 #include "attach/recording.h"
@@ -21,5 +20,3 @@ struct sl_unwind *sl_unwind_new(long pid, struct sl_probes *probes, const char *
 uint32_t sl_unwind_stack(struct sl_unwind *unwind, struct sl_recording *output, const struct sl_seen_native *seen);
 
 void sl_unwind_free(struct sl_unwind *unwind);
-
-#endif

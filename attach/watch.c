@@ -14,7 +14,6 @@
 #include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/header.h"
-#include "attach/libraries.h"
 #include "attach/lines.h"
 #include "attach/mappings.h"
 #include "attach/probes.h"
@@ -61,7 +60,7 @@ struct sl_attach_watch {
 	const char *folder;
 	struct sl_probes *probes;
 	struct watched *item;
-	size_t count;
+	size_t count, capacity;
 	uint64_t lost, unwalked; /* calls; native stacks */
 	uint64_t lost_since_ns;
 	bool short_of_files;
@@ -70,10 +69,8 @@ struct sl_attach_watch {
 
 struct sl_attach_watch *sl_watch_new(const char *folder)
 {
-	struct sl_attach_watch *watch = calloc(1, sizeof(*watch));
+	struct sl_attach_watch *watch = sl_room_must(calloc(1, sizeof(*watch)));
 
-	if (!watch)
-		abort();
 	watch->folder = folder;
 	return watch;
 }
@@ -88,12 +85,17 @@ size_t sl_watch_count(const struct sl_attach_watch *watch)
 	return watch->count;
 }
 
-bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
+static struct watched *watched_of(const struct sl_attach_watch *watch, long pid)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (watch->item[i].pid == pid)
-			return true;
-	return false;
+			return &watch->item[i];
+	return NULL;
+}
+
+bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
+{
+	return watched_of(watch, pid);
 }
 
 /* Changes with an exec: the words that the kernel gives the program, with random addresses among them. */
@@ -104,9 +106,20 @@ static uint64_t program_of(long pid)
 	return sl_fnv_bytes(SL_FNV_START, words, sl_header_read_of(pid, "auxv", words, sizeof(words)));
 }
 
+static bool is_vendors(void *data, const struct sl_mapping *mapping)
+{
+	unsigned runtime;
+	bool *found = data;
+
+	return *found = sl_mappings_is_vendors(mapping, &runtime);
+}
+
 bool sl_watch_uses_gpu(long pid)
 {
-	return sl_libraries_any(pid);
+	bool found = false;
+
+	sl_mappings_each(pid, is_vendors, &found);
+	return found;
 }
 
 /* text: NULL for a number; ns: since when. */
@@ -196,7 +209,7 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 	struct stat st;
 	int calls;
 
-	if (!sl_libraries_may_be(mapping, &look->runtime))
+	if (!sl_mappings_is_vendors(mapping, &look->runtime))
 		return false;
 	sl_mappings_path(mapping, path);
 	if (stat(path, &st)) {
@@ -268,9 +281,7 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 	const char *why = NULL;
 	struct watched *one;
 
-	watch->item = realloc(watch->item, (watch->count + 1) * sizeof(*watch->item));
-	if (!watch->item)
-		abort();
+	watch->item = sl_room(watch->item, watch->count, &watch->capacity, sizeof(*watch->item));
 	one = &watch->item[watch->count];
 	*one = (struct watched){.pid = pid, .start = sl_procfile_start((uint64_t)pid), .program = program_of(pid)};
 	if (!sl_mappings_thread(pid))
@@ -302,14 +313,6 @@ const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 		return "the kernel has no room for another process";
 	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, look.calls, look.libraries,
 		sl_recording_path(one->output));
-	return NULL;
-}
-
-static struct watched *watched_of(struct sl_attach_watch *watch, long pid)
-{
-	for (size_t i = 0; i < watch->count; i++)
-		if (watch->item[i].pid == pid)
-			return &watch->item[i];
 	return NULL;
 }
 

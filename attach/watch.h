@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attaches to processes without a recording, until an interrupt, a time limit, or the end of all of them. */
-#ifndef ATTACH_WATCH_H
-#define ATTACH_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ bool sl_watch_has(const struct sl_attach_watch *watch, long pid);
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data);
 
 void sl_watch_free(struct sl_attach_watch *watch);
-
-#endif

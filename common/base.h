@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Small things both sides of the file need.  Nothing here knows stormlog. */
-#ifndef COMMON_BASE_H
-#define COMMON_BASE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline uint64_t sl_load_le(const uint8_t *at, unsigned bytes)
 	memcpy(&value, at, bytes);
 	return value;
 }
-
-#endif

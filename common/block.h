@@ -15,8 +15,7 @@
  *
  * No allocation, no global state, any thread.
  */
-#ifndef COMMON_BLOCK_H
-#define COMMON_BLOCK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -99,5 +98,3 @@ static inline const struct sl_event *sl_block_peek(const struct sl_block *block)
 {
 	return block->at < block->count && block->at % SL_BLOCK_BATCH ? &block->batch[block->at % SL_BLOCK_BATCH] : NULL;
 }
-
-#endif

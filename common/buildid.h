@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The build id of an ELF file.  The linker puts it there; no two builds share one. */
-#ifndef COMMON_BUILDID_H
-#define COMMON_BUILDID_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
 
 /* Writes it in hexadecimal, "" where the file has none.  The file may be hostile.  False: not a 64-bit ELF file.  Any thread. */
 bool sl_buildid_read(int fd, char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * Definitions of a trace (doc/trace-format.md): msgpack maps in a fixed buffer, whose first pair says what they define and whose
  * pairs are counted as they are added.  What does not fit fails as a whole.
  */
-#ifndef COMMON_DEFINITION_H
-#define COMMON_DEFINITION_H
+#pragma once
 
 #include "common/pack.h"
 
@@ -54,5 +53,3 @@ struct sl_definition sl_definition_frame(void *bytes, size_t size, uint32_t id, 
 /* frames: their ids, innermost first. */
 struct sl_definition sl_definition_python(void *bytes, size_t size, uint32_t id, const uint32_t *frames, uint32_t count,
 					  bool truncated);
-
-#endif

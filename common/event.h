@@ -3,8 +3,7 @@
  * One event as the model and the column encoder see it.  Expanded from events.def, so that a field, a verb
  * or a kind is written once.
  */
-#ifndef COMMON_EVENT_H
-#define COMMON_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ struct sl_family_info {
 	int oom; /* result that means out of memory; 0: none does */
 };
 extern const struct sl_family_info sl_event_families[SL_FAMILY_COUNT] SL_HIDDEN;
-
-#endif

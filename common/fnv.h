@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* FNV-1a with 64 bits (public domain, Fowler, Noll, Vo).  Not for keys that an attacker chooses to collide. */
-#ifndef COMMON_FNV_H
-#define COMMON_FNV_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline uint64_t sl_fnv_text(const char *text)
 {
 	return sl_fnv_bytes(SL_FNV_START, text, strlen(text));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *	if (nearest.name)
  *		...did you mean nearest.name?
  */
-#ifndef COMMON_NEAREST_H
-#define COMMON_NEAREST_H
+#pragma once
 
 #define SL_NEAREST_TYPO 4   /* a name at this distance is another word */
 #define SL_NEAREST_ANY	127 /* more than any distance: names are shorter than this */
@@ -21,5 +20,3 @@ struct sl_nearest {
 };
 
 void sl_nearest_consider(struct sl_nearest *nearest, const char *name);
-
-#endif

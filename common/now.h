@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A clock of the system in nanoseconds. */
-#ifndef COMMON_NOW_H
-#define COMMON_NOW_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -27,5 +26,3 @@ static inline uint64_t sl_now_kernel_ns(clockid_t clock)
 	syscall(SYS_clock_gettime, clock, &now);
 	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* msgpack into a fixed buffer: msgpack-c's packer without its allocations. */
-#ifndef COMMON_PACK_H
-#define COMMON_PACK_H
+#pragma once
 
 #include <msgpack.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ static inline void sl_pack_nil(struct sl_pack *pack)
 
 	msgpack_pack_nil(&pk);
 }
-
-#endif

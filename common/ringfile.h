@@ -12,8 +12,7 @@
  * to.  A thread that fills its segment before the writer has drained it moves on to a fresh one, whose
  * `first` is the next slot number; the old one then has `end` set and is freed when drained.
  */
-#ifndef COMMON_RINGFILE_H
-#define COMMON_RINGFILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ _Static_assert(sizeof(struct sl_ringfile) <= SL_RINGFILE_HEADER_AT, "header map 
 enum sl_def_state { SL_DEF_NONE, SL_DEF_WRITING, SL_DEF_DONE, SL_DEF_END };
 #define SL_DEF_WORD(bytes, state) ((uint64_t)(bytes) << 8 | (state))
 #define SL_DEF_SIZE(bytes)	  (8 + (((size_t)(bytes) + 7) & ~(size_t)7))
-
-#endif

@@ -8,8 +8,7 @@
  * Room for another field: the last word of a call's second slot is free once the call is done, and bit 3 of the state word is
  * free to say that the field is valid.  Readers that do not know the bit ignore it (doc/add-a-field.md).
  */
-#ifndef COMMON_SLOT_H
-#define COMMON_SLOT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -113,5 +112,3 @@ static inline uint64_t sl_slot_begin_ns(const struct sl_slot *slot)
 enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
 enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
 void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb);
-
-#endif

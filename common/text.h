@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Builds short texts without stdio.  A text is cut at the end of the buffer and always terminated. */
-#ifndef COMMON_TEXT_H
-#define COMMON_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline void sl_text_add_number(struct sl_text *t, uint64_t number)
 {
 	sl_text_add_padded(t, number, 1);
 }
-
-#endif

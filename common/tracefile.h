@@ -5,8 +5,7 @@
  * is (doc/trace-format.md).  Before every frame stands a zstd skippable frame with struct sl_frame_index:
  * what the frame holds, without opening it, and where it ends when it is torn.
  */
-#ifndef COMMON_TRACEFILE_H
-#define COMMON_TRACEFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ uint64_t sl_frame_check(const struct sl_frame_index *index);
 
 /* True when the bytes at `at` are a whole index with the right check. */
 bool sl_frame_valid(const void *at, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Reads msgpack in place: no allocation, no copy, any input.  A value that does not fit its buffer is refused and never read
  * past its end.
  */
-#ifndef COMMON_UNPACK_H
-#define COMMON_UNPACK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ static inline bool sl_unpack_is(const struct sl_unpacked *value, const char *tex
 bool sl_unpack_get(struct sl_unpack at, const char *key, struct sl_unpack *value);
 bool sl_unpack_number(struct sl_unpack at, const char *key, uint64_t *number);
 bool sl_unpack_text_is(struct sl_unpack at, const char *key, const char *text);
-
-#endif

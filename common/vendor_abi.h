@@ -4,8 +4,7 @@
  * reads has members; tests/abi compares sizes and offsets with the vendors' headers, CUDA 11 to 13 and HIP 5 and 6.
  * (Longer than other files: a table.)
  */
-#ifndef COMMON_VENDOR_ABI_H
-#define COMMON_VENDOR_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -503,4 +502,3 @@ typedef struct {
 #undef OPAQUE
 #undef NUMBER
 #undef NUMBERED
-#endif

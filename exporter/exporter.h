@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-exporter: what its files share.  One thread. */
-#ifndef EXPORTER_EXPORTER_H
-#define EXPORTER_EXPORTER_H
+#pragma once
 
 #include "analyzer/follow/figures.h"
 
@@ -39,5 +38,3 @@ int exporter_gpu(const char *root, const char *pci);
 
 /* exporter/families.c: writes all series, as OpenMetrics 1.0 if open_metrics, else in Prometheus's older text format. */
 void exporter_write(struct exporter *exporter, FILE *out, bool open_metrics);
-
-#endif

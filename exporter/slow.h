@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends connections that bring their headers or take an answer too slowly.  libmicrohttpd itself waits as long as a byte comes
  * now and then.  One thread. */
-#ifndef EXPORTER_SLOW_H
-#define EXPORTER_SLOW_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -17,5 +16,3 @@ void exporter_slow_completed(void *context, struct MHD_Connection *connection, v
 
 void exporter_slow_answers(struct MHD_Connection *connection); /* its headers have arrived */
 void exporter_slow_look(const struct exporter_slow *slow);     /* call it every second */
-
-#endif

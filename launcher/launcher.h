@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-run starts a command with the agent inside.  These are its files and what they call in each other. */
-#ifndef LAUNCHER_LAUNCHER_H
-#define LAUNCHER_LAUNCHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ int sl_check_run(struct sl_launch *run);
  * or the errno it met, with `folder` set to the path concerned.
  */
 int sl_trial_run(const struct sl_launch *run, char *folder, size_t size);
-
-#endif

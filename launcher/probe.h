@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For stormlog-run --check: which vendor libraries this machine has and what they answer, each asked in a child process. */
-#ifndef LAUNCHER_PROBE_H
-#define LAUNCHER_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool sl_probe_library(enum sl_probe_which library, unsigned version, const struc
 
 /* How many sonames of a library are known. */
 unsigned sl_probe_versions(enum sl_probe_which library);
-
-#endif

@@ -158,8 +158,9 @@ static void say_why_nothing(const struct sl_launch *run)
 	else if (err)
 		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
 	else
-		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
-				"--check says which it does not), or it had no memory for a recording (ulimit -v)\n");
+		fprintf(stderr,
+			"stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
+			"--check says which it does not), or it had no memory or descriptors for a recording (ulimit -v, -n)\n");
 }
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Access control: tokens, and whether another site sent the browser. */
-#ifndef SERVER_ACCESS_H
-#define SERVER_ACCESS_H
+#pragma once
 
 #include "server/request.h"
 
@@ -9,5 +8,3 @@
 struct sl_http_outcome sl_access_site(const struct sl_request *request);
 /* Checks "Authorization: Bearer TOKEN", or Basic with the token as password, which browsers ask for.  Failure: 401, 403 or 429. */
 struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right right);
-
-#endif

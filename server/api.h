@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of /api/v1/ that is not packs, as schemas/server.schema.json describes it. */
-#ifndef SERVER_API_H
-#define SERVER_API_H
+#pragma once
 
 #include "server/request.h"
 
@@ -11,5 +10,3 @@ void sl_api_names(struct sl_request *request);	 /* names?begins= */
 void sl_api_metrics(struct sl_request *request); /* metrics?q=&of=&text= */
 void sl_api_history(struct sl_request *request); /* history?q=&metric=N or &field=NAME */
 void sl_api_worse(struct sl_request *request);	 /* worse */
-
-#endif

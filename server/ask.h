@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a request's arguments ask of the catalogue. */
-#ifndef SERVER_ASK_H
-#define SERVER_ASK_H
+#pragma once
 
 #include "server/request.h"
 #include "server/runs.h"
@@ -21,5 +20,3 @@ struct sl_ask {
 bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request);
 void sl_ask_end(struct sl_ask *ask);
 int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of server/web/, compiled in as bytes (embed.py). */
-#ifndef SERVER_ASSETS_H
-#define SERVER_ASSETS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ struct sl_asset {
 	size_t size;
 };
 extern const struct sl_asset sl_assets[]; /* ended by a name of NULL */
-
-#endif

@@ -3,8 +3,7 @@
  * The course of one quantity over several runs: its values in order, and the runs at which it changed
  * (analyzer/catalogue/change.h).
  */
-#ifndef SERVER_COURSE_H
-#define SERVER_COURSE_H
+#pragma once
 
 #include "analyzer/catalogue/change.h"
 #include "analyzer/catalogue/store.h"
@@ -38,5 +37,3 @@ static inline bool sl_course_is_bytes(int64_t metric, int field)
 {
 	return metric || sl_card_fields[field].type == SL_CARD_BYTES;
 }
-
-#endif

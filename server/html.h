@@ -6,8 +6,7 @@
  *	sl_html(&page, "<p title='$'><a href='/search?q=%'>$</a></p>", why, query, name);
  *	sl_html_end(&page, 200);
  */
-#ifndef SERVER_HTML_H
-#define SERVER_HTML_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -38,5 +37,3 @@ void sl_html_end(struct sl_html *page, unsigned status);
 
 /* The rest of a page that the browser loads again by itself because it is still being computed. */
 void sl_html_wait(struct sl_request *request, const char *what);
-
-#endif

@@ -4,8 +4,7 @@
  * while they arrive.  A pack gets its name only when all of it is on disk, so after any crash it is either complete or absent.
  * packs/ may be another file system, one that can rename a file.  Any thread.
  */
-#ifndef SERVER_PACKS_H
-#define SERVER_PACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, con
 		   void *context);
 /* Removes unfinished uploads that got no data for a day. */
 void sl_packs_sweep(struct sl_packs *packs);
-
-#endif

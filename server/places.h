@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths in the store of what child processes have made. */
-#ifndef SERVER_PLACES_H
-#define SERVER_PLACES_H
+#pragma once
 
 #include "server/packs.h"
 
@@ -18,5 +17,3 @@ void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 
 /* The lines of only a part of the run, in ns since it began. */
 void sl_places_window(const char *pack, uint64_t from_ns, uint64_t to_ns, char path[SL_PACKS_NAME + 64]);
 void sl_places_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
-
-#endif

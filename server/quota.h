@@ -4,8 +4,7 @@
  * when a child process has read it.  A pack that does not fit is then removed and remembered, so that a second try is refused
  * before any byte.
  */
-#ifndef SERVER_QUOTA_H
-#define SERVER_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ uint64_t sl_quota_taken(const struct sl_server *server, const char *pack);
 bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const char *project, const char *pack);
 /* True: the pack was removed for lack of room, and there is still no room.  Any thread. */
 bool sl_quota_refuses(const struct sl_server *server, struct sl_store *store, const char *pack);
-
-#endif

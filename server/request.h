@@ -3,8 +3,7 @@
  * A request and its answer, over libmicrohttpd.  Every answer has headers that forbid the browser to run anything but our own
  * scripts.
  */
-#ifndef SERVER_REQUEST_H
-#define SERVER_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void sl_request_static(struct sl_request *request, const struct sl_answer *answe
 void sl_request_file(struct sl_request *request, const struct sl_answer *answer, int fd, uint64_t size); /* closes fd */
 /* Answers with a sentence: as JSON below /api/, else as a page. */
 void sl_request_say(struct sl_request *request, unsigned status, const char *why, const char *const (*header)[2]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables that several pages show. */
-#ifndef SERVER_ROWS_H
-#define SERVER_ROWS_H
+#pragma once
 
 #include "server/ask.h"
 #include "server/html.h"
@@ -12,5 +11,3 @@ void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
 /* What grew in the newest runs. */
 void sl_rows_worse(struct sl_html *page);
-
-#endif

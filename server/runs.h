@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The runs that the server knows: a catalogue in which the SHA-256 of its pack identifies a run. */
-#ifndef SERVER_RUNS_H
-#define SERVER_RUNS_H
+#pragma once
 
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
@@ -15,5 +14,3 @@ struct sl_store *sl_runs_store(struct sl_server *server);
 bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
 		 bool *full);
 bool sl_runs_known(struct sl_server *server, const char *pack);
-
-#endif

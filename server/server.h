@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* State and settings that the parts of stormlog-server share. */
-#ifndef SERVER_SERVER_H
-#define SERVER_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct sl_server {
 	uint64_t keep_age_s, keep_count, keep_bytes; /* limits for each project; 0: no limit */
 	uint64_t project_bytes;			     /* limit for what a project's runs take; 0: no limit */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages for people. */
-#ifndef SERVER_SITE_H
-#define SERVER_SITE_H
+#pragma once
 
 #include "server/request.h"
 
@@ -12,5 +11,3 @@ void sl_site_pack(struct sl_request *request);	  /* /packs/SHA256: the run of a 
 void sl_site_trends(struct sl_request *request);  /* /trends?q=&metric=N or &field=NAME */
 void sl_site_change(struct sl_request *request);  /* POST /runs/N/pin, /runs/N/unpin, /runs/N/note */
 void sl_site_static(struct sl_request *request);  /* /static/ */
-
-#endif

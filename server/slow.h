@@ -3,8 +3,7 @@
  * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less
  * than 16 KiB a second after an initial allowance.  libmicrohttpd itself waits as long as a byte comes now and then.
  */
-#ifndef SERVER_SLOW_H
-#define SERVER_SLOW_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void sl_slow_began(struct MHD_Connection *connection); /* its headers have arriv
 void sl_slow_took(struct MHD_Connection *connection, uint64_t bytes);
 void sl_slow_answers(struct MHD_Connection *connection, uint64_t bytes);
 void sl_slow_ended(struct MHD_Connection *connection); /* the next request may begin */
-
-#endif

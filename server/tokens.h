@@ -3,8 +3,7 @@
  * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A token is 256 random bits, so its SHA-256
  * alone gives nothing away and needs no salt.  The file is read again when it changed.  Any thread.
  */
-#ifndef SERVER_TOKENS_H
-#define SERVER_TOKENS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char 
 
 /* The command stormlog-server token add NAME --read|--write | list | remove NAME.  Returns an exit status. */
 int sl_tokens_command(int folder, int argc, char **argv);
-
-#endif

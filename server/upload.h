@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PUT and HEAD of /api/v1/packs/SHA256 (doc/server.md): a pack comes in one piece or in several. */
-#ifndef SERVER_UPLOAD_H
-#define SERVER_UPLOAD_H
+#pragma once
 
 #include "server/request.h"
 
@@ -11,5 +10,3 @@ struct sl_http_outcome sl_upload_begin(struct sl_request *request);
 void sl_upload_answer(struct sl_request *request);
 void sl_upload_head(struct sl_request *request);
 void sl_upload_download(struct sl_request *request);
-
-#endif

@@ -4,8 +4,7 @@
  * run; the data is what a child made of packs, stored as gzip of msgpack and sent as it is.  A build without the interactive
  * page sends the plain one, which a child made whole.
  */
-#ifndef SERVER_VIEW_H
-#define SERVER_VIEW_H
+#pragma once
 
 #include "analyzer/catalogue/card.h"
 #include "server/request.h"
@@ -19,5 +18,3 @@ void sl_view_changes(struct sl_request *request);			     /* /api/v1/compare?befo
 extern const unsigned char sl_served_page[];
 extern const char sl_served_policy[];
 extern const size_t sl_served_page_size;
-
-#endif

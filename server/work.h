@@ -5,8 +5,7 @@
  * report.json of a pack ("failed", with a sentence, where that was impossible), STORE/pages/compare/A-B.page.msgpack.gz of two
  * packs, and beside the page of a pack the latest windows of the run that somebody asked for.
  */
-#ifndef SERVER_WORK_H
-#define SERVER_WORK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool sl_work_compare(struct sl_work *work, const char *before, const char *after
 
 /* The same for a window of a run, in ns since it began. */
 bool sl_work_window(struct sl_work *work, const char *pack, uint64_t from_ns, uint64_t to_ns);
-
-#endif

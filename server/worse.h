@@ -3,8 +3,7 @@
  * Changes for the worse in the newest runs of each project: peak, leaks, errors and largest places.  Kept in memory and
  * computed again, on the worker's thread, when a run arrives.  Any thread may read them.
  */
-#ifndef SERVER_WORSE_H
-#define SERVER_WORSE_H
+#pragma once
 
 #include "analyzer/base/map.h"
 #include "server/server.h"
@@ -23,5 +22,3 @@ void sl_worse_look(struct sl_server *server, const char *project); /* "": runs w
 void sl_worse_projects(struct sl_server *server, struct sl_map *projects);
 /* Newest first. */
 void sl_worse_each(void (*each)(void *context, const struct sl_worse *worse), void *context);
-
-#endif

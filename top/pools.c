@@ -5,6 +5,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "top/top.h"
 
 #define NAMED 8 /* blocks named per device */
@@ -19,18 +20,14 @@ static int larger(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return (x->label > y->label) - (x->label < y->label);
+	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING(x->label, y->label);
 }
 
 static int by_name(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
 
-	if (x->label != y->label)
-		return x->label < y->label ? -1 : 1;
-	return (x->api > y->api) - (x->api < y->api);
+	return SL_RISING(x->label, y->label) ?: SL_RISING(x->api, y->api);
 }
 
 /* The names of the device's blocks, largest first; returns how many. */

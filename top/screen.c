@@ -10,6 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "top/top.h"
 #include "common/now.h"
 
@@ -158,7 +159,7 @@ static int fuller(const void *a, const void *b)
 	double p = x->total && x->total != SL_UNKNOWN && x->used != SL_UNKNOWN ? (double)x->used / (double)x->total : 0;
 	double q = y->total && y->total != SL_UNKNOWN && y->used != SL_UNKNOWN ? (double)y->used / (double)y->total : 0;
 
-	return p != q ? (p < q ? 1 : -1) : x->device - y->device;
+	return SL_FALLING(p, q) ?: x->device - y->device;
 }
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-top: what its files share.  A view fills a list of lines; the screen shows those that fit.  One thread. */
-#ifndef TOP_TOP_H
-#define TOP_TOP_H
+#pragma once
 
 #include <time.h>
 
@@ -114,5 +113,3 @@ void top_page_ask(struct top *top);
 void top_page_take(struct top *top);
 
 void top_draw(struct top *top, struct lines *lines);
-
-#endif

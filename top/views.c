@@ -10,6 +10,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "common/now.h"
 
 const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
@@ -317,8 +318,7 @@ static int by_away(const void *a, const void *b)
 {
 	const struct standing *x = a, *y = b;
 
-	return x->away != y->away ? (fabs(x->away) < fabs(y->away) ? 1 : -1)
-				  : (x->process > y->process) - (x->process < y->process);
+	return x->away != y->away ? (fabs(x->away) < fabs(y->away) ? 1 : -1) : SL_RISING(x->process, y->process);
 }
 
 /* The distance of each from the median, outliers first. */
@@ -340,7 +340,7 @@ static int by_run(const void *a, const void *b)
 	const struct standing *x = a, *y = b;
 	int order = strcmp(x->run, y->run);
 
-	return order ? order : (x->process > y->process) - (x->process < y->process);
+	return order ? order : SL_RISING(x->process, y->process);
 }
 
 /* Ranks of one run, outliers first. */

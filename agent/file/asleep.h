@@ -8,8 +8,7 @@
  *
  * Writer thread only, but for sl_asleep_rouse and sl_asleep_is.  No allocation but pages, reserved when it falls asleep.
  */
-#ifndef AGENT_FILE_ASLEEP_H
-#define AGENT_FILE_ASLEEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ typedef bool sl_asleep_write(uint32_t thread, uint64_t first, uint64_t next, str
  * asleep.  `events` has room for SL_BLOCK_EVENTS, `map` for SL_BLOCK_BYTES of them; `write` may use both.
  */
 bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_t *map, sl_asleep_write *write);
-
-#endif

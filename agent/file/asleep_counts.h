@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a sleeping recording counts instead of writing it, and the `slept` map that says so.  Writer thread only. */
-#ifndef AGENT_FILE_ASLEEP_COUNTS_H
-#define AGENT_FILE_ASLEEP_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ struct sl_asleep_span {
 
 /* Writes the map into SL_BLOCK_BYTES(SL_BLOCK_EVENTS); returns the bytes used. */
 size_t sl_asleep_counts_pack(const struct sl_asleep_counts *counts, uint8_t *bytes, struct sl_asleep_span span);
-
-#endif

@@ -4,8 +4,7 @@
  * the time up to which they are left out, and for each thread the slot from which on its events are still in the ring.  It is
  * written as one map behind the folded events (doc/trace-format.md).  Writer thread only.
  */
-#ifndef AGENT_FILE_CHECKPOINT_H
-#define AGENT_FILE_CHECKPOINT_H
+#pragma once
 
 #include "agent/file/retention_peak.h"
 #include "common/event.h"
@@ -40,5 +39,3 @@ void sl_checkpoint_take(struct sl_checkpoint *checkpoint, struct sl_unpack map);
 /* Writes the map, for files up to `through`, with the peaks that lie before until_ns; its bytes, 0: it does not fit. */
 size_t sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, void *bytes, size_t size, unsigned through,
 			  const struct sl_peak *peak, unsigned peaks);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The crash-safe log of definitions.  Any thread, lock-free, async-signal-safe: safe on the path of a call. */
-#ifndef AGENT_FILE_DEFINE_H
-#define AGENT_FILE_DEFINE_H
+#pragma once
 
 #include "common/definition.h"
 
@@ -16,5 +15,3 @@ bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const cha
 
 /* One line about the recording itself: what is not recorded and why. */
 void sl_define_note(const char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late.
  * The writer stays for them until the process is no more, and their thread waits for it.
  */
-#ifndef AGENT_FILE_LATE_H
-#define AGENT_FILE_LATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ void sl_late_write(void);
 
 /* The writer, after the footer: write what others wait for, until the recording goes on, or `enough`: then false. */
 bool sl_late_serve(bool (*enough)(void));
-
-#endif

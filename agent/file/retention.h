@@ -11,8 +11,7 @@
  * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, during a fold
  * alone, is 40 bytes and some per address that is live, and for those freed lately, and the same per address and highest instant.
  */
-#ifndef AGENT_FILE_RETENTION_H
-#define AGENT_FILE_RETENTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t bud
 
 /* Gives up the fold that is under way; the files are as before it. */
 void sl_retention_stop(struct sl_trace_store *store);
-
-#endif

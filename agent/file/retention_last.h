@@ -4,8 +4,7 @@
  * after that instant.  Events may be noted in any order.  A block that was freed is forgotten once no older event can
  * come.  The table lies in pages of its own and exists only while old segments are folded.
  */
-#ifndef AGENT_FILE_RETENTION_LAST_H
-#define AGENT_FILE_RETENTION_LAST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline bool sl_last_counts(const struct sl_last_table *table, const struc
 bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates);
 
 void sl_last_free(struct sl_last_table *table);
-
-#endif

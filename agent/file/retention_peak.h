@@ -4,8 +4,7 @@
  * `allocated`, and the highest `reserved` with, among equals, the highest `allocated`.  A fold keeps what lived then.
  * Writer thread only.
  */
-#ifndef AGENT_FILE_RETENTION_PEAK_H
-#define AGENT_FILE_RETENTION_PEAK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void sl_peaks_note(const struct sl_event *events, unsigned count);
 
 /* Gives the instants up to now, each once; returns how many. */
 unsigned sl_peaks_copy(struct sl_peak peaks[SL_PEAKS_MAX]);
-
-#endif

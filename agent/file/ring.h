@@ -4,8 +4,7 @@
  * the consumer is the writer thread.  No locks; a producer makes a system call only when it moves on to a
  * fresh segment.
  */
-#ifndef AGENT_FILE_RING_H
-#define AGENT_FILE_RING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -229,5 +228,3 @@ void sl_ring_release(struct sl_ring *ring, unsigned index);
 
 /* The same of events of a thread that goes on elsewhere and may come back: to clear it costs as much as to encode two columns. */
 void sl_ring_leave(struct sl_ring *ring, unsigned index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A stable sort in memory that the caller gives: the C library's qsort may call the program's malloc. */
-#ifndef AGENT_FILE_SORT_H
-#define AGENT_FILE_SORT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct sl_sort_key {
 
 /* Sorts by key, ascending; scratch has room for as many. */
 void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);
-
-#endif

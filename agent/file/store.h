@@ -3,8 +3,7 @@
  * The trace file of this process: claimed together with its ring, appended to by the writer.  After a failed
  * or torn write the file is cut back to its last whole frame before anything is appended.
  */
-#ifndef AGENT_FILE_STORE_H
-#define AGENT_FILE_STORE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -84,5 +83,3 @@ void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ri
 
 /* Close and remove both, because the recording could not begin. */
 void sl_store_abandon(struct sl_trace_store *store);
-
-#endif

@@ -18,6 +18,7 @@
 #include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/threads.h"
 #include "agent/symbols/tensorflow.h"
 #include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
@@ -627,7 +628,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 
 void sl_writer_finish(void)
 {
-	sl_kept_look();
+	sl_kept_look(sl_threads_trying);
 	sl_writer_pass(sl_agent_now());
 	sl_retention_stop(sl_agent->store);
 	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: what they do stays in the ring */

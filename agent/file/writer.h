@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the one background thread does (writer_thread.h): moves what the ring holds into the trace file. */
-#ifndef AGENT_FILE_WRITER_H
-#define AGENT_FILE_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ bool sl_writer_drain(void);
 
 /* Make the writer's buffers, before anything drains.  False: no memory. */
 bool sl_writer_prepare(void);
-
-#endif

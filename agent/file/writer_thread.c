@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/threads.h"
 #include "agent/agent.h"
 #include "agent/file/asleep.h"
 #include "agent/file/define.h"
@@ -76,7 +77,7 @@ static bool has_to_end(void)
 /* After the end of the recording, when nobody else looks at this. */
 static bool nobody_is_left(void)
 {
-	sl_kept_look();
+	sl_kept_look(sl_threads_trying);
 	return is_last() || sl_kept_deserted();
 }
 
@@ -97,7 +98,7 @@ static void work(void)
 		uint64_t now_ns = sl_agent_now(), sleep_ns;
 
 		if (now_ns - looked_ns >= LOOK_NS) {
-			sl_kept_look();
+			sl_kept_look(sl_threads_trying);
 			looked_ns = now_ns;
 		}
 		if (interval_ns && (now_ns - sampled_ns >= (sl_asleep_is() ? ASLEEP_NS : interval_ns) || sl_device_news())) {
@@ -127,7 +128,7 @@ static void be_the_last(void)
 		int code = sl_kept_last_code();
 
 		sl_agent_left(code);
-		syscall(SYS_exit, code);
+		syscall(sl_threads_trying() ? SYS_exit_group : SYS_exit, code);
 	}
 	sl_file_no_signals(false);
 	program_signals.before |= 1ull << (SIGXFSZ - 1); /* a signal may be pending */

@@ -7,8 +7,7 @@
  * pthread_exit in main.  For what only a process of one thread may do it is parked: it ends, and the next call that looks
  * (sl_ring_make_room), a new thread, or the end of the process starts it again.
  */
-#ifndef AGENT_FILE_WRITER_THREAD_H
-#define AGENT_FILE_WRITER_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ bool sl_writer_thread_park(void);
 
 bool sl_writer_thread_is_parked(void);
 void sl_writer_thread_unpark(void); /* start it again, if it is parked */
-
-#endif

@@ -3,8 +3,7 @@
  * Memory of an AMD device as the kernel tells it in sysfs: amdgpu's mem_info_vram_* of the PCI device, and what each
  * process holds of it in KFD's folders (Linux 5.9).  No library, no context.
  */
-#ifndef AGENT_GPU_AMDGPU_H
-#define AGENT_GPU_AMDGPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ uint64_t sl_amdgpu_kfd(const char *pci);
 
 /* kfd 0: without its processes.  Writer thread. */
 bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_device_sample *sample);
-
-#endif

@@ -3,8 +3,7 @@
  * Device-wide and process memory: samples, and what can be known when a call runs out of memory.  Everything
  * is published by sl_define_publish as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
  */
-#ifndef AGENT_GPU_DEVICE_H
-#define AGENT_GPU_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph
 uint64_t sl_device_free_bytes(enum sl_family family);
 
 void sl_device_child(void); /* after fork in the child: forget handles and threads' state */
-
-#endif

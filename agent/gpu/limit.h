@@ -4,8 +4,7 @@
  * allocation and nothing else.  On, limit.c keeps the process's live bytes per device, the one place in the
  * agent that does (doc/architecture.md says why).
  */
-#ifndef AGENT_GPU_LIMIT_H
-#define AGENT_GPU_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ bool sl_limit_live(int device, uint64_t *bytes);
  * so the difference (context, modules, what pools keep) counts inside the limit from now on.
  */
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes);
-
-#endif

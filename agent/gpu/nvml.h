@@ -3,8 +3,7 @@
  * Device memory as NVIDIA's management library sees it: all processes together, and each.  Writer thread only: it
  * opens libnvidia-ml.so.1 (RTLD_LAZY | RTLD_LOCAL).  NVML makes no context.
  */
-#ifndef AGENT_GPU_NVML_H
-#define AGENT_GPU_NVML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ const char *sl_nvml_open(void);
 struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
 
 bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_device_sample *sample);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A device's memory as told by a source that sees all its processes: NVML, or AMD's kernel driver. */
-#ifndef AGENT_GPU_SAMPLE_H
-#define AGENT_GPU_SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 
 /* The list is complete: decides whether its pids mean something here, and which is ours. */
 void sl_sample_listed(struct sl_device_sample *sample);
-
-#endif

@@ -7,8 +7,7 @@
  * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is
  * not asked: the answers are then "unknown", or the thread's last known device.  CUDA's driver has no such state.
  */
-#ifndef AGENT_GPU_VENDOR_H
-#define AGENT_GPU_VENDOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph
 
 /* Memory of the current context's device; safe during stream capture.  False: it cannot be asked now. */
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Safe in a vfork child: no lock, no allocation; the new environment lies on the caller's stack.
  */
-#ifndef AGENT_HOOKS_CHILDREN_H
-#define AGENT_HOOKS_CHILDREN_H
+#pragma once
 
 #include <alloca.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ char *const *sl_children_fill(char *const *envp, void *room, size_t bytes);
 		if (room_)                                                                                                         \
 			envp = sl_children_fill(envp, alloca(room_), room_);                                                       \
 	} while (0)
-
-#endif

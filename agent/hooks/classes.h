@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which calls merge into the call that made them, and which have stacks; classes.def decides by verb. */
-#ifndef AGENT_HOOKS_CLASSES_H
-#define AGENT_HOOKS_CLASSES_H
+#pragma once
 
 enum sl_class {
 	SL_CLASS_CALL, /* merges into an outer call of any class */
@@ -14,5 +13,3 @@ enum sl_class {
 	SL_CLASS_STREAM,
 	SL_CLASS_EXTERNAL,
 };
-
-#endif

@@ -42,7 +42,7 @@ static enum field field_of(const struct sl_payload_entry *entry)
 {
 	enum field field = 0;
 
-	/* Flags: a pointer or an array. */
+	/* An entry with flags is a pointer or an array, which is not read. */
 	while (field < FIELDS &&
 	       (entry->flags || !entry->name || entry->type != fields[field].type || strcmp(entry->name, fields[field].name)))
 		field++;

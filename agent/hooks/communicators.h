@@ -7,8 +7,7 @@
  * Schemas and payloads: nvToolsExtPayload.h of NVIDIA's nvtx 13.5.  Names of the fields: NCCL 2.16 to 2.32; before 2.24 no
  * communicator is given.  Everything concerns the calling thread and needs no allocation or lock.
  */
-#ifndef AGENT_HOOKS_COMMUNICATORS_H
-#define AGENT_HOOKS_COMMUNICATORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ struct sl_instant_details sl_communicators_payload(unsigned domain, const struct
  * that the call's payload gave the communicator, 0 none.  rank, ranks: -1 unknown.  config: may be NULL.
  */
 uint64_t sl_communicators_made(bool done, uint64_t handle, int rank, int ranks, const ncclConfig_t *config);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The words that rows may use for their fields.  Only hooks.c includes this. */
-#ifndef AGENT_HOOKS_FIELDS_H
-#define AGENT_HOOKS_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,9 +103,7 @@ void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *to
 void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
 
-/* The program asks about memory: how much is free, unless free_bytes is NULL.  True: --limit has a word in it. */
+/* Called where the program asks for the size of memory, and, unless free_bytes is NULL, how much is free.  True: --limit is on. */
 bool sl_fields_asked(enum sl_family family, const void *caller, const void *free_bytes);
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
-
-#endif

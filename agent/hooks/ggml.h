@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ggml's buffers and tensors, for the rows of ggml.def.  real: the function of the library that `buffer` belongs to. */
-#ifndef AGENT_HOOKS_GGML_H
-#define AGENT_HOOKS_GGML_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ void sl_ggml_named(unsigned api, const void *real, void *buffer); /* NULL: there
 void sl_ggml_used(unsigned api, const void *real, void *buffer);
 void sl_ggml_tensor(unsigned api, const void *real, void *buffer, const void *tensor, uint64_t address);
 void sl_ggml_freed(unsigned api, const void *real, void *buffer);
-
-#endif

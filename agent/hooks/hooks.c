@@ -111,7 +111,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* Recorded where it runs out of memory; an inner call that failed for that has been recorded already.  `before`: a statement. */
+/* Forwards a call, and records it where it runs out of memory, unless a call inside it has been recorded for that already. */
 #define FORWARDED(ret, name, proto, args, before)                                                                                  \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -132,8 +132,8 @@ enum {
 #define CHECKED(ret, name, proto, args) FORWARDED(ret, name, proto, args, (void)0)
 
 /*
- * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  Apart, so that other launches
- * take no more of the stack.
+ * The kernel's code is loaded inside its first launch, which follows the look-up on the same thread.  That launch has a
+ * function of its own, so that other launches need no more stack.
  */
 #define LAUNCHED(ret, name, proto, args, function)                                                                                 \
 	static __attribute__((noinline)) ret name##__loading(LIST proto const void *caller, ret(*real) PROTOTYPE proto)            \
@@ -208,9 +208,7 @@ enum {
 #define SLOT(...)
 #define HAND(verb, kind, id, name)
 
-#include "agent/hooks/verbs.h"
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 
 /* The entries of instances 1 to 3 as distances, since addresses would each need a relocation at every start. */
 #define ENTRY_DISTANCES(name) ".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
@@ -221,7 +219,6 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 	".hidden sl_hook_entries\n"
 	"sl_hook_entries:\n"
 	".long 0\n.long 0\n.long 0\n"
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
@@ -234,5 +231,4 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define SLOT(...)			 ".long 0\n.long 0\n.long 0\n"
 #define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 	".popsection\n");

@@ -7,7 +7,6 @@
 
 const struct sl_hooks_row sl_hooks[SL_API_COUNT] = {
 	[SL_API_none] = {""},
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
 #define ALSO(verb, kind, ret, name, tag) {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
 #define LOOKUP(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
@@ -20,6 +19,5 @@ const struct sl_hooks_row sl_hooks[SL_API_COUNT] = {
 #define SLOT(verb, number, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_block, OF_FAMILY(SL_FAMILY_), true},
 #define HAND(verb, kind, id, name)	 {name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 };
 const unsigned sl_hook_count = SL_API_COUNT;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Every call the agent wraps, one row each in hooks/<interface>.def (doc/add-a-hook.md): ids, names, traits. */
-#ifndef AGENT_HOOKS_IDS_H
-#define AGENT_HOOKS_IDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/hooks/verbs.h"
 #include "common/event.h"
 
 /* Ids of rows: SL_API_cudaMalloc.  The second meaning of a call has a tag: SL_API_cuGraphAddNode_free. */
 enum sl_api {
 	SL_API_none,
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
 #define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		 SL_API_##name,
@@ -25,7 +24,6 @@ enum sl_api {
 #define SLOT(verb, number, name, ...)	 SL_API_##name,
 #define HAND(verb, kind, id, name)	 SL_API_##id,
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 	SL_API_COUNT
 };
 
@@ -38,5 +36,3 @@ struct sl_hooks_row {
 
 extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] stands for no call; ids are indexes */
 extern const unsigned sl_hook_count;		       /* SL_API_COUNT */
-
-#endif

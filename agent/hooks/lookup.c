@@ -184,7 +184,7 @@ __attribute__((visibility("default"))) char *dlerror(void)
 	return renamed(text, own, who);
 }
 
-/* What is here before an object goes, and what is not any more, before another comes to its place. */
+/* Around an unload: before it, defines what is loaded; after it, what is gone, before another object can come to its place. */
 static void define_modules(void)
 {
 	if (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed))

@@ -3,8 +3,7 @@
  * dlsym and dlvsym are exported by lookup_<architecture>.S.  They ask these functions, and then either return the answer or
  * jump to the real function, which then sees the true caller and sets the true error.
  */
-#ifndef AGENT_HOOKS_LOOKUP_H
-#define AGENT_HOOKS_LOOKUP_H
+#pragma once
 
 struct sl_lookup {
 	void *answer;
@@ -20,5 +19,3 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
  */
 void *sl_lookup_opening(int flags);
 void *sl_lookup_opening_in(long name_space);
-
-#endif

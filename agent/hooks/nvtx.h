@@ -4,8 +4,7 @@
  * the exported functions of NVTX 2 and roctx (hooks.c), or by both, since NVTX 2 takes an injection too.  The innermost of them
  * records it.
  */
-#ifndef AGENT_HOOKS_NVTX_H
-#define AGENT_HOOKS_NVTX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ struct sl_nvtx_extension {
 	const void *info;
 };
 int sl_nvtx_initialize_extension(struct sl_nvtx_extension *extension, int (*tool)(struct sl_nvtx_extension *));
-
-#endif

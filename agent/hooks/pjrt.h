@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of PJRT's table with some functions replaced, and what the rows of pjrt.def do.  plugin: index of the plugin's table. */
-#ifndef AGENT_HOOKS_PJRT_H
-#define AGENT_HOOKS_PJRT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void sl_pjrt_executed(unsigned plugin, unsigned api, const struct sl_pjrt_execut
 void sl_pjrt_gone(unsigned api, const void *buffer);
 void sl_pjrt_loaded(unsigned plugin, const void *executable);
 void sl_pjrt_unloaded(const void *executable);
-
-#endif

@@ -4,8 +4,7 @@
  * member used.  Major version 0 only appends, since 0.57.  tests/pools/check_pjrt.py compares this with the header in a
  * plugin's wheel.
  */
-#ifndef AGENT_HOOKS_PJRT_ABI_H
-#define AGENT_HOOKS_PJRT_ABI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -140,5 +139,3 @@ struct sl_pjrt_memory {
 		bool set;
 	} peak, allocations, largest, limit, reserved, peak_reserved, reservable, largest_free, pool, peak_pool;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions to a plugin about what a call made; used by pjrt.c. */
-#ifndef AGENT_HOOKS_PJRT_ASK_H
-#define AGENT_HOOKS_PJRT_ASK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin);
 /* Indexes in the table of the functions that are asked; a plugin that lacks one is left alone. */
 extern const unsigned sl_pjrt_question[];
 extern const size_t sl_pjrt_questions;
-
-#endif

@@ -3,8 +3,7 @@
  * Names of PJRT's arrays.  To write a shape as text costs more than the rest of an event; programs have few shapes, so names
  * are kept.
  */
-#ifndef AGENT_HOOKS_PJRT_NAMES_H
-#define AGENT_HOOKS_PJRT_NAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct sl_pjrt_key {
 uint32_t sl_pjrt_name(const struct sl_pjrt_key *key);
 /* Keeps the id for this name. */
 void sl_pjrt_name_keep(const struct sl_pjrt_key *key, uint32_t id);
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A row's prototype as C has it: (void) where the row has (). */
-#ifndef SL_HOOKS_PROTOTYPE_H
-#define SL_HOOKS_PROTOTYPE_H
+#pragma once
 
 #define PROTOTYPE(...)	     (CHOOSE(__VA_OPT__(AS_IS, ) VOID, )(__VA_ARGS__))
 #define CHOOSE(first, ...)   PROTOTYPE_##first
 #define PROTOTYPE_AS_IS(...) __VA_ARGS__
 #define PROTOTYPE_VOID(...)  void
-
-#endif

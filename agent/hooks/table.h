@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which real function a wrapper calls: by name, ABI version and caller. */
-#ifndef AGENT_HOOKS_TABLE_H
-#define AGENT_HOOKS_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void *sl_hooks_real(unsigned api, unsigned instance, const void *caller);
 
 /* hooks.c: distance from each element itself to the wrapper of instance 1, 2, 3; 0 none. */
 extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));
-
-#endif

@@ -84,7 +84,7 @@ static void give_up(const char *why)
 	sl_capability("tensorflow", text);
 }
 
-/* Where in `kept` what is found belongs. */
+/* Looks the library's annotation up and checks it.  Returns the index in `kept` where the result belongs. */
 static unsigned look_at(const void *allocator, annotation_function **find)
 {
 	const void *destructor = sl_resolve_beside(allocator, SCOPED "D2Ev"), *constructor = NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The op that asks TensorFlow's allocator for memory. */
-#ifndef AGENT_HOOKS_TENSORFLOW_OP_H
-#define AGENT_HOOKS_TENSORFLOW_OP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
  * does not let us read it.  allocator: a function of the library that is asked.
  */
 uint32_t sl_tensorflow_op(const void *allocator);
-
-#endif

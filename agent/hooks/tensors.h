@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether blocks of a framework's allocator are recorded (--tensors).  Asking may begin the recording. */
-#ifndef AGENT_HOOKS_TENSORS_H
-#define AGENT_HOOKS_TENSORS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ static inline bool sl_tensors_wanted_anywhere(void)
 {
 	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_tensors_of_cpu()) && sl_tensors_wanted();
 }
-
-#endif

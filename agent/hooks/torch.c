@@ -248,9 +248,9 @@ SETTINGS(settings_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9pa
 
 /* --- private pools -----------------------------------------------------------------------------------------
  *
- * What is asked for on a stream that a graph captures comes from a private pool: the graph's own, or one whose name, two numbers,
- * was given to capture_begin.  A graph's own gets a name when the program asks for it.  They throw where they fail: then nothing
- * is recorded.  A pair is passed and returned in two registers, as a struct is.
+ * While a graph captures a stream, blocks for that stream come from a private pool: the graph's own, or the one whose name (two
+ * numbers) was given to capture_begin.  The graph's own pool gets a name when the program asks for it.  These functions throw
+ * when they fail, and then nothing is recorded.  A pair is passed and returned in two registers, as a struct is.
  */
 struct pool_name {
 	uint64_t first, second;
@@ -281,7 +281,7 @@ void graph_begin(void *self, struct pool_name pool, int mode)
 	atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed);
 }
 
-/* From 2.14 on Python calls the first half by itself, and C++ the whole, which may call the first half. */
+/* From 2.14 on Python calls capture_end_pre alone, and C++ capture_end, which may call capture_end_pre: the inner one counts. */
 static __thread unsigned ended __attribute__((tls_model("initial-exec")));
 
 #define END(name, mangled)                                                                                                         \
@@ -338,8 +338,8 @@ void graph_retains(void *self, struct pool_name pool)
 }
 
 /*
- * The constructor has had two to four arguments: the allocator that the pool's memory comes from, whether the program made it (it
- * did), and one or two ways in which the pool differs from others.  From some release on the allocator is a shared_ptr.
+ * The constructor has two to four arguments, by release: the allocator that the pool's memory comes from; whether the program makes
+ * the pool, which is true here; and up to two ways in which the pool differs from others.  Later the allocator is a shared_ptr.
  */
 #define MADE(name, mangled, arguments, pointer)                                                                                    \
 	void name(void *, void *const *, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                       \
@@ -361,7 +361,7 @@ MADE(pool_aten, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAl
 MADE(pool_unsplit, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbbb", 4, allocator)
 MADE(pool_shared, "_ZN2at4cuda7MemPoolC1ESt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEEbbb", 4, *allocator)
 
-/* A graph's reset() and destructor, which resets; a pool's destructor, which gives back what it can: more says that it has. */
+/* A graph's reset(), and its destructor, which resets.  A pool's destructor, which frees what it can: an event before and after. */
 #define GONE(name, mangled, api, is_pool)                                                                                          \
 	void name(void *) EXPORTED_AS(mangled);                                                                                    \
 	void name(void *self)                                                                                                      \

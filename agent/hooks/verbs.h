@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the rows of hooks/ are written.  Included before an expansion it defines the verbs in terms of ROW, ALSO,
- * LOOKUP, QUERY and the rest, which the includer defines; included a second time it takes everything away again.
+ * How the rows of hooks/ are written.  Each verb is a ROW of its name.  Whoever expands a table of rows defines ROW, ALSO,
+ * LOOKUP, QUERY and the rest first; all.def undefines them behind its last row.
  *
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
@@ -20,8 +20,7 @@
  *			_ptsz, _ptds or _spt, which programs built with a default stream per thread call instead
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
-#ifndef SL_HOOKS_VERBS
-#define SL_HOOKS_VERBS
+#pragma once
 
 #define PER_THREAD(suffix, verb, before, name, ...)                                                                                \
 	verb(WITHOUT_PARENTHESES before, name, __VA_ARGS__) verb(WITHOUT_PARENTHESES before, name##suffix, __VA_ARGS__)
@@ -63,59 +62,3 @@
 #define EVENT_DESTROY(...)     ROW(EVENT_DESTROY, none, __VA_ARGS__)
 #define EXTERNAL_IMPORT(...)   ROW(EXTERNAL_IMPORT, none, __VA_ARGS__)
 #define EXTERNAL_DESTROY(...)  ROW(EXTERNAL_DESTROY, none, __VA_ARGS__)
-
-#else
-#undef SL_HOOKS_VERBS
-
-#undef PER_THREAD
-#undef WITHOUT_PARENTHESES
-
-#undef CALL
-#undef ALLOC
-#undef FREE
-#undef RESERVE
-#undef UNRESERVE
-#undef MAP
-#undef UNMAP
-#undef RETAIN
-#undef EXPORT
-#undef POOL_CREATE
-#undef POOL_DESTROY
-#undef POOL_SET
-#undef POOL_TRIM
-#undef CONTEXT_CREATE
-#undef CONTEXT_DESTROY
-#undef PRIMARY_RETAIN
-#undef PRIMARY_RELEASE
-#undef DEVICE_RESET
-#undef MODULE_LOAD
-#undef MODULE_UNLOAD
-#undef CODE_LOAD
-#undef LIMIT
-#undef GRAPH_ALLOC
-#undef GRAPH_FREE
-#undef GRAPH_CREATE
-#undef GRAPH_INSTANTIATE
-#undef GRAPH_LAUNCH
-#undef GRAPH_DESTROY
-#undef EXEC_DESTROY
-#undef GRAPH_TRIM
-#undef STREAM_CREATE
-#undef STREAM_DESTROY
-#undef EVENT_CREATE
-#undef EVENT_DESTROY
-#undef EXTERNAL_IMPORT
-#undef EXTERNAL_DESTROY
-
-#undef ROW
-#undef ALSO
-#undef LOOKUP
-#undef CHECKED
-#undef LAUNCHED
-#undef QUERY
-#undef RANGE
-#undef INJECTED
-#undef FRAMEWORK
-#undef SLOT
-#undef HAND
-#endif

@@ -47,6 +47,17 @@ bool sl_file_fits(uint64_t bytes)
 	return no_signals || getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
+bool sl_file_can_open(unsigned count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return true;
+	for (rlim_t fd = 0; fd < limit.rlim_cur && count; fd++)
+		count -= syscall(SYS_fcntl, (int)fd, F_GETFD) < 0;
+	return !count;
+}
+
 int sl_file_move_high(int fd)
 {
 	/* RLIMIT_NOFILE may be as low as 256; try downwards. */

@@ -3,8 +3,7 @@
  * Files of our own inside a program that may close any descriptor: each is remembered by device and inode and
  * checked before use, so that we never write into a file of the program's.
  */
-#ifndef AGENT_PROCESS_FILE_H
-#define AGENT_PROCESS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +23,9 @@ bool sl_file_fits(uint64_t bytes);
 
 /* This thread has SIGXFSZ blocked for good, or no more: the attempt itself tells. */
 void sl_file_no_signals(bool none);
+
+/* May so many descriptors be opened? */
+bool sl_file_can_open(unsigned count);
 
 /* A copy of fd high up, where programs that close or dup2 low descriptors do not look; fd itself is closed. */
 int sl_file_move_high(int fd);
@@ -52,5 +54,3 @@ ssize_t sl_file_link(const char *path, char *text, size_t size);
 
 /* At most size - 1 bytes of a small file and a terminator; bytes read, -1 with errno. */
 ssize_t sl_file_read(const char *path, char *text, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * STORMLOG_ONLY and STORMLOG_RANKS.  regcomp allocates, and the first GPU call of a process may be made by its
  * allocator or below a lock of it, so the expression is matched as it stands, by backtracking.
  */
-#ifndef AGENT_PROCESS_FILTER_H
-#define AGENT_PROCESS_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool sl_filter_lists(const char *list, unsigned number);
 /* True: the list, or the expression, can be read. */
 bool sl_filter_list_valid(const char *list);
 bool sl_filter_regex_valid(const char *regex);
-
-#endif

@@ -3,8 +3,7 @@
  * Memory of the process and of the cgroup that limits it, from /proc and /sys.  System calls only; any thread.
  * Absent is SL_HOSTMEM_UNKNOWN.
  */
-#ifndef AGENT_PROCESS_HOSTMEM_H
-#define AGENT_PROCESS_HOSTMEM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ uint64_t sl_hostmem_limit(void);
 
 /* Forget the cgroup: it is looked for again at the next read. */
 void sl_hostmem_child(void);
-
-#endif

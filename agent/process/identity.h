@@ -3,8 +3,7 @@
  * Who a process is among the processes of its job, from the environment and /proc.  process.c, which fills the trace's
  * header, and the launcher, which names the run, must agree on it.  No allocation, no stdio.
  */
-#ifndef AGENT_PROCESS_IDENTITY_H
-#define AGENT_PROCESS_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool sl_identity_run_shared(void);
 
 /* Times the job was started again, by torchrun or the scheduler; -1: unknown. */
 int sl_identity_restart(void);
-
-#endif

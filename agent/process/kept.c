@@ -30,6 +30,7 @@ static struct kept {
 
 static _Atomic bool sandboxed;
 static bool deserted, outlived; /* other threads went on when the first one had ended */
+static bool was_another;	/* the kernel still counts a thread of ours for a moment when it has ended */
 static uint64_t filters_at_start;
 
 static long read_again(int fd, char *buffer, size_t size)
@@ -125,15 +126,17 @@ static uint64_t filters(const char *status)
 	return number_of(status, "Seccomp:") + (number_of(status, "Seccomp_filters:") << 8);
 }
 
-void sl_kept_look(void)
+void sl_kept_look(bool (*another)(void))
 {
 	const char *status = read_status(), *state = sl_procfile_line(status, "State:");
-	bool first_ended = state && *state == 'Z';
+	bool first_ended = state && *state == 'Z', is_another = another();
+	uint64_t threads = number_of(status, "Threads:") - is_another;
 
 	if (filters(status) > filters_at_start)
 		atomic_store(&sandboxed, true);
-	deserted = first_ended && number_of(status, "Threads:") == 2;
-	outlived = outlived || (first_ended && !deserted);
+	deserted = first_ended && threads == 2;
+	outlived = outlived || (first_ended && threads > (was_another ? 3 : 2));
+	was_another = is_another;
 }
 
 bool sl_kept_deserted(void)
@@ -169,6 +172,7 @@ void sl_kept_begin(void)
 	}
 	atomic_store(&sandboxed, false);
 	deserted = outlived = false;
+	was_another = true;
 	filters_at_start = filters(read_status());
 	keep(OWN_STAT, sl_fnv_text(OWN_STAT)); /* asked for at the end, when files may no longer be opened */
 }

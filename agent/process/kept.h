@@ -4,8 +4,7 @@
  * any (seccomp), with high descriptors, because it may count the low ones: 1000 and above, as for our own files.  Where few
  * descriptors are allowed nothing is kept.
  */
-#ifndef AGENT_PROCESS_KEPT_H
-#define AGENT_PROCESS_KEPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +14,8 @@
 long sl_kept_read(const char *path, char *buffer, size_t size);
 bool sl_kept_number(const char *path, uint64_t *number);
 
-/* Writer: ask the kernel for what the next two functions answer. */
-void sl_kept_look(void);
+/* Writer: asks the kernel for what the next two functions answer.  `another`: there is a thread of ours beside the writer. */
+void sl_kept_look(bool (*another)(void));
 
 /*
  * The program has put a seccomp filter on itself since the recording began: the writer no longer opens, removes or maps files
@@ -25,7 +24,7 @@ void sl_kept_look(void);
 bool sl_kept_sandboxed(void);
 
 /*
- * True: the process has no thread but the writer.  The first thread has ended, which the kernel shows until the end, and so
+ * True: the process has no thread but ours.  The first thread has ended, which the kernel shows until the end, and so
  * have all others.
  */
 bool sl_kept_deserted(void);
@@ -41,5 +40,3 @@ int sl_kept_last_code(void);
  * as the container's.
  */
 void sl_kept_begin(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* File systems that a ring must not lie on: their pages may hang, be out of reach when the node dies, or find no room. */
-#ifndef AGENT_PROCESS_NETFS_H
-#define AGENT_PROCESS_NETFS_H
+#pragma once
 
 #include "common/ringfile.h" /* SL_REMOTE_RING: folder of the ring of a trace on such a file system */
 
@@ -10,5 +9,3 @@ const char *sl_remote_why(const char *folder);
 
 /* Name of the file system that the folder lies on ("NFS", "ext4"); NULL where the number has no name here. */
 const char *sl_remote_name(const char *folder);
-
-#endif

@@ -4,8 +4,7 @@
  * Called once at the first GPU call, by the thread that makes it: reads the environment and /proc by system
  * calls, allocates nothing, uses no stdio.
  */
-#ifndef AGENT_PROCESS_PROCESS_H
-#define AGENT_PROCESS_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int sl_process_make_directory(const struct sl_process_identity *process);
  */
 size_t sl_process_header(void *out, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file);
-
-#endif

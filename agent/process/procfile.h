@@ -3,8 +3,7 @@
  * Small files of the kernel, read whole by system calls: no malloc, no stdio, no cancellation point, and not
  * through the C library's open, which the job may have interposed.  errno is left as it was.
  */
-#ifndef AGENT_PROCESS_PROCFILE_H
-#define AGENT_PROCESS_PROCFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ uint64_t sl_procfile_parent(uint64_t pid);
  * process, whatever it is called where /proc was mounted (a pid namespace without a /proc of its own).
  */
 uint64_t sl_procfile_start(uint64_t pid);
-
-#endif

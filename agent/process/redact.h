@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments that look like secrets do not go into a trace. */
-#ifndef AGENT_PROCESS_REDACT_H
-#define AGENT_PROCESS_REDACT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
  * the side of masking.  follows: SL_REDACT_NOTHING for the first argument, then as the last call left it.
  */
 void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the machine is, as `stormlog-analyze info` says it: by system calls on small files of the kernel, no GPU is asked. */
-#ifndef AGENT_PROCESS_SYSTEM_H
-#define AGENT_PROCESS_SYSTEM_H
+#pragma once
 
 #include "common/pack.h"
 
@@ -10,5 +9,3 @@
  * not known is left out.
  */
 void sl_system_pack(struct sl_pack *pack);
-
-#endif

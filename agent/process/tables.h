@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a trace's header that says what the numbers of its events mean: the same whoever writes the trace. */
-#ifndef AGENT_PROCESS_TABLES_H
-#define AGENT_PROCESS_TABLES_H
+#pragma once
 
 struct sl_definition;
 
 /* Adds its keys and values. */
 void sl_process_tables(struct sl_definition *map);
-
-#endif

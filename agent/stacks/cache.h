@@ -5,8 +5,7 @@
  * thread; a zeroed cache is empty; nothing is ever freed, but an entry that takes another's place takes its words too where
  * they suffice: when the words run out all entries are dropped.
  */
-#ifndef AGENT_STACKS_CACHE_H
-#define AGENT_STACKS_CACHE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64
 	memcpy(&cache->words[at], words, count * sizeof(*words));
 	return entry;
 }
-
-#endif

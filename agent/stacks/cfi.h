@@ -4,8 +4,7 @@
  * that PT_GNU_EH_FRAME points to.  Simple is what compilers write for nearly every function.  For anything else (signal
  * frames, expressions, other registers) there is no rule, and libunwind is asked.  x86-64 only.
  */
-#ifndef AGENT_STACKS_CFI_H
-#define AGENT_STACKS_CFI_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,7 +37,5 @@ static inline bool sl_cfi_leads_on(struct sl_cfi_rule rule)
 /* The rule for the call that returns to `pc`.  Takes dl_iterate_phdr's lock. */
 struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
 
-/* True: tables of an object were noise, or led out of the stack.  From then on nobody is asked who believes tables. */
+/* True: tables of an object were noise, or led out of the stack.  Libunwind, which believes any table, is not asked any more. */
 extern _Atomic bool sl_cfi_lies SL_HIDDEN;
-
-#endif

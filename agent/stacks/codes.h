@@ -11,8 +11,7 @@
  * Exact because a code on the calling thread's stack is alive: if it is not the one that was cached, that one
  * was freed before, and its death was counted before the allocator could hand the address out again.
  */
-#ifndef AGENT_STACKS_CODES_H
-#define AGENT_STACKS_CODES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ bool sl_codes_watched(void);
 uint32_t sl_codes_mark(uintptr_t code);
 /* The value of the code's slot. */
 uint32_t sl_codes_count(uintptr_t code);
-
-#endif

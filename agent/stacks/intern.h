@@ -6,8 +6,7 @@
  * of 2^-88.  Ids are dense, from 1.  A definition is in the log before its id is returned; two threads that meet the same
  * new content at the same instant may both write it, with the same id and the same bytes.
  */
-#ifndef AGENT_STACKS_INTERN_H
-#define AGENT_STACKS_INTERN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publi
 
 /* In a forked child: makes the table empty.  No other thread may be in it. */
 void sl_intern_reset(struct sl_intern *table);
-
-#endif

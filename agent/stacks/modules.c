@@ -154,7 +154,7 @@ static uint32_t place_at(uint64_t address)
 	return low;
 }
 
-/* Room for one more place, which may come into the midst of another. */
+/* Room for one more place, which may split another in two. */
 static bool make_room(void)
 {
 	uint32_t room = place_room ? 2 * place_room : 128;
@@ -193,7 +193,7 @@ static void put(struct place fresh)
 	place_count = place_count - (next - first) + count;
 }
 
-/* What else was last at its addresses; *lives: and is not known to be gone. */
+/* True: another object was last at some of these addresses.  *lives: it is not known to be gone. */
 static bool is_other_there(const struct place *fresh, bool *lives)
 {
 	bool other = false;
@@ -217,7 +217,7 @@ static bool say_yes(uint32_t id, const void *what)
 	return true;
 }
 
-/* What was first at its place, or came after another, stays so: the stacks that lead through it keep their ids. */
+/* True: the object came where another was.  The answer of an object is kept, so that stacks through it keep their ids. */
 static bool is_moved(struct sl_hash hash, bool other)
 {
 	bool moved = atomic_load(&has_moved) && sl_intern(&movers, hash, say_no, NULL);
@@ -261,8 +261,8 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 }
 
 /*
- * It comes straight after another one that the last walk saw: a call from there between the two walks may be of either, as a
- * destructor's is in the midst of dlclose.
+ * The last walk saw another object at this place.  A call that came from there between the two walks may be of either object, as a
+ * destructor's call during dlclose is.  So the place is defined as unknown since the last walk, and as this object from now on.
  */
 static bool publish_after_doubt(const struct module *module, uint64_t now_ns)
 {

@@ -134,7 +134,7 @@ static void learn_with(const struct sl_libunwind *lib)
 	}
 }
 
-/* then nobody else unwinds */
+/* True: our own walk is the only unwinder, since libunwind would believe the tables. */
 static bool tables_lie(void)
 {
 	return atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed);
@@ -204,7 +204,7 @@ static uint64_t hash_pcs(void **pcs, uint32_t count)
 	return lane[0];
 }
 
-/* The program's among `got` addresses. */
+/* Drops the agent's own frames from the `got` addresses, and what is deeper than `depth`.  False: no frame is left. */
 static bool trim(struct stack *stack, int got, unsigned depth)
 {
 	for (; got > 0 && (uintptr_t)*stack->pcs - our_begin < our_end - our_begin; got--)

@@ -9,8 +9,7 @@
  * them; with a reader that survives bad pointers it is also the check (python_check.c) that the tables fit
  * the interpreter, made once before anything else is believed.  Internal to the python*.c files.
  */
-#ifndef AGENT_STACKS_PYTHON_H
-#define AGENT_STACKS_PYTHON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes);
 const char *sl_python_check(uintptr_t thread, unsigned *frames);
 /* True: a word there can be stored to. */
 bool sl_python_writable(uintptr_t address);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Layout of the interpreter's structs, and readers of them that the other files of python_*.c share. */
-#ifndef AGENT_STACKS_PYTHON_LAYOUT_H
-#define AGENT_STACKS_PYTHON_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ int sl_python_line(enum sl_python_lines format, const uint8_t *table, size_t byt
 /* utf-8 of a str object, at most max bytes (cut between characters); returns its length, 0 where it is not a
  * plain str. */
 size_t sl_python_utf8(const struct sl_python_layout *layout, const void *str, char *out, size_t max);
-
-#endif

@@ -7,8 +7,7 @@
  * Warm, a capture makes no system call, takes no lock and allocates nothing.  A stack seen for the first time
  * may take dl_iterate_phdr's lock (native), which is never held while foreign code runs.
  */
-#ifndef AGENT_STACKS_H
-#define AGENT_STACKS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ void sl_native_disable(const char *why);
 
 /* One line for the capabilities record: "python 3.11.2; native libunwind.so.8". */
 void sl_stacks_state(char *text, size_t bytes);
-
-#endif

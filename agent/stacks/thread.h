@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread keeps between captures: its caches and room to work in.  Internal to agent/stacks. */
-#ifndef AGENT_STACKS_THREAD_H
-#define AGENT_STACKS_THREAD_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -62,12 +61,10 @@ void sl_native_describe(struct sl_text *text);
 void sl_native_child(void);
 
 /*
- * Modules are defined before an address in them; uses thread->map.  unloads: one is about to go, so that what comes to its place
- * comes later than now.  False: not now, another thread is at it.
+ * Defines the modules that are not defined yet; to be called before an address in them is used.  Uses thread->map.  unloads: a
+ * module is about to go, so what comes to its place comes later than now.  False: not done, because another thread is doing it.
  */
 bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads);
-/* Hashes the modules of these return addresses where others were before them.  False: not now. */
+/* Adds to the hash those modules of the return addresses that came where another was.  False: not done, as above. */
 bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count);
 void sl_modules_child(void);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Belongs to one thread; a zeroed one is empty.
  */
-#ifndef AGENT_STACKS_TRAILS_H
-#define AGENT_STACKS_TRAILS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ uint32_t sl_trails_find(struct sl_cache *trails, const struct sl_trail_start *st
 struct sl_cache_entry *sl_trails_open(struct sl_cache *trails, const struct sl_trail_start *start, bool bp_matters, uint32_t most);
 struct sl_trail_check *sl_trails_checks(struct sl_cache *trails, const struct sl_cache_entry *entry);
 void sl_trails_close(struct sl_cache_entry *entry, uint32_t count, uint32_t id);
-
-#endif

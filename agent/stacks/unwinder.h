@@ -4,8 +4,7 @@
  * exceptions): the writer thread opens it with RTLD_LOCAL.  Until then it uses the program's libgcc_s, if there is one, which is
  * twenty times slower.
  */
-#ifndef AGENT_STACKS_UNWINDER_H
-#define AGENT_STACKS_UNWINDER_H
+#pragma once
 
 #include <stdbool.h>
 #define UNW_LOCAL_ONLY
@@ -54,5 +53,3 @@ bool sl_unwinder_walk_alone(void);
 
 /* "native libunwind.so.8", or what there is instead. */
 void sl_unwinder_describe(struct sl_text *text);
-
-#endif

@@ -177,8 +177,8 @@ static void keep(struct sl_walk *walk, uint32_t n, const struct at *at, struct s
 }
 
 /*
- * True: from frame `from` of the last walk, which is also in this one, to frame `to` nothing has changed that anything
- * depends on.
+ * Copies frames of the last walk into this one: from `from`, which both have, up to `to`.  No word that they depend on has
+ * changed in between.
  */
 static void keep_old(struct sl_walk *walk, uint32_t *n, uint32_t from, uint32_t to, struct at *at)
 {

@@ -10,8 +10,7 @@
  * Belongs to one thread; a zeroed one is empty.  A walk that is left by longjmp leaves nothing wrong behind.  Nor does one
  * that a signal handler's walk interrupts: the handler's result is kept.
  */
-#ifndef AGENT_STACKS_WALK_H
-#define AGENT_STACKS_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,7 +84,7 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
 
-/* True: what lies at `address` is in one of the frames from the calling function outward. */
+/* Whether `address` lies in one of the frames from the calling function outward. */
 enum sl_walk_way {
 	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,
@@ -106,5 +105,3 @@ void sl_walk_renew(struct sl_walk *walk, uint64_t unloads);
 
 /* Forgets all names that were given. */
 void sl_walk_forget(struct sl_walk *walk);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One loaded object's dynamic section, read in place: symbols by hash, versions, needed libraries. */
-#ifndef AGENT_SYMBOLS_ELF_OBJECT_H
-#define AGENT_SYMBOLS_ELF_OBJECT_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ void *sl_elf_find(const struct sl_elf_object *object, const struct sl_elf_name *
 
 /* The version in which the object asks for `name` from others; NULL: none, or it does not ask. */
 const char *sl_elf_wanted_version(const struct sl_elf_object *object, const char *name);
-
-#endif

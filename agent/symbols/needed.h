@@ -3,8 +3,7 @@
  * Which objects an object needs, by the DT_NEEDED of all of them: asked only where several provide the same name.
  * For use inside dl_iterate_phdr, so that nothing comes or goes.  Objects are numbered in link order, the program is 0.
  */
-#ifndef AGENT_SYMBOLS_NEEDED_H
-#define AGENT_SYMBOLS_NEEDED_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ bool sl_needed_has(const struct sl_needed *needed, unsigned object);
 struct sl_elf_object;
 bool sl_needed_read(struct sl_elf_object *object, const struct dl_phdr_info *info);
 const char *sl_needed_base_name(const char *path);
-
-#endif

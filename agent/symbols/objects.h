@@ -6,8 +6,7 @@
  * child forked while another thread held it has it for ever.  So in a forked child the loader's list is read
  * without it until a thread of its own has shown that it, and the loader's, are free.
  */
-#ifndef AGENT_SYMBOLS_OBJECTS_H
-#define AGENT_SYMBOLS_OBJECTS_H
+#pragma once
 
 #include <link.h>
 #include <stdatomic.h>
@@ -98,8 +97,8 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 				      memory_order_relaxed);
 }
 
-/* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+/* Runs around each fork() from now on; other ways to fork tell nobody.  Stands for pthread_atfork.  musl has none. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object) __attribute__((weak));
 
 /* Why calls or stacks may be missed.  Each is said once in the trace. */
 enum sl_hole {
@@ -119,5 +118,3 @@ void sl_objects_construct(void);
 
 /* Call this in a child that fork() made. */
 void sl_objects_forked(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The C library's text functions and mapping calls for code that runs inside a program's dlsym: sanitizers look up the
  * functions they intercept with it, and until they have found strcmp a call of strcmp is a jump to 0.
  */
-#ifndef AGENT_SYMBOLS_PLAIN_H
-#define AGENT_SYMBOLS_PLAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ static inline void sl_plain_unmap(void *pages, size_t bytes)
 {
 	syscall(SYS_munmap, pages, bytes);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * dl_iterate_phdr and a look-up of ours in each object's own hash table (DT_GNU_HASH, DT_HASH).
  * No allocation; any thread; also from constructors and signal handlers, before our own constructor ran.
  */
-#ifndef AGENT_SYMBOLS_RESOLVE_H
-#define AGENT_SYMBOLS_RESOLVE_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ void *sl_resolve_in_group(const char *name, const char *version, const void *cal
 
 /* True when some object is loaded around the address. */
 bool sl_resolve_loaded(const void *address);
-
-#endif

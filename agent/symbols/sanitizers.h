@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runtimes of sanitizers (ASan, TSan, MSan, LSan) in the program, which take the C library's place in much that it does. */
-#ifndef AGENT_SYMBOLS_SANITIZERS_H
-#define AGENT_SYMBOLS_SANITIZERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
  * run.
  */
 bool sl_sanitizers_present(void);
-
-#endif

@@ -23,6 +23,9 @@
 #define LOOKS_MAX  2000 /* where /proc does not tell */
 
 static _Atomic uint32_t tried;
+static pthread_t trial;
+static int (*join)(pthread_t, void **); /* does not wait, and asks the kernel for nothing */
+static bool is_trial;			/* there is one, not joined yet */
 
 static int stop(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -108,18 +111,23 @@ static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, 
 bool sl_threads_try(void)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-	int (*detach)(pthread_t);
-	pthread_t thread;
 
+	is_trial = false; /* of a parent's */
 	if (sl_objects_trusted())
 		return true;
 	create = sl_resolve_symbol("pthread_create");
-	detach = sl_resolve_symbol("pthread_detach");
+	join = sl_resolve_symbol("pthread_tryjoin_np");
 	atomic_store(&tried, 0);
-	if (!create || !can_make_threads(create) || create(&thread, NULL, try_locks, sl_resolve_symbol("dlopen")))
+	if (!create || !can_make_threads(create) || create(&trial, NULL, try_locks, sl_resolve_symbol("dlopen")))
 		return false;
-	if (detach)
-		detach(thread);
+	is_trial = true;
 	sl_agent_sleep(&tried, 0, TRY_NS);
 	return true;
+}
+
+bool sl_threads_trying(void)
+{
+	if (is_trial && join && !join(trial, NULL))
+		is_trial = false;
+	return is_trial;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a forked child can make threads: another thread of its parent may have held what that takes. */
-#ifndef AGENT_SYMBOLS_THREADS_H
-#define AGENT_SYMBOLS_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,4 +11,5 @@
  */
 bool sl_threads_try(void);
 
-#endif
+/* The thread that sl_threads_try made is still there.  It may wait as long as the process lives.  Writer. */
+bool sl_threads_trying(void);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Valgrind, which judges what a system call is given and what a library does as if the program did it. */
-#ifndef AGENT_SYMBOLS_VALGRIND_H
-#define AGENT_SYMBOLS_VALGRIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True: the program runs below it.  It reads these instructions, which do nothing, as a question (valgrind.h). */
-static inline bool sl_valgrind_present(void)
+/* It reads these instructions, which do nothing, as a question (valgrind.h); 0: nobody answers. */
+static __attribute__((noinline)) uint64_t sl_valgrind_ask(uint64_t request, uint64_t address, uint64_t bytes)
 {
 #ifdef __x86_64__
-	const volatile uint64_t question[6] = {0x1001}; /* RUNNING_ON_VALGRIND */
+	const volatile uint64_t question[6] = {request, address, bytes};
 	uint64_t answer = 0;
 
 	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
@@ -19,8 +18,19 @@ static inline bool sl_valgrind_present(void)
 			 : "cc", "memory");
 	return answer;
 #else
-	return false;
+	return 0;
 #endif
 }
 
-#endif
+/* True: the program runs below it. */
+static inline bool sl_valgrind_present(void)
+{
+	return sl_valgrind_ask(0x1001, 0, 0); /* RUNNING_ON_VALGRIND */
+}
+
+/* Threads share this memory without locks: Helgrind and DRD need not look at it. */
+static inline void sl_valgrind_share(const void *memory, uint64_t bytes)
+{
+	sl_valgrind_ask(0x48470127, (uintptr_t)memory, bytes); /* _VG_USERREQ__HG_ARANGE_MAKE_UNTRACKED */
+	sl_valgrind_ask(0x44520002, (uintptr_t)memory, bytes); /* VG_USERREQ__DRD_START_SUPPRESSION */
+}

@@ -3,8 +3,7 @@
  * An analysis reads replayed processes and writes its findings into them.  To add one: a file here with a const
  * descriptor, its names in list.c and meson.build (doc/add-an-analysis.md).
  */
-#ifndef ANALYZER_ANALYSES_ANALYSIS_H
-#define ANALYZER_ANALYSES_ANALYSIS_H
+#pragma once
 
 struct sl_process;
 struct sl_report;
@@ -19,5 +18,3 @@ struct sl_analysis {
 extern const struct sl_analysis *const sl_analyses[];
 
 extern const struct sl_analysis sl_analysis_kept; /* its `process` is asked about running processes too */
-
-#endif

@@ -3,8 +3,7 @@
  * Tells what a program collects and frees itself from what it keeps: both fill evenly.  Evidence is how the blocks end, and what
  * else the program does.  For the analysis of a single process, since it reads the courses of tracks.
  */
-#ifndef ANALYZER_ANALYSES_COLLECTED_H
-#define ANALYZER_ANALYSES_COLLECTED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *
 
 /* True: the track began at this tick, in the second half of the program's work, and no earlier work went on beside it. */
 bool sl_collected_is_last_phase(const struct sl_model *model, const struct sl_track *track, uint64_t begin_tick);
-
-#endif

@@ -14,6 +14,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 #define POINTS_MIN	4     /* points of the line: fewer prove nothing */
 #define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
@@ -152,11 +153,8 @@ static int by_stack(const void *a, const void *b)
 {
 	const struct sl_holder_of_growth *x = a, *y = b;
 
-	if (x->stack.python != y->stack.python)
-		return x->stack.python < y->stack.python ? -1 : 1;
-	if (x->stack.native != y->stack.native)
-		return x->stack.native < y->stack.native ? -1 : 1;
-	return x->stack.caller < y->stack.caller ? -1 : x->stack.caller > y->stack.caller;
+	return SL_RISING(x->stack.python, y->stack.python) ?: SL_RISING(x->stack.native, y->stack.native)
+	       ?: SL_RISING(x->stack.caller, y->stack.caller);
 }
 
 static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_growth *holder)

@@ -28,6 +28,8 @@
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
 #define LARGER_LEVEL   0.98 /* of the quarter before: as large, where they got larger in one step */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
+#define MORE_TIMES     4    /* blocks at once over those before */
+#define MORE_BIRTHS    16   /* before */
 #define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
@@ -93,8 +95,40 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
+/* The window since which it has held at least half of the most at once, and never a quarter of that before; 0: none. */
+static uint32_t more_since(const struct sl_track_course *course, uint32_t most, uint32_t *before)
+{
+	uint32_t at = 0;
+
+	for (*before = 0; at < course->count && 2 * course->windows[at].most_blocks < most; at++)
+		*before = course->windows[at].most_blocks > *before ? course->windows[at].most_blocks : *before;
+	for (uint32_t i = at; i < course->count; i++)
+		if (2 * course->windows[i].most_blocks < most)
+			return 0;
+	return at * course->births_per_window >= MORE_BIRTHS && MORE_TIMES * *before <= most ? at : 0;
+}
+
+/* The place that holds many more blocks at once than it did, if that makes more. */
+static void find_more(const struct sl_model *model, struct sl_heuristics *found, double least)
+{
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+		uint32_t before, at = more_since(course, track->most_blocks, &before);
+		double more = (double)(track->most_blocks - before) * (double)track->born_bytes / (double)track->births;
+
+		if (!at || track->device != found->device || track->kind >= SL_OBJECT_CONTEXT || more < least)
+			continue;
+		least = more;
+		found->larger = track;
+		found->larger_from = before;
+		found->larger_to = track->most_blocks;
+		found->more_since_ns = course->windows[at].begin_ns;
+	}
+}
+
 /* The place whose requests got larger, of several the one where that makes most at once. */
-static void find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
+static double find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
 {
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
@@ -111,6 +145,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 		found->larger_from = sl_stats_bytes(mean[0]);
 		found->larger_to = sl_stats_bytes(mean[3]);
 	}
+	return least;
 }
 
 /* What the place held at least since the window of that moment, and in its last window before the program freed all. */
@@ -164,7 +199,7 @@ static void process(struct sl_process *process)
 		found->fell |= has_fallen(megabytes, found->samples, &found->series);
 		if (process->model->folded_ns)
 			continue;
-		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
+		find_more(process->model, found, find_larger(process->model, found, LARGER_PART * (double)state->known_peak));
 		find_grown(process->model, found, state->torch.used);
 	}
 }
@@ -213,7 +248,8 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 						100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
 						sl_format_size(to, last), *larger ? "; " : "", larger),
 			.advice = strdup(
-				found->larger ? "bound what is asked for there: a batch, a length"
+				found->more_since_ns ? "find what holds them since then"
+				: found->larger	     ? "bound what is asked for there: a batch, a length"
 				: found->grown
 					? "a cache or a list that is still filling, or one without a bound: a longer run tells"
 					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),

@@ -10,6 +10,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 #define WORTH_SAYING  0.05 /* of the device */
 #define WORTH_A_PLACE 0.1  /* of what is hidden */
@@ -135,7 +136,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_hidden_name *x = a, *y = b;
 
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->what, y->what);
+	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->what, y->what);
 }
 
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)

@@ -5,8 +5,7 @@
  * and code are measured by the free memory before and after the calls that made them; a context also by the first sample that
  * shows this process's bytes.
  */
-#ifndef ANALYZER_ANALYSES_HIDDEN_H
-#define ANALYZER_ANALYSES_HIDDEN_H
+#pragma once
 
 #include "analyzer/base/map.h"
 #include "analyzer/report/report.h"
@@ -33,5 +32,3 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 void sl_hidden_free(struct sl_hidden *hidden);
 /* "a buffer of 5.00 GiB for its kernels": what the context was told to set aside. */
 void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state);
-
-#endif

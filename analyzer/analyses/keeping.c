@@ -93,7 +93,7 @@ double sl_keeping_chance(const double *values, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = i + 1; k < count; k++)
-			order += (values[k] > values[i]) - (values[k] < values[i]);
+			order += SL_RISING(values[k], values[i]);
 	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
 }
 

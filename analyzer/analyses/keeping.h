@@ -5,8 +5,7 @@
  * come and go at random.  "Left" are the blocks born up to there that lived when the run ended, which does not.  A clock is
  * an array of count + 1 values, such as time or tick.
  */
-#ifndef ANALYZER_ANALYSES_KEEPING_H
-#define ANALYZER_ANALYSES_KEEPING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ double sl_keeping_given_back(const struct sl_keeping *series); /* the most that 
 
 /* Least squares of what is kept over a clock, with the error of the slope. */
 double sl_keeping_slope(const struct sl_keeping *series, const double *clock, double *error);
-
-#endif

@@ -25,6 +25,7 @@
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/analyses/passing.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
@@ -37,6 +38,7 @@
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define QUARTER_MIN    0.35
+#define WINDOWS_MIN    5    /* more than quarters */
 #define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
 /* Share of the births since its first: with so many of its own, the other places say nothing about time */
 #define ALONE_PART	     0.8
@@ -365,7 +367,9 @@ struct course {
 static enum sl_kept_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept, const struct course *course)
 {
 	const struct sl_track *track = kept->track;
-	const struct sl_keeping *counted = &course->counted, *series = &course->series, *left = &course->left;
+	const struct sl_keeping *left = &course->left;
+	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* one of so few is longer than a quarter */
+	const struct sl_keeping *counted = few ? left : &course->counted, *series = few ? left : &course->series;
 	double last, even = evenness_of(track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
@@ -458,9 +462,7 @@ static int by_amount(const void *a, const void *b)
 {
 	const struct sl_kept *x = a, *y = b;
 
-	if (x->verdict != y->verdict)
-		return (int)x->verdict - (int)y->verdict;
-	return x->amount < y->amount ? 1 : x->amount > y->amount ? -1 : 0;
+	return SL_RISING(x->verdict, y->verdict) ?: SL_FALLING(x->amount, y->amount);
 }
 
 /* The births of a place that was busy for half of the run's births at least; else 0: a loop of the set-up is no period. */

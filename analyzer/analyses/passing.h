@@ -6,8 +6,7 @@
  * older one that is left is half or twice as large, and those that were freed are.  Where neither tells, as where it is chance what
  * is kept, young ones are unsure.
  */
-#ifndef ANALYZER_ANALYSES_PASSING_H
-#define ANALYZER_ANALYSES_PASSING_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -32,5 +31,3 @@ static inline bool sl_passing_is(const struct sl_passing *passing, uint64_t time
 	return time_ns >= passing->young_ns && (bytes > passing->above || bytes < passing->below) && bytes >= passing->least &&
 	       bytes <= passing->most;
 }
-
-#endif

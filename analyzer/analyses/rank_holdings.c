@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/owners.h"
 
 #define SHOWN	   2
@@ -91,11 +92,9 @@ static void add(struct places *places, struct sl_process *process, int device, b
 static int by_difference(const void *a, const void *b)
 {
 	const struct place *one = a, *other = b;
-	double x = fabs(one->more), y = fabs(other->more);
 
-	if (one->grows != other->grows)
-		return one->grows ? -1 : 1;
-	return x < y ? 1 : x > y ? -1 : strcmp(one->name, other->name);
+	return SL_FALLING(one->grows, other->grows) ?: SL_FALLING(fabs(one->more), fabs(other->more))
+	       ?: strcmp(one->name, other->name);
 }
 
 static void compare(struct places *places, struct sl_process *unlike, int device, struct sl_process *typical, int its_device)
@@ -151,6 +150,7 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		if (!shown++ && place->site)
 			difference->stack = place->site->stack;
 		place->told = true;
+		difference->grows |= place->grows;
 		told += place->more;
 		at = say(difference->text, size, at, place);
 	}

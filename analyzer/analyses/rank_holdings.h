@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What an unusual rank holds at its peak compared with a typical one of its group, place by place. */
-#ifndef ANALYZER_ANALYSES_RANK_HOLDINGS_H
-#define ANALYZER_ANALYSES_RANK_HOLDINGS_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
 struct sl_rank_difference {
 	char text[900];	       /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
 	double part;	       /* share of the difference between their peaks that the text explains */
+	bool grows;	       /* a place of the text does */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 
@@ -24,5 +24,3 @@ struct sl_rank_role {
 /* As above; places that differ by less than `least` bytes are no part of it. */
 void sl_rank_holdings_role(struct sl_process *unlike, int device, struct sl_process *typical, int its_device, double least,
 			   struct sl_rank_role *role);
-
-#endif

@@ -13,6 +13,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/rank_holdings.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
 #include "analyzer/report/owners.h"
@@ -361,20 +362,23 @@ static void take_roles(struct sl_report *report, struct group *group)
 {
 	struct sl_process *typical = &report->processes[group->typical];
 	struct member *members = group->members;
+	struct sl_map roles = {0};
 
 	for (unsigned i = group->lead; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
-		unsigned first = group->lead;
+		uintptr_t *first;
 
 		if (!is_far(group, process))
 			continue;
 		sl_rank_holdings_role(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
 				      LEAST_PART * group->median, &members[i].role);
-		while (strcmp(members[first].role.text, members[i].role.text))
-			first++;
-		members[i].first = first;
-		members[first].count += members[i].role.text[0] != 0;
+		first = sl_map_at(&roles, members[i].role.text);
+		if (!*first)
+			*first = i + 1;
+		members[i].first = (unsigned)*first - 1;
+		members[members[i].first].count += members[i].role.text[0] != 0;
 	}
+	sl_map_free(&roles);
 }
 
 static bool has_role(const struct group *group, unsigned i)
@@ -397,7 +401,7 @@ static unsigned typical_peer(const struct sl_report *report, const struct group 
 
 static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i, unsigned *divergences)
 {
-	bool peer = has_role(group, i), told, grows;
+	bool peer = has_role(group, i), told;
 	struct sl_process *process = &report->processes[i],
 			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
 	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
@@ -409,29 +413,29 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 	/* a place that holds it explains it; only otherwise is the first difference looked for */
 	if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 		first = divergence(process, typical);
-	grows = strstr(difference.text, "which grows");
 	if (peer)
 		sl_process_who(who, typical);
-	sl_report_find(report,
-		       &(struct sl_finding){
-			       .id = "ranks.outlier",
-			       /* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
-			       .severity = process->trace->header.rank == 0 && peak > usual && !grows ? "info" : "warning",
-			       .process = (int)i,
-			       .device = sl_devices_home(process)->device,
-			       .bytes = (uint64_t)peak,
-			       .text = sl_memory_print(
-				       "rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
-				       "same%s%s%s%s",
-				       (long long)process->trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
-				       sl_format_size(size[1], (uint64_t)fabs(peak - usual)), peak > usual ? "more" : "less", who,
-				       peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
-				       told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-			       .advice = strdup(grows ? "free there what is not needed any more: the other ranks free it, or "
-							"never ask for it"
-						      : "look at what this rank was given: its batch, its lengths, its part of "
-							"the model"),
-			       .stack = difference.stack});
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "ranks.outlier",
+			/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+			.severity = process->trace->header.rank == 0 && peak > usual && !difference.grows ? "info" : "warning",
+			.process = (int)i,
+			.device = sl_devices_home(process)->device,
+			.bytes = (uint64_t)peak,
+			.text = sl_memory_print("rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
+						"same%s%s%s%s",
+						(long long)process->trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
+						sl_format_size(size[1], (uint64_t)fabs(peak - usual)),
+						peak > usual ? "more" : "less", who, peer ? ", one" : "",
+						peer ? group->members[group->members[i].first].count : group->count,
+						told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
+			.advice = strdup(difference.grows ? "free there what is not needed any more: the other ranks free it, or "
+							    "never ask for it"
+							  : "look at what this rank was given: its batch, its lengths, its part of "
+							    "the model"),
+			.stack = difference.stack});
 	free(first);
 }
 

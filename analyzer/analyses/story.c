@@ -158,6 +158,12 @@ static unsigned leaks_together(struct sl_process *process, const struct sl_oom *
 	return places;
 }
 
+/* True: little was freed on the device by then, so nothing tells whether what is held is kept or needed at once. */
+static bool is_first_rise(const struct sl_oom *oom)
+{
+	return oom->device >= 0 && !oom->device_rise.count;
+}
+
 /* A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -172,11 +178,12 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 		return false;
 	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
-		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: a leak, or what it loads", where,
-			 what);
+		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: %s a leak, or what it loads",
+			 where, what, is_first_rise(oom) ? "a first step that is too large," : "");
 		snprintf(story->advice, sizeof(story->advice),
-			 "find what keeps them; if the program loads them: fewer bits, or several devices (how much was still to "
-			 "come is not known)");
+			 "%s; if the program loads them: fewer bits, or several devices (how much was still to come is not known)",
+			 is_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
+					    : "find what keeps them");
 		return true;
 	}
 	if (places > 1)
@@ -188,7 +195,7 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	return true;
 }
 
-void sl_story_others(char *out, size_t size, const struct sl_account *account)
+bool sl_story_others(char *out, size_t size, const struct sl_account *account)
 {
 	const struct sl_device_state *state;
 	struct sl_process *other;
@@ -200,13 +207,13 @@ void sl_story_others(char *out, size_t size, const struct sl_account *account)
 	for (unsigned i = 1; i < account->other_count; i++)
 		most = account->others[i].bytes > account->others[most].bytes ? i : most;
 	if (!account->other_count || !(other = account->others[most].process))
-		return;
+		return false;
 	state = account->others[most].state;
 	if (2 * state->context_bytes >= account->others[most].bytes) {
 		sl_leaking_line(other, state->context_stack, where, sizeof(where));
 		snprintf(out, size, ", mostly %u context%s%s%s", account->contexts, account->contexts == 1 ? "" : "s",
 			 where[0] ? ", made at " : "", where);
-		return;
+		return account->others[most].stray;
 	}
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < other->model->sites.count; i++) {
@@ -222,18 +229,31 @@ void sl_story_others(char *out, size_t size, const struct sl_account *account)
 	sl_owners_sort(&owners);
 	if (owners.share.item[0].child && owners.share.item[owners.share.item[0].child].bytes)
 		snprintf(out, size, ", most of it at %s", owners.share.item[owners.share.item[0].child].name);
+	else if (account->others[most].stray) {
+		sl_leaking_line(other, state->context_stack, where, sizeof(where));
+		snprintf(out, size, ", mostly stray contexts%s%s", where[0] ? ", made at " : "", where);
+	}
 	sl_owners_free(&owners);
+	return account->others[most].stray;
 }
 
 void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
 {
 	const struct sl_track *track = found->larger;
 	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+	uint64_t since;
 
 	out[0] = 0;
 	if (!track)
 		return;
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
+	if (found->more_since_ns) {
+		since = sl_process_unix(process, found->more_since_ns) - process->report->started_unix_ns;
+		snprintf(out, size, "what is held at once at %s grew: %llu block%s at most until %s, up to %llu since", where,
+			 (unsigned long long)found->larger_from, found->larger_from == 1 ? "" : "s",
+			 sl_format_duration(from, since), (unsigned long long)found->larger_to);
+		return;
+	}
 	snprintf(out, size, "what is asked for at %s grew: on average from %s to %s each, up to %llu at once", where,
 		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
 		 (unsigned long long)track->most_blocks);
@@ -248,7 +268,10 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 		if (found->device != oom->device || !found->larger)
 			continue;
 		sl_larger_say(story->text, sizeof(story->text), process, found);
-		advise(story, oom, "bound what is asked for there, a batch or a length", but_once);
+		advise(story, oom,
+		       found->more_since_ns ? "find what holds them since then, or bound how many there are at once"
+					    : "bound what is asked for there, a batch or a length",
+		       but_once);
 		return true;
 	}
 	return false;
@@ -295,16 +318,6 @@ static bool is_same_line(struct sl_process *process, const struct sl_site *site,
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
-/* True: nothing has been freed on the device yet, so nothing tells whether what is held is kept or needed at once. */
-static bool is_first_rise(const struct sl_model *model, int device)
-{
-	uint64_t freed = 0;
-
-	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
-		freed += sl_model_row(model, kind, device + 1)->frees;
-	return !freed;
-}
-
 /* The request is one of many at its place, of which none was freed; too few of them to be judged as a leak. */
 static bool tell_stairs(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -316,9 +329,10 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
 		return false;
 	sl_owners_line(process, site->stack, 2, where, sizeof(where));
-	if (oom->device >= 0 && is_first_rise(process->model, oom->device)) {
+	if (is_first_rise(oom)) {
 		snprintf(story->text, sizeof(story->text),
-			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
+			 "it was still filling: %llu requests before this one at %s, %s, and next to nothing had been given back "
+			 "yet",
 			 (unsigned long long)most->blocks, where, SL_SIZE(most->bytes));
 		advise(story, oom, "ask for less at once there, a smaller batch", but_once);
 		return true;
@@ -375,13 +389,50 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 	return true;
 }
 
+/* What a place held then that it had mostly given back each time before. */
+static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, struct sl_stack stack, char *where, size_t size)
+{
+	uint64_t bytes = 0;
+	char other[300];
+
+	sl_leaking_line(process, stack, where, size);
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		sl_leaking_line(process, site->stack, other, sizeof(other));
+		if (2 * oom->owners[i].blocks <= site->total_blocks && !strcmp(where, other))
+			bytes += oom->owners[i].bytes;
+	}
+	return bytes;
+}
+
+/* Another try, at another line, that failed beside what the first had got. */
+static bool tell_retry(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_oom *first = oom > process->model->ooms.item ? oom - 1 : NULL;
+	uint64_t kept;
+	char where[300];
+
+	if (!first || first->thread != oom->thread || first->device != oom->device || first->recovered == 1 ||
+	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes || sl_stack_same(first->stack, oom->stack))
+		return false;
+	kept = unreturned_at(process, oom, first->stack, where, sizeof(where));
+	if (kept < sl_oom_missing(oom) || !where[0])
+		return false;
+	snprintf(story->text, sizeof(story->text),
+		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
+		 where, SL_SIZE(kept));
+	advise(story, oom, "leave the handler of the error, or drop the exception, before the next try", "");
+	return true;
+}
+
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
 
-	return tell_attempts(story, process, oom, account) || (fits && tell_pools(story, process, oom, account)) ||
-	       tell_request(story, oom) || (fits && tell_limit(story, process, oom, account)) ||
-	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
-	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
-	       tell_largest(story, process, oom);
+	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
+	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
+	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_leak(story, process, oom)) ||
+	       tell_surge(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
+	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom);
 }

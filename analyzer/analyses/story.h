@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What preceded an out-of-memory error: a request, a step or a place unlike earlier ones. */
-#ifndef ANALYZER_ANALYSES_STORY_H
-#define ANALYZER_ANALYSES_STORY_H
+#pragma once
 
 #include "analyzer/model/units.h"
 #include "analyzer/report/report.h"
@@ -16,9 +15,9 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 
 /*
  * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
- * where its context was made, if that is most of it; "" if it was not recorded.
+ * where its context was made, if that is most of it; "" if it was not recorded.  True: it is a rank whose device is another.
  */
-void sl_story_others(char *out, size_t size, const struct sl_account *account);
+bool sl_story_others(char *out, size_t size, const struct sl_account *account);
 
 /* "%s less would have ..." */
 #define SL_WOULD_PASS "would have let this request pass"
@@ -40,5 +39,3 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 
 /* "what is asked for at train.py:7 forward grew: ...", of a place whose requests got larger; "" where there is none. */
 void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found);
-
-#endif

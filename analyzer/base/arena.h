@@ -6,8 +6,7 @@
  * Allocation never returns NULL: the analyzer is a program of its own and ends with a message when memory is out.
  * Memory is zeroed and aligned to 16 bytes. One thread per arena.
  */
-#ifndef ANALYZER_BASE_ARENA_H
-#define ANALYZER_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ void sl_arena_free(struct sl_arena *arena);
 void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
 /* The opposite: room for `count` items and no more. */
 void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_bytes);
-
-#endif

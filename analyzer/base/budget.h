@@ -5,8 +5,7 @@
  * million in one command.  STORMLOG_READ_SECONDS and STORMLOG_READ_FILES change these limits; memory is limited by pool.h.
  * The reader itself reports what exceeded a limit, with file and place.
  */
-#ifndef ANALYZER_BASE_BUDGET_H
-#define ANALYZER_BASE_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ uint64_t sl_budget_exported(uint64_t bytes_on_disk);
 
 /* How many bytes of texts, names and stacks a run may have kept whose files take so much on the disk. */
 uint64_t sl_budget_kept(uint64_t bytes_on_disk);
-
-#endif

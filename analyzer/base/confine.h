@@ -5,8 +5,7 @@
  * and in TMPDIR.  A filter of system calls: it may execute nothing and open no socket.  Libraries that traces name may lie
  * anywhere; base/lender.h opens those.
  */
-#ifndef ANALYZER_BASE_CONFINE_H
-#define ANALYZER_BASE_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 
 /* Only the filter of system calls. */
 void sl_confine_calls(bool serves);
-
-#endif

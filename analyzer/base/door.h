@@ -6,8 +6,7 @@
  * (##vso[, ##teamcity[, ##[), is parted.  JSON (base/json.h) and HTML have functions of their own.
  * tests/house/test_doors.py finds printing that bypasses this.
  */
-#ifndef ANALYZER_BASE_DOOR_H
-#define ANALYZER_BASE_DOOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,5 +26,3 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text);
 
 /* fprintf in which every %s is cleaned as SL_DOOR_LINE.  Returns the bytes written, for columns. */
 int sl_door_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

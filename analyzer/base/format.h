@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers for people.  Buffers are the caller's, SL_FORMAT_BYTES long; no locale. */
-#ifndef ANALYZER_BASE_FORMAT_H
-#define ANALYZER_BASE_FORMAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ const char *sl_format_time(char *out, uint64_t unix_ns); /* 2026-11-20T09:27:40Z
 
 /* The way back: seconds since begin_ns ("12.5", "12.5s"), or from 1e15 on Unix nanoseconds, exactly.  What is no time is 0 s. */
 uint64_t sl_format_moment(const char *text, uint64_t begin_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * page of theirs could then read our answers.  So a Host that is a name must be one of ours; numbers and localhost are
  * always fine.  Any thread.
  */
-#ifndef ANALYZER_BASE_HOST_HEADER_H
-#define ANALYZER_BASE_HOST_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@
 /* The host of "HOST:PORT" in lower case; "": NULL, or no host. */
 void sl_host_header_name(const char *authority, char host[SL_HOST_HEADER_MAX]);
 bool sl_host_header_is_ours(const char *host, const char *const *names, unsigned count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times. */
-#ifndef ANALYZER_BASE_INI_H
-#define ANALYZER_BASE_INI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 
 /* Finds .stormlog.ini in this folder or one above, up to the one that contains .git.  False: there is none. */
 bool sl_ini_find(char *path, size_t size);
-
-#endif

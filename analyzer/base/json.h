@@ -18,8 +18,7 @@
  *
  * `key` is the name inside an object and NULL inside an array or at the top. One thread per writer.
  */
-#ifndef ANALYZER_BASE_JSON_H
-#define ANALYZER_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ bool sl_json_close(struct sl_json *j);
 
 /* The text of a double as Python's repr gives it; out holds at least 32 bytes. */
 void sl_json_repr(double value, char *out);
-
-#endif

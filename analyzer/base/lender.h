@@ -5,8 +5,7 @@
  * regular ELF files within the budget that have the recorded build id; it reads nothing but their notes.  Any thread, and any
  * process forked later, may ask.
  */
-#ifndef ANALYZER_BASE_LENDER_H
-#define ANALYZER_BASE_LENDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ void sl_lender_refuse(void);
  */
 struct stat;
 int sl_lender_open(const char *path, const char *build_id, struct stat *st);
-
-#endif

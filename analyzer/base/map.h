@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A map from texts to a word of the caller's; it keeps one copy of each text.  One thread per map. */
-#ifndef ANALYZER_BASE_MAP_H
-#define ANALYZER_BASE_MAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ uintptr_t sl_map_find(const struct sl_map *map, const char *text);
 const char *sl_map_key(const struct sl_map *map, size_t at);
 
 void sl_map_free(struct sl_map *map);
-
-#endif

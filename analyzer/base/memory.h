@@ -3,8 +3,7 @@
  * Checked allocation: without memory no report is complete, so the program prints a message and exits with status 3.  The
  * caller frees what is returned.  Any thread.
  */
-#ifndef ANALYZER_BASE_MEMORY_H
-#define ANALYZER_BASE_MEMORY_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -16,5 +15,3 @@ char *sl_memory_copy(const char *text);
 
 char *sl_memory_print(const char *format, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 char *sl_memory_vprint(const char *format, va_list arguments) __attribute__((format(printf, 1, 0), returns_nonnull));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Paths named by the user: opens files, and prints on stderr the one sentence for each way in which a path cannot be used. */
-#ifndef ANALYZER_BASE_PATHS_H
-#define ANALYZER_BASE_PATHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,5 +33,3 @@ bool sl_paths_make_parents(const char *path);
 
 /* At the beginning of a text file: skips the byte order mark that some editors write. */
 void sl_paths_skip_mark(FILE *file);
-
-#endif

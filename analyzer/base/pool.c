@@ -23,6 +23,7 @@
  */
 #define STRIPES 64
 #define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
+#define AHEAD	16   /* texts whose lists are fetched before the first of them is looked for: each is far from the others */
 
 struct entry {
 	struct entry *next;
@@ -234,10 +235,14 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 	return entry->bytes;
 }
 
-static const void *keep(const void *bytes, size_t size, bool at_any_rate)
+static struct stripe *stripe_of(uint64_t hash)
 {
-	uint64_t hash = sl_map_hash(bytes, size);
-	struct stripe *stripe = used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
+	return used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
+}
+
+static const void *keep(const void *bytes, size_t size, uint64_t hash, bool at_any_rate)
+{
+	struct stripe *stripe = stripe_of(hash);
 	const void *kept = find(__atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE), bytes, size, (uint32_t)hash);
 
 	if (kept)
@@ -254,10 +259,41 @@ static const void *keep(const void *bytes, size_t size, bool at_any_rate)
 
 const void *sl_pool_keep(const void *bytes, size_t size)
 {
-	return keep(bytes, size, true);
+	return keep(bytes, size, sl_map_hash(bytes, size), true);
 }
 
 const void *sl_pool_try(const void *bytes, size_t size)
 {
-	return keep(bytes, size, false);
+	return keep(bytes, size, sl_map_hash(bytes, size), false);
+}
+
+/* Asks the machine for a list and its mark, or, when these are there, for the first entry. */
+static void fetch(uint64_t hash, bool entry)
+{
+	const struct table *table = __atomic_load_n(&stripe_of(hash)->table, __ATOMIC_ACQUIRE);
+	size_t at = table ? hash & (table->capacity - 1) : 0;
+
+	if (table && !entry)
+		__builtin_prefetch(&table->marks[at]);
+	if (table)
+		__builtin_prefetch(entry ? (const void *)__atomic_load_n(&table->first[at], __ATOMIC_RELAXED) : &table->first[at]);
+}
+
+void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept)
+{
+	uint64_t hashes[AHEAD];
+
+	for (size_t some; count; count -= some, sizes += some, kept += some) {
+		const char *text = texts;
+
+		some = count < AHEAD ? count : AHEAD;
+		for (size_t i = 0; i < some; text += sizes[i++]) {
+			hashes[i] = sizes[i] ? sl_map_hash((const unsigned char *)text, sizes[i] - 1) : 0;
+			fetch(hashes[i], false);
+		}
+		for (size_t i = 0; i < some; i++)
+			fetch(hashes[i], true);
+		for (size_t i = 0; i < some; texts += sizes[i++])
+			kept[i] = sizes[i] ? keep(texts, sizes[i] - 1, hashes[i], false) : NULL;
+	}
 }

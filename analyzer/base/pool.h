@@ -6,8 +6,7 @@
  * A reader that never ends, and reads one run after the other, gives each run a pool of its own and calls sl_pool_use before it
  * reads from the run.
  */
-#ifndef ANALYZER_BASE_POOL_H
-#define ANALYZER_BASE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +33,8 @@ void sl_pool_allow(uint64_t bytes_on_disk);
 
 /* As sl_pool_keep; NULL: it would be new, and the budget is used up. */
 const void *sl_pool_try(const void *bytes, size_t size);
+/* The same of texts that lie one behind the other; a size has the zero behind its text, and of 0 comes NULL. */
+void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept);
 
 /* Charges what is kept elsewhere for as long as the pool is; false: the budget is used up. */
 bool sl_pool_take(size_t size);
@@ -42,5 +43,3 @@ bool sl_pool_take(size_t size);
 unsigned sl_pool_refused(void);
 uint64_t sl_pool_megabytes(void); /* the budget now, for the sentence about it */
 uint64_t sl_pool_held(void);	  /* bytes of it that are used */
-
-#endif

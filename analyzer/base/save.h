@@ -4,8 +4,7 @@
  * happens, the place has either the old file or the new one.  Unfinished files are removed when a signal ends the program.  A
  * link at the place is replaced, not followed; devices and pipes are written directly.
  */
-#ifndef ANALYZER_BASE_SAVE_H
-#define ANALYZER_BASE_SAVE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ void sl_save_release(void);
 
 /* A new file of an analysis, readable only by the user, as traces are.  NULL: errno says why. */
 FILE *sl_save_private(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Binary search in anything that an index reaches, without a function to compare. */
-#ifndef ANALYZER_BASE_SEARCH_H
-#define ANALYZER_BASE_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@
 		}                                                                                                                  \
 		first_;                                                                                                            \
 	})
-
-#endif

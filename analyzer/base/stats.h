@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The statistics that Python Stormlog's analyses use, with operations in the same order, so that results are equal. */
-#ifndef ANALYZER_BASE_STATS_H
-#define ANALYZER_BASE_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +31,10 @@ double sl_stats_mean(const double *values, size_t count);
 /* Sample standard deviation (n - 1); 0 for fewer than two. */
 double sl_stats_deviation(const double *values, size_t count, double mean);
 
+/* Which of two values comes first, for functions of qsort.  Several are chained with ?: and the first that differs decides. */
+#define SL_RISING(a, b)	 (((a) > (b)) - ((a) < (b)))
+#define SL_FALLING(a, b) SL_RISING(b, a)
+
 /* For qsort and bsearch: ascending. */
 int sl_stats_by_number(const void *a, const void *b); /* of uint64_t */
 int sl_stats_by_value(const void *a, const void *b);  /* of double */
@@ -46,5 +49,3 @@ struct sl_stats_line {
 
 /* Least squares through n > 2 points; false when all x are equal. */
 bool sl_stats_regress(const double *x, const double *y, size_t count, struct sl_stats_line *line);
-
-#endif

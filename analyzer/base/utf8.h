@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text as Python Stormlog treats it: what is blank, what is white space, what is lower case. */
-#ifndef ANALYZER_BASE_UTF8_H
-#define ANALYZER_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void sl_utf8_printable(char *text);
 
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
 void sl_utf8_format_bytes(double bytes, char *out);
-
-#endif

@@ -9,8 +9,7 @@
  * Strings are UTF-8 and NUL-terminated; U+0000 is kept as the two bytes C0 80 and a lone surrogate as its three
  * bytes, which sl_json_string writes back as escapes. Values live in the arena they were read into.
  */
-#ifndef ANALYZER_BASE_VALUE_H
-#define ANALYZER_BASE_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void sl_value_set(struct sl_value *object, const char *key, struct sl_value valu
 
 /* A deep copy in another arena. */
 struct sl_value sl_value_copy(struct sl_arena *arena, const struct sl_value *value);
-
-#endif

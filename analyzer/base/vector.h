@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A growing array in malloc'ed memory; all zeroes is an empty one.  The owner frees .item.  Without memory the program ends. */
-#ifndef ANALYZER_BASE_VECTOR_H
-#define ANALYZER_BASE_VECTOR_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -32,5 +31,3 @@
 
 /* Frees unused room; the items move. */
 #define SL_TRIM(v) ((v)->item = sl_arena_trim((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
-
-#endif

@@ -3,8 +3,7 @@
  * The card of a run: what a catalogue keeps of it.  Its size is limited whatever the run's, and reading it needs no trace.  It
  * can be written as JSON and read back, so a process that may not touch the catalogue (server/child) can make one for it.
  */
-#ifndef ANALYZER_CATALOGUE_CARD_H
-#define ANALYZER_CATALOGUE_CARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,5 +113,3 @@ void sl_card_write(struct sl_json *j, const char *key, const struct sl_card *car
  * object, or without identity.
  */
 bool sl_card_read(struct sl_card *card, const struct sl_value *value);
-
-#endif

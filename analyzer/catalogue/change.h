@@ -15,8 +15,7 @@
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_change.c.
  */
-#ifndef ANALYZER_CATALOGUE_CHANGE_H
-#define ANALYZER_CATALOGUE_CHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 
 /* What to say of so many values where no change was found. */
 const char *sl_series_unchanged(size_t count);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * A term about a field that a run does not have is neither true nor false: the run is in no answer.  FIELD=? finds it.
  */
-#ifndef ANALYZER_CATALOGUE_QUERY_H
-#define ANALYZER_CATALOGUE_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ void sl_query_free(struct sl_query *query);
 
 /* The grammar and the fields in words, for --help. */
 extern const char sl_query_help[];
-
-#endif

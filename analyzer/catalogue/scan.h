@@ -3,8 +3,7 @@
  * Adds the runs in folders to a catalogue.  What is new, changed, or was still being written is read; the rest is not opened.
  * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.
  */
-#ifndef ANALYZER_CATALOGUE_SCAN_H
-#define ANALYZER_CATALOGUE_SCAN_H
+#pragma once
 
 #include "analyzer/base/map.h"
 #include "analyzer/catalogue/store.h"
@@ -22,5 +21,3 @@ struct sl_scan {
 bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count);
 void sl_scan_free(struct sl_scan *scan);
 bool sl_scan_found(const struct sl_scan *scan, int64_t run);
-
-#endif

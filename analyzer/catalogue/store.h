@@ -7,8 +7,7 @@
  * and several threads with a store each, may have one open; one thread per store.  A function that returns false or NULL has
  * left a sentence in sl_store_why.
  */
-#ifndef ANALYZER_CATALOGUE_STORE_H
-#define ANALYZER_CATALOGUE_STORE_H
+#pragma once
 
 #include "analyzer/catalogue/card.h"
 #include "analyzer/catalogue/query.h"
@@ -117,5 +116,3 @@ bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *eac
 
 /* Writes a consistent copy while others go on writing. */
 bool sl_store_backup(struct sl_store *store, const char *path);
-
-#endif

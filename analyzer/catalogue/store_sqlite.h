@@ -3,8 +3,7 @@
  * Internals of the store in SQLite, for its own files and for a program that keeps tables of its own in the same file.  Such
  * tables begin with "server_"; that program creates them, and the store ignores them.
  */
-#ifndef ANALYZER_CATALOGUE_STORE_SQLITE_H
-#define ANALYZER_CATALOGUE_STORE_SQLITE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <sys/types.h>
@@ -58,5 +57,3 @@ bool sl_store_schema(struct sl_store *store, bool write);
  */
 const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query);
 void sl_store_where_bind(sqlite3_stmt *statement, int *at, const struct sl_query *query);
-
-#endif

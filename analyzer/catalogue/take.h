@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the card of a replayed run, and measures from a card. */
-#ifndef ANALYZER_CATALOGUE_TAKE_H
-#define ANALYZER_CATALOGUE_TAKE_H
+#pragma once
 
 #include "analyzer/catalogue/card.h"
 #include "analyzer/gate/measure.h"
@@ -15,5 +14,3 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 
 /* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */
 void sl_card_measures(const struct sl_card *card, struct sl_measures *measures);
-
-#endif

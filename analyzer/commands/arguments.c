@@ -13,8 +13,30 @@
 #include "common/nearest.h"
 #include "common/size.h"
 
+/* Results of next() that are not indexes into the table. */
+enum {
+	END = -1,
+	PATH = -2,	/* value is the path */
+	SEPARATOR = -3, /* "--" */
+	HELP = -4,	/* printed on stdout */
+	WRONG = -5,	/* said on stderr */
+};
+
 #define HELP_COLUMN 27
 #define HELP_END    80
+
+int sl_command_fail(int status, const char *format, ...)
+{
+	va_list arguments;
+	char *why;
+
+	va_start(arguments, format);
+	why = sl_memory_vprint(format, arguments);
+	va_end(arguments);
+	sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+	free(why);
+	return status;
+}
 
 /* Wraps words to lines at their column; the first line has been begun. */
 static void put_wrapped(FILE *out, const char *words)
@@ -91,26 +113,27 @@ static int refuse(const struct sl_arguments *options, const char *text)
 	else
 		sl_door_print(stderr, "stormlog-analyze: %s is no option here\n", text);
 	sl_arguments_usage(options, true);
-	return SL_ARGUMENT_WRONG;
+	return WRONG;
 }
 
-int sl_arguments_next(struct sl_arguments *options)
+/* The index of the next option in the table, or one of the values above. */
+static int next(struct sl_arguments *options)
 {
 	char *text;
 
 	if (++options->at >= options->argc)
-		return SL_ARGUMENT_END;
+		return END;
 	text = options->argv[options->at];
 	options->value = text;
 	if (!strcmp(text, "--") && !options->only_paths) {
 		options->only_paths = true;
-		return SL_ARGUMENT_SEPARATOR;
+		return SEPARATOR;
 	}
 	if (options->only_paths || text[0] != '-' || !text[1])
-		return SL_ARGUMENT_PATH;
+		return PATH;
 	if (!strcmp(text, "--help")) {
 		sl_arguments_usage(options, false);
-		return SL_ARGUMENT_HELP;
+		return HELP;
 	}
 	for (int i = 0; options->command->table[i].name; i++) {
 		const struct sl_option *o = &options->command->table[i];
@@ -124,7 +147,7 @@ int sl_arguments_next(struct sl_arguments *options)
 			return i;
 		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
 			sl_door_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
-			return SL_ARGUMENT_WRONG;
+			return WRONG;
 		}
 	}
 	return refuse(options, text);
@@ -179,21 +202,20 @@ static bool read_value(const struct sl_option *o, const char *value, sl_argument
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
 	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
-	for (int i; (i = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
+	for (int i; (i = next(options)) != END;) {
 		const struct sl_option *o = &options->command->table[i < 0 ? 0 : i];
 
-		if (i == SL_ARGUMENT_HELP)
+		if (i == HELP)
 			return SL_EXIT_FINE;
-		if (i == SL_ARGUMENT_WRONG)
+		if (i == WRONG)
 			return SL_EXIT_USAGE;
-		if (i == SL_ARGUMENT_PATH) {
+		if (i == PATH) {
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
 		} else if (i >= 0 && !strcmp(o->name, "--symbols")) {
 			options->symbols = options->value;
 		} else if (i >= 0 && !read_value(o, options->value, take, i, context)) {
-			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", o->name, options->value, o->value);
-			return SL_EXIT_USAGE;
+			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s", o->name, options->value, o->value);
 		} else if (i >= 0) {
 			options->given |= 1ull << i;
 		}

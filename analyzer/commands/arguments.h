@@ -17,8 +17,7 @@
  *	}
  *	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
  */
-#ifndef ANALYZER_COMMANDS_ARGUMENTS_H
-#define ANALYZER_COMMANDS_ARGUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,15 +59,6 @@ struct sl_option {
 		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)", SL_TO_TEXT(member)               \
 	}
 
-/* Results of sl_arguments_next that are not indexes into the table. */
-enum {
-	SL_ARGUMENT_END = -1,
-	SL_ARGUMENT_PATH = -2,	    /* value is the path */
-	SL_ARGUMENT_SEPARATOR = -3, /* "--" */
-	SL_ARGUMENT_HELP = -4,	    /* printed on stdout */
-	SL_ARGUMENT_WRONG = -5,	    /* said on stderr */
-};
-
 struct sl_command; /* commands.h */
 struct sl_arguments {
 	const struct sl_command *command;
@@ -78,9 +68,9 @@ struct sl_arguments {
 	char **paths;		    /* of argv, NULL at their end; sl_arguments_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
 	uint64_t given;		    /* bit i: the option in row i of the table was given */
-	/* of sl_arguments_next: */
+	const char *symbols;	    /* of SL_OPTION_SYMBOLS, the same in every verb that has it; NULL: not given */
+	/* while it parses: */
 	int at;
-	const char *symbols; /* of SL_OPTION_SYMBOLS, the same in every verb that has it; NULL: not given */
 	bool only_paths;
 	const char *value;
 };
@@ -101,8 +91,4 @@ bool sl_arguments_number(const char *text, long least, long most, long *value);
 /* Reads a number from least to most, with or without a fraction. */
 bool sl_arguments_real(const char *text, double least, double most, double *value);
 
-/* An index into the table, or one of the values above. */
-int sl_arguments_next(struct sl_arguments *options);
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
-
-#endif

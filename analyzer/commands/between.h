@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Moments as users write them, and the time spans of --from and --to. */
-#ifndef ANALYZER_COMMANDS_BETWEEN_H
-#define ANALYZER_COMMANDS_BETWEEN_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -28,5 +27,3 @@ void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when s
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
 struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2]);
-
-#endif

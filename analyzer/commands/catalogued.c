@@ -98,19 +98,14 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write)
 {
 	const char *path = c->catalogue ? c->catalogue : default_catalogue(&c->arena);
 	char why[SL_STORE_WHY];
-	int status;
 
-	if (!path) {
-		sl_door_print(stderr, "stormlog-analyze: neither XDG_STATE_HOME nor HOME is set: name a --catalogue\n");
-		return SL_EXIT_USAGE;
-	}
+	if (!path)
+		return sl_command_fail(SL_EXIT_USAGE, "neither XDG_STATE_HOME nor HOME is set: name a --catalogue");
 	c->catalogue = path;
 	c->store = sl_store_open(path, write, why);
 	if (c->store)
 		return -1;
-	status = errno == EIO ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, why);
-	return status;
+	return sl_command_fail(errno == EIO ? SL_EXIT_UNSAVED : SL_EXIT_USAGE, "%s: %s", path, why);
 }
 
 const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
@@ -172,8 +167,7 @@ bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run)
 
 int sl_catalogued_fail(struct sl_catalogued *c)
 {
-	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->catalogue, sl_store_why(c->store));
-	return SL_EXIT_UNSAVED;
+	return sl_command_fail(SL_EXIT_UNSAVED, "%s: %s", c->catalogue, sl_store_why(c->store));
 }
 
 void sl_catalogued_close(struct sl_catalogued *c)

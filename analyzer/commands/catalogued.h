@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the verbs over many runs share: the catalogue and the choice of runs in it.  One thread. */
-#ifndef ANALYZER_COMMANDS_CATALOGUED_H
-#define ANALYZER_COMMANDS_CATALOGUED_H
+#pragma once
 
 #include "analyzer/catalogue/scan.h"
 #include "analyzer/commands/arguments.h"
@@ -60,5 +59,3 @@ const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);
 /* 2026-11-21 10:30, or "unknown". */
 #define SL_CATALOGUED_TIME 24
 const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);
-
-#endif

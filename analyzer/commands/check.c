@@ -24,10 +24,15 @@
 enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
 enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
+struct named_limit {
+	const char *option, *value;
+};
+
 struct options {
 	struct sl_pipeline_options pipeline;
 	struct sl_limits limits;
 	const char *values[COUNT]; /* as given, NULL: not given */
+	SL_VECTOR(struct named_limit) named;
 	struct sl_suppressions suppressions;
 	char repository[PATH_MAX];
 	const char *config; /* .stormlog.ini, NULL: none */
@@ -70,27 +75,24 @@ static const char about[] =
 
 static int wrong(const char *name, const char *value, const char *why)
 {
-	sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" %s\n", name, value, why);
-	return SL_EXIT_USAGE;
+	return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" %s", name, value, why);
 }
 
 /* Applied after the file, so that options win: the first --max-growth drops the file's limits of growth. */
-static int apply_options(struct options *o, const struct sl_arguments *parsed)
+static int apply_options(struct options *o)
 {
-	struct sl_arguments again = {.command = parsed->command, .argc = parsed->argc, .argv = parsed->argv};
 	bool growth = false;
-	const char *why;
 
-	for (int i; (i = sl_arguments_next(&again)) != SL_ARGUMENT_END;) {
-		if (i < 0 || i >= LIMITS)
-			continue;
-		if (!strcmp(table[i].name, "--max-growth") && !growth) {
+	for (size_t i = 0; i < o->named.count; i++) {
+		const char *option = o->named.item[i].option, *value = o->named.item[i].value, *why;
+
+		if (!strcmp(option, "--max-growth") && !growth) {
 			growth = true;
 			o->limits.growth_count = 0;
 		}
-		why = sl_limits_set(&o->limits, table[i].name + 2, table[i].value ? again.value : "yes");
+		why = sl_limits_set(&o->limits, option + 2, value);
 		if (why)
-			return wrong(table[i].name, again.value, why);
+			return wrong(option, value, why);
 	}
 	return SL_EXIT_FINE;
 }
@@ -100,6 +102,8 @@ static bool take(void *context, int option, const char *value)
 	struct options *o = context;
 
 	o->values[option] = value ? value : "yes";
+	if (option < LIMITS)
+		*SL_PUSH(&o->named) = (struct named_limit){table[option].name, o->values[option]};
 	return true;
 }
 
@@ -140,32 +144,24 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 
 	sl_limits_init(&o->limits);
 	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_ini_find(o->found, sizeof(o->found)) ? o->found : NULL;
-	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why))) {
-		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
-		return SL_EXIT_USAGE;
-	}
-	status = apply_options(o, parsed);
+	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why)))
+		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
+	status = apply_options(o);
 	if (status)
 		return status;
-	if (!sl_limits_any(&o->limits)) {
-		fputs("stormlog-analyze: nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini\n",
-		      stderr);
-		return SL_EXIT_USAGE;
-	}
-	if (o->values[UPDATE] && !o->limits.baseline[0]) {
-		fputs("stormlog-analyze: --update-baseline needs --baseline FILE\n", stderr);
-		return SL_EXIT_USAGE;
-	}
+	if (!sl_limits_any(&o->limits))
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
+	if (o->values[UPDATE] && !o->limits.baseline[0])
+		return sl_command_fail(SL_EXIT_USAGE, "--update-baseline needs --baseline FILE");
 	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
 				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
 	if (o->values[UPDATE] && !o->values[BASELINE] && o->config == o->found && !lies_beside(o->limits.baseline, o->found))
 		return wrong(o->found, o->limits.baseline, "is not in its folder; --baseline FILE writes there");
 	confine(o, parsed);
-	if (o->values[UPDATE] && !sl_baseline_may_replace(o->limits.baseline, why, sizeof(why))) {
-		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
-		return SL_EXIT_USAGE;
-	}
+	if (o->values[UPDATE] && !sl_baseline_may_replace(o->limits.baseline, why, sizeof(why)))
+		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
 		return SL_EXIT_USAGE;
 	o->pipeline.suppressions = &o->suppressions;
@@ -304,8 +300,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 			sl_door_print(stdout, "baseline: %s\n", o->limits.baseline);
 		}
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
-		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
-		status = SL_EXIT_USAGE;
+		status = sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	} else {
 		struct sl_forms forms = {.outcomes = &outcomes,
 					 .measures = &measures,
@@ -342,6 +337,7 @@ static int run(struct sl_arguments *parsed)
 		sl_report_free(&report);
 	}
 	sl_suppressions_free(&o.suppressions);
+	free(o.named.item);
 	return status;
 }
 

@@ -238,15 +238,12 @@ static int run(struct sl_arguments *parsed)
 	char output[PATH_MAX];
 	int status = sl_arguments_parse(parsed, NULL, &s);
 
-	if (status < 0 && parsed->path_count > 1) {
-		fputs("stormlog-analyze: collect takes one folder\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && parsed->path_count > 1)
+		status = sl_command_fail(SL_EXIT_USAGE, "collect takes one folder");
 	if (status < 0 && s.output &&
-	    (sl_shard_is_asked(s.output) || !sl_shard_name(&(struct sl_shard){0}, s.output, output, sizeof(output)))) {
-		fputs("stormlog-analyze: in the name, %h is the host and %% a per cent sign; nothing else follows one\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	    (sl_shard_is_asked(s.output) || !sl_shard_name(&(struct sl_shard){0}, s.output, output, sizeof(output))))
+		status = sl_command_fail(SL_EXIT_USAGE,
+					 "in the name, %%h is the host and %%%% a per cent sign; nothing else follows one");
 	if (status < 0) {
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
 						   .changes = true,

@@ -4,10 +4,12 @@
  * usage, a path that does not exist, or a place that may not be replaced; 3 nothing readable (convert, validate: something was
  * invalid); 4 the result could not be written.
  */
-#ifndef ANALYZER_COMMANDS_COMMANDS_H
-#define ANALYZER_COMMANDS_COMMANDS_H
+#pragma once
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
+
+/* Prints why on stderr, in a sentence without a line break, and gives the status back. */
+int sl_command_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct sl_option; /* arguments.h */
 struct sl_arguments;
@@ -34,5 +36,3 @@ struct sl_command {
 #define SL_COMMAND(name) extern const struct sl_command sl_command_##name;
 SL_COMMANDS(SL_COMMAND)
 #undef SL_COMMAND
-
-#endif

@@ -65,7 +65,7 @@ static int convert(struct conversion *c, char **paths)
 	}
 	c->out = sl_json_new(stdout, SL_JSON_PYTHON);
 	for (; *paths; paths++) {
-		struct sl_source_reader reader = {convert_record, report, NULL, c};
+		struct sl_source_reader reader = {convert_record, report, c};
 		struct sl_arena names = {0};
 
 		c->file = *paths;

@@ -352,17 +352,13 @@ static int diagnose(struct diagnosis *d)
 	char place[4096];
 
 	look(d);
-	if (!d->followed) {
-		fputs("stormlog-analyze: no recording has used a device\n", stderr);
-		return SL_EXIT_LIMIT;
-	}
+	if (!d->followed)
+		return sl_command_fail(SL_EXIT_LIMIT, "no recording has used a device");
 	d->oom = d->followed->process.model->ooms_total > 0;
 	d->full = utilization(d) >= HIGH_UTILIZATION;
 	d->fragmented = fragmentation(d) >= FRAGMENTED;
-	if (!save(d, place, sizeof(place))) {
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", place);
-		return SL_EXIT_LIMIT;
-	}
+	if (!save(d, place, sizeof(place)))
+		return sl_command_fail(SL_EXIT_LIMIT, "%s: %m", place);
 	sl_door_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
 		      d->fragmented ? "  fragmented" : "");
 	return d->oom || d->full || d->fragmented ? 2 : 0;

@@ -322,11 +322,9 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 
 	for (unsigned i = 0; i < count; i++)
 		asked |= sl_catalogued_is_query(paths[i]);
-	if (asked && (c->html || c->collapsed)) {
-		fputs("stormlog-analyze: --html and --collapsed need stacks, which are in traces: name paths, not queries\n",
-		      stderr);
-		return SL_EXIT_USAGE;
-	}
+	if (asked && (c->html || c->collapsed))
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "--html and --collapsed need stacks, which are in traces: name paths, not queries");
 	return asked ? sl_catalogued_store(&c->catalogued, false) : -1;
 }
 

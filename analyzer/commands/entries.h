@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each entry of a range, by NVTX, roctx, stormlog.h or a backward pass: what was in use before, after and at its peak. */
-#ifndef ANALYZER_COMMANDS_ENTRIES_H
-#define ANALYZER_COMMANDS_ENTRIES_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -20,5 +19,3 @@ struct sl_entries_how {
  * Returns an exit status of commands.h.
  */
 int sl_entries_print(char **paths, const struct sl_entries_how *how);
-
-#endif

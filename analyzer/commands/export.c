@@ -91,10 +91,8 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 		sl_arguments_usage(parsed, true);
 		return SL_EXIT_USAGE;
 	}
-	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-"))) {
-		sl_door_print(stderr, "stormlog-analyze: %s needs -o FILE\n", o->format->name);
-		return SL_EXIT_USAGE;
-	}
+	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-")))
+		return sl_command_fail(SL_EXIT_USAGE, "%s needs -o FILE", o->format->name);
 	return -1;
 }
 

@@ -186,13 +186,10 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 		for (unsigned p = 0; p < result.process_count; p++)
 			for (unsigned i = 0; i < result.processes[p].count; i++)
 				add_subject(&result, &result.processes[p].recordings[i], asked);
-		if (asked->vary && !sl_fit_vary(&result)) {
-			sl_door_print(
-				stderr,
-				"stormlog-analyze: fewer than two values of %s are known: stormlog-run --meta %s=N says one\n",
-				asked->vary, asked->vary);
-			status = SL_EXIT_USAGE;
-		}
+		if (asked->vary && !sl_fit_vary(&result))
+			status = sl_command_fail(SL_EXIT_USAGE,
+						 "fewer than two values of %s are known: stormlog-run --meta %s=N says one",
+						 asked->vary, asked->vary);
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
 		if (status == SL_EXIT_FINE && asked->question.capacity_count && !all_fit(&result))
 			status = SL_EXIT_LIMIT;

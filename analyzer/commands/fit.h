@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of the verb fit: every recording under every choice of settings, and how they are printed. */
-#ifndef ANALYZER_COMMANDS_FIT_H
-#define ANALYZER_COMMANDS_FIT_H
+#pragma once
 
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/instead.h"
@@ -40,5 +39,3 @@ void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recor
 
 void sl_fit_print(const struct sl_fit_result *result);
 void sl_fit_print_json(const struct sl_fit_result *result);
-
-#endif

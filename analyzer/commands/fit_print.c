@@ -356,7 +356,5 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 	for (unsigned i = 0; i < result->subject_count; i++)
 		sl_fit_notes(&result->subjects[i], result->question->of_allocator, put_string, j);
 	sl_json_end(j);
-	sl_json_end(j);
-	sl_json_newline(j);
-	sl_json_close(j);
+	sl_json_finish(j);
 }

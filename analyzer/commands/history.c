@@ -93,11 +93,9 @@ static int find_quantity(struct history *h, const char *name)
 		return -1;
 	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of, name, 0, choose, h))
 		return sl_catalogued_fail(&h->catalogued);
-	if (!h->metric.metric) {
-		sl_door_print(stderr, "stormlog-analyze: history: no figure, place, label or library of these runs is called %s\n",
-			      name);
-		return SL_EXIT_USAGE;
-	}
+	if (!h->metric.metric)
+		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
+				       name);
 	if (h->others)
 		sl_door_print(stderr,
 			      "stormlog-analyze: %u more have this name; this is the largest (a key, or --of, chooses one)\n",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
-#ifndef ANALYZER_COMMANDS_LIVING_H
-#define ANALYZER_COMMANDS_LIVING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool sl_living_add(struct sl_follow *follow, const char *what);
 
 /* Adds all of them.  False: one is neither, which was printed. */
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
-
-#endif

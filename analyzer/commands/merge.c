@@ -43,20 +43,16 @@ static int tell(const struct sl_session *merged, const char *folder)
 static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
 {
 	char reason[160];
-	bool occupied;
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
 
 	for (size_t i = 0; i < t->problem_count; i++)
 		sl_door_print(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
-	if (!merged) {
-		sl_door_print(stderr, "stormlog-analyze: cannot merge: %s\n", reason);
-		return SL_EXIT_UNREADABLE;
-	}
+	if (!merged)
+		return sl_command_fail(SL_EXIT_UNREADABLE, "cannot merge: %s", reason);
 	if (sl_sink_write(folder, &merged, 1, NULL))
 		return json ? tell(merged, folder) : SL_EXIT_FINE;
-	occupied = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
-	sl_door_print(stderr, "stormlog-analyze: cannot write %s: %s\n", folder, strerror(errno));
-	return occupied ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
+	return sl_command_fail(errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? SL_EXIT_USAGE : SL_EXIT_UNSAVED,
+			       "cannot write %s: %m", folder);
 }
 
 /* Traces of a run: a session for each process. */
@@ -68,8 +64,7 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 	if (sl_pipeline_run(report, paths, count, &options) != SL_PIPELINE_FINE) {
 		for (size_t i = 0; i < report->warnings.count; i++)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
-		sl_door_print(stderr, "stormlog-analyze: nothing of %s can be read\n", report->path);
-		return SL_EXIT_UNREADABLE;
+		return sl_command_fail(SL_EXIT_UNREADABLE, "nothing of %s can be read", report->path);
 	}
 	sessions = sl_sessions_all(report, &t->arena);
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -112,10 +107,8 @@ static int run(struct sl_arguments *parsed)
 	struct settings s = {0};
 	int status = sl_arguments_parse(parsed, NULL, &s);
 
-	if (status < 0 && !s.folder) {
-		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && !s.folder)
+		status = sl_command_fail(SL_EXIT_USAGE, "merge needs -o DIR");
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths, .reads = {s.folder}, .writes = {s.folder}});
 	if (status < 0)

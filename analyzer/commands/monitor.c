@@ -290,14 +290,6 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		monitor->whole = ftello(monitor->out);
 }
 
-static bool all_ended(const struct sl_follow *follow)
-{
-	for (unsigned i = 0; i < sl_follow_count(follow); i++)
-		if (!sl_follow_process(follow, i)->ended)
-			return false;
-	return sl_follow_count(follow) > 0;
-}
-
 static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
 	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->interval * 1e9), next = begin;
@@ -310,7 +302,7 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 		sl_follow_poll(follow);
 		put_rows(monitor, follow);
 		next += step;
-		if ((!node && all_ended(follow)) || monitor->error ||
+		if ((!node && sl_follow_all_ended(follow)) || monitor->error ||
 		    (monitor->duration > 0 && (double)(next - begin) / 1e9 > monitor->duration))
 			break;
 		until = (struct timespec){(time_t)(next / SL_NS_PER_S), (long)(next % SL_NS_PER_S)};
@@ -332,10 +324,8 @@ static void cut(const struct monitor *monitor)
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
 	monitor->out = monitor->output ? fopen(monitor->output, "we") : stdout;
-	if (!monitor->out) {
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
-		return SL_EXIT_UNSAVED;
-	}
+	if (!monitor->out)
+		return sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", monitor->output);
 	watch(monitor, follow, node);
 	if (monitor->output && fclose(monitor->out) && !monitor->error)
 		monitor->error = errno;

@@ -35,11 +35,9 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 		return SL_EXIT_USAGE;
 	case SL_PIPELINE_NONE_SUCH:
 		if (options->only->pid >= 0)
-			sl_door_print(stderr, "stormlog-analyze: there is no process %ld%s in %s\n", options->only->pid,
-				      options->only->rank >= 0 ? " of that rank" : "", report->path);
-		else
-			sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->only->rank, report->path);
-		return SL_EXIT_USAGE;
+			return sl_command_fail(SL_EXIT_USAGE, "there is no process %ld%s in %s", options->only->pid,
+					       options->only->rank >= 0 ? " of that rank" : "", report->path);
+		return sl_command_fail(SL_EXIT_USAGE, "there is no rank %ld in %s", options->only->rank, report->path);
 	default:
 		say(report, report->warnings.count);
 		if (!report->images.image_count)
@@ -90,11 +88,9 @@ int sl_native_images(struct sl_images *images, char **paths)
 			sl_paths_failed(*path);
 			return SL_EXIT_USAGE;
 		}
-	if (images->summaries.count) {
-		sl_door_print(stderr, "stormlog-analyze: %s: a summary has no events: this needs the traces\n",
-			      images->summaries.item[0]);
-		return SL_EXIT_UNREADABLE;
-	}
+	if (images->summaries.count)
+		return sl_command_fail(SL_EXIT_UNREADABLE, "%s: a summary has no events: this needs the traces",
+				       images->summaries.item[0]);
 	if (images->image_count) {
 		sl_images_group(images);
 		return -1;
@@ -110,7 +106,5 @@ int sl_native_choose(const struct sl_images *images, const char *run)
 	for (unsigned i = 0; run && i < images->run_count; i++)
 		if (!strcmp(images->runs[i].id, run))
 			return (int)i;
-	if (run)
-		sl_door_print(stderr, "stormlog-analyze: no run %s\n", run);
-	return run ? -2 : 0;
+	return run ? sl_command_fail(-2, "no run %s", run) : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the verbs over native traces share. */
-#ifndef ANALYZER_COMMANDS_NATIVE_H
-#define ANALYZER_COMMANDS_NATIVE_H
+#pragma once
 
 #include "analyzer/commands/commands.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -28,5 +27,3 @@ int sl_native_choose(const struct sl_images *images, const char *run);
 /* Reads the file of --suppressions; false: why not was printed. */
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
-
-#endif

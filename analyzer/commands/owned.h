@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who held memory at a moment, from replayed processes: the owners that tree, table and flame show. */
-#ifndef ANALYZER_COMMANDS_OWNED_H
-#define ANALYZER_COMMANDS_OWNED_H
+#pragma once
 
 #include "analyzer/commands/tree_print.h"
 
@@ -39,5 +38,3 @@ struct sl_owned {
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
 /* To be called before anything is read from it. */
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
-
-#endif

@@ -78,10 +78,8 @@ static int run(struct sl_arguments *parsed)
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(parsed, take, &s), chosen;
 
-	if (status < 0 && s.json && !strcmp(s.path, "-")) {
-		fputs("stormlog-analyze: --json and -o - both go to standard output\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && s.json && !strcmp(s.path, "-"))
+		status = sl_command_fail(SL_EXIT_USAGE, "--json and -o - both go to standard output");
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){
 			.inputs = parsed->paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed->symbols});

@@ -209,10 +209,8 @@ static int run(struct sl_arguments *parsed)
 	struct settings s = {.to = getenv("STORMLOG_SERVER")};
 	int status = sl_arguments_parse(parsed, NULL, &s), packed = SL_EXIT_FINE;
 
-	if (status < 0 && !(s.to && *s.to)) {
-		fputs("stormlog-analyze: push needs --to URL, or STORMLOG_SERVER\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && !(s.to && *s.to))
+		status = sl_command_fail(SL_EXIT_USAGE, "push needs --to URL, or STORMLOG_SERVER");
 	sl_save_watch_signals();
 	if (status < 0)
 		packed = take_paths(&s, parsed->paths);

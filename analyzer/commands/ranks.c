@@ -100,9 +100,8 @@ static int by_rank(const void *a, const void *b)
 	const struct sl_header *x = &((const struct row *)a)->process->trace->header,
 			       *y = &((const struct row *)b)->process->trace->header;
 
-	if (x->rank != y->rank)
-		return x->rank > y->rank ? 1 : -1;
-	return x->pid != y->pid ? (x->pid > y->pid ? 1 : -1) : ((const struct row *)a)->device - ((const struct row *)b)->device;
+	return SL_RISING(x->rank, y->rank) ?: SL_RISING(x->pid, y->pid)
+	       ?: ((const struct row *)a)->device - ((const struct row *)b)->device;
 }
 
 static int by_size(const void *a, const void *b, void *sort)
@@ -111,7 +110,7 @@ static int by_size(const void *a, const void *b, void *sort)
 	bool end = *(enum sort *)sort == BY_END;
 	uint64_t one = (end ? x->end : x->peak) + 1, other = (end ? y->end : y->peak) + 1; /* SL_UNKNOWN: last */
 
-	return one != other ? (one < other ? 1 : -1) : by_rank(a, b);
+	return SL_FALLING(one, other) ?: by_rank(a, b);
 }
 
 static void take_rows(struct rows *rows, const struct sl_report *report, enum sort sort)

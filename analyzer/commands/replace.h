@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the outputs of a verb may replace: a former output of the same kind, and never an input. */
-#ifndef ANALYZER_COMMANDS_REPLACE_H
-#define ANALYZER_COMMANDS_REPLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size);
 
 /* True: the folder in which `path` lies is one of the inputs or below one. */
 bool sl_replace_lies_inside(const char *path, char *const *inputs);
-
-#endif

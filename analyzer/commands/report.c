@@ -121,11 +121,9 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0)
 		native = any_native(parsed->paths);
 	foreign = native ? options.only_telemetry : options.only_native;
-	if (status < 0 && foreign) {
-		sl_door_print(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
-			      native ? "Stormlog's own files" : "traces", parsed->paths[0]);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && foreign)
+		status = sl_command_fail(SL_EXIT_USAGE, "%s is of %s, and %s is not", foreign,
+					 native ? "Stormlog's own files" : "traces", parsed->paths[0]);
 	if (status < 0 && !choose_place(&place, folder, &options, parsed->paths, native))
 		status = SL_EXIT_USAGE;
 	if (status < 0)

@@ -11,7 +11,6 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/records/source.h"
-#include "common/size.h"
 
 #define INTO struct sl_report_options
 const struct sl_option sl_report_options_table[] = {
@@ -22,25 +21,26 @@ const struct sl_option sl_report_options_table[] = {
 	{"--quiet", 'q', NULL, "write the analysis, print nothing", SL_TO_FLAG(quiet)},
 	{"--open", 0, NULL, "open report.html in a browser", SL_TO_FLAG(open)},
 	{"--html-max-bytes", 0, "SIZE", "largest size of report.html (default: 8M)", SL_TO_SIZE(html_max_bytes)},
-	/* of traces */
 	SL_OPTION_RUN(pipeline.run),
 	{"--threads", 'j', "N", "processes replayed at once (default: one per core)", SL_TO_COUNT(pipeline.threads, 1, 4096)},
 	{"--telemetry-samples", 0, "N", "samples in each telemetry sink (default: 2000; 250000 in all)",
 	 SL_TO_COUNT(pipeline.samples, 1, 1000000)},
 	{"--oom-max-dumps", 0, "N", "keep the newest N bundles (default: 64)", SL_TO_COUNT(pipeline.oom_max_dumps, 1, 1000000)},
-	{"--oom-max-total-mb", 0, "N", "keep the newest bundles that take at most N MB together"},
+	{"--oom-max-total-mb", 0, "N", "keep the newest bundles that take at most N MB together",
+	 SL_TO_COUNT(pipeline.oom_max_mb, 1, 1 << 30)},
 	{"--oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)",
 	 SL_TO_COUNT(pipeline.oom_events, 1, 1000000)},
 	{"--suppressions", 0, "FILE", "leaks that are intended, in the syntax of LeakSanitizer (leak:PATTERN)",
 	 SL_TO_TEXT(suppressions_file)},
-	{"--clock-skew", 0, "MS", "how far the hosts' clocks may differ (default: 1000, or what the trace shows)"},
+	{"--clock-skew", 0, "MS", "how far the hosts' clocks may differ (default: 1000, or what the trace shows)",
+	 SL_TO_COUNT(pipeline.skew_ms, 1, 1000000000)},
 	{"--alert-warning", 0, "PERCENT", "telemetry warns when the process holds this part of the device (default: 80)",
 	 SL_TO_REAL(alerts.warning_percent, 0, 100)},
 	{"--alert-critical", 0, "PERCENT", "the same, critical (default: 95)", SL_TO_REAL(alerts.critical_percent, 0, 100)},
-	{"--alert-jump", 0, "SIZE", "telemetry warns when it grows by this much between two samples (default: 100M)"},
+	{"--alert-jump", 0, "SIZE", "telemetry warns when it grows by this much between two samples (default: 100M)",
+	 SL_TO_SIZE(alerts.jump_bytes)},
 	{"--alert-fragmentation", 0, "RATIO", "telemetry warns when this share of reserved memory is unused (default: 0.3)",
 	 SL_TO_REAL(alerts.fragmentation, 0, 1)},
-	/* of Stormlog's own files */
 	{"--session-id", 0, "ID", "the session of Stormlog's own files that findings and report.html are about",
 	 SL_TO_TEXT(session_id)},
 	{"--gap-ratio", 0, "RATIO", "ignore gaps below this share of the device (default: 0.05)",
@@ -56,32 +56,8 @@ const struct sl_option sl_report_options_table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { OUTPUT, JSON, QUIET, OPEN, HTML_MAX_BYTES };
-enum {
-	NATIVE = HTML_MAX_BYTES + 1,
-	RUN = NATIVE,
-	THREADS,
-	TELEMETRY_SAMPLES,
-	OOM_MAX_DUMPS,
-	OOM_MAX_TOTAL_MB,
-	OOM_BUFFER_SIZE,
-	SUPPRESSIONS,
-	CLOCK_SKEW,
-	ALERT_WARNING,
-	ALERT_CRITICAL,
-	ALERT_JUMP,
-	ALERT_FRAGMENTATION,
-	SESSION_ID
-};
-
-static bool read_count(const char *value, long most, unsigned *count)
-{
-	long number;
-	bool fine = sl_arguments_number(value, 1, most, &number);
-
-	*count = (unsigned)number;
-	return fine;
-}
+/* The rows of the table from which on options are of traces, and of Stormlog's own files, alone. */
+static const char first_native[] = "--run", first_telemetry[] = "--session-id";
 
 static bool read_states(struct sl_report_options *options)
 {
@@ -93,29 +69,6 @@ static bool read_states(struct sl_report_options *options)
 	return options->emit.issue_states;
 }
 
-static bool take(void *context, int option, const char *value)
-{
-	struct sl_report_options *o = context;
-	unsigned count;
-	uint64_t size;
-	bool fine;
-
-	switch (option) {
-	case OOM_MAX_TOTAL_MB:
-		fine = read_count(value, 1 << 30, &count);
-		o->pipeline.oom_max_bytes = (uint64_t)count << 20;
-		return fine;
-	case CLOCK_SKEW:
-		fine = read_count(value, 1000000000, &count);
-		o->pipeline.skew_ns = (uint64_t)count * 1000000;
-		return fine;
-	default:
-		fine = sl_size_parse(value, &size);
-		o->alerts.jump_bytes = (int64_t)size;
-		return fine;
-	}
-}
-
 const char sl_report_about[] =
 	"Print who held the memory, what leaked and what was there when it ran out, and write PATH/analysis: report.html,\n"
 	"report.json, summary.md, pictures, telemetry, OOM bundles.  PATH: a folder of traces, a trace, a pack, or what Python\n"
@@ -123,25 +76,28 @@ const char sl_report_about[] =
 
 int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed)
 {
+	bool native = false;
 	int status;
 
 	*options = (struct sl_report_options){.alerts = sl_alert_defaults, .emit = sl_emit_defaults};
 	options->pipeline.alerts = &options->alerts;
 	options->pipeline.suppressions = &options->suppressions;
 	options->pipeline.emit = &options->emit;
-	status = sl_arguments_parse(parsed, take, options);
+	status = sl_arguments_parse(parsed, NULL, options);
 	if (status >= 0)
 		return status;
-	for (unsigned i = NATIVE; i < SESSION_ID; i++)
-		if (parsed->given >> i & 1)
-			options->only_native = sl_report_options_table[i].name;
-	if (options->session_id)
-		options->only_telemetry = sl_report_options_table[SESSION_ID].name;
-	options->pipeline.stretches = !options->json; /* the page tells it */
-	if (parsed->path_count > 1 && !options->output && !options->json) {
-		fputs("stormlog-analyze: several paths need -o DIR\n", stderr);
-		return SL_EXIT_USAGE;
+	for (unsigned i = 0; sl_report_options_table[i].name; i++) {
+		const char *name = sl_report_options_table[i].name;
+
+		native = (native || !strcmp(name, first_native)) && strcmp(name, first_telemetry) != 0;
+		if (native && parsed->given >> i & 1)
+			options->only_native = name;
 	}
+	if (options->session_id)
+		options->only_telemetry = first_telemetry;
+	options->pipeline.stretches = !options->json; /* the page tells it */
+	if (parsed->path_count > 1 && !options->output && !options->json)
+		return sl_command_fail(SL_EXIT_USAGE, "several paths need -o DIR");
 	return -1;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of `report`, over traces and over Stormlog's own files. */
-#ifndef ANALYZER_COMMANDS_REPORT_OPTIONS_H
-#define ANALYZER_COMMANDS_REPORT_OPTIONS_H
+#pragma once
 
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/report/suppress.h"
@@ -39,5 +38,3 @@ void sl_report_options_free(struct sl_report_options *options);
 
 /* `report` for paths without traces; an exit status.  place: was chosen; without a folder nothing is written. */
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
-
-#endif

@@ -148,9 +148,7 @@ static int list(struct listing *l)
 	fine = sl_store_runs(l->catalogued.store, &ask, show, l);
 	if (l->json) {
 		sl_json_end(l->j);
-		sl_json_end(l->j);
-		sl_json_newline(l->j);
-		if (!sl_json_close(l->j))
+		if (!sl_json_finish(l->j))
 			return SL_EXIT_UNSAVED;
 	} else if (fine && l->cards.count) {
 		put_table(l);

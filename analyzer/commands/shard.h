@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which part of the work this process does: as the user said, or as srun, mpirun or a job array set in the environment. */
-#ifndef ANALYZER_COMMANDS_SHARD_H
-#define ANALYZER_COMMANDS_SHARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool sl_shard_name(const struct sl_shard *shard, const char *pattern, char *out,
 
 /* True: the pattern contains a part. */
 bool sl_shard_is_asked(const char *pattern);
-
-#endif

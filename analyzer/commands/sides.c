@@ -51,10 +51,8 @@ int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct
 		fine = take(c, runs.list.item[i], side, names);
 	if (status < 0 && !fine)
 		status = sl_catalogued_fail(c);
-	if (status < 0 && !runs.list.count) {
-		sl_door_print(stderr, "stormlog-analyze: %s: no such path, and no run of %s that answers it\n", text, c->catalogue);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && !runs.list.count)
+		status = sl_command_fail(SL_EXIT_USAGE, "%s: no such path, and no run of %s that answers it", text, c->catalogue);
 	SL_DROP(&runs.list);
 	return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A side of a comparison that is given as a query: the newest runs that match it, read from their cards.  No trace is read. */
-#ifndef ANALYZER_COMMANDS_SIDES_H
-#define ANALYZER_COMMANDS_SIDES_H
+#pragma once
 
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/gate/diff.h"
@@ -12,5 +11,3 @@ struct sl_side_names {
 
 /* Adds them to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
 int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
-
-#endif

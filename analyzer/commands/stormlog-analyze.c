@@ -102,17 +102,12 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return obey(commands[i], argc - 1, argv + 1);
-	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
-		sl_door_print(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
-		return SL_EXIT_USAGE;
-	}
-	if (argc > 1 && is_meant_as_verb(argv[1])) {
-		sl_door_print(
-			stderr,
-			"stormlog-analyze: %s is no verb, and there is no such file; stormlog-analyze help all lists the verbs\n",
-			argv[1]);
-		return SL_EXIT_USAGE;
-	}
+	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1]))
+		return sl_command_fail(SL_EXIT_USAGE, "%s is no verb; did you mean %s?", argv[1], verb_meant(argv[1]));
+	if (argc > 1 && is_meant_as_verb(argv[1]))
+		return sl_command_fail(SL_EXIT_USAGE,
+				       "%s is no verb, and there is no such file; stormlog-analyze help all lists the verbs",
+				       argv[1]);
 	if (argc > 1)
 		return obey(&sl_command_report, argc, argv); /* report is the verb when none is named */
 	help(stderr, false);

@@ -169,33 +169,25 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	return status;
 }
 
-static int refuse(const char *why)
-{
-	sl_door_print(stderr, "stormlog-analyze: %s\n", why);
-	return SL_EXIT_USAGE;
-}
-
 /* Determines the part and the name of its file.  -1: go on. */
 static int settle(struct settings *s, char *const *paths)
 {
 	bool asked = s->pattern && sl_shard_is_asked(s->pattern);
 
-	if (s->wrong) {
-		sl_door_print(stderr, "stormlog-analyze: --shard: \"%s\" is none of the parts 1/N to N/N\n", s->wrong);
-		return SL_EXIT_USAGE;
-	}
+	if (s->wrong)
+		return sl_command_fail(SL_EXIT_USAGE, "--shard: \"%s\" is none of the parts 1/N to N/N", s->wrong);
 	if (!s->pattern || !sl_summaries_named(s->pattern))
-		return refuse("summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX);
-	if (asked && !s->shard.parts && !sl_shard_from_environment(&s->shard)) {
-		sl_door_print(stderr, "stormlog-analyze: %s names a part, and nothing says how many there are: --shard I/N does\n",
-			      s->shard.by);
-		return SL_EXIT_USAGE;
-	}
+		return sl_command_fail(SL_EXIT_USAGE, "summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX);
+	if (asked && !s->shard.parts && !sl_shard_from_environment(&s->shard))
+		return sl_command_fail(SL_EXIT_USAGE, "%s names a part, and nothing says how many there are: --shard I/N does",
+				       s->shard.by);
 	if (!sl_shard_name(&s->shard, s->pattern, s->path, sizeof(s->path)))
-		return refuse("in a name, %s is the part, %h the host and %% a per cent sign; nothing else follows one");
+		return sl_command_fail(
+			SL_EXIT_USAGE,
+			"in a name, %%s is the part, %%h the host and %%%% a per cent sign; nothing else follows one");
 	/* Outputs of other parts in a folder that is also read would be divided among the parts again. */
 	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_replace_lies_inside(s->path, paths))
-		return refuse("parts do not go where the traces are read from; -o names another folder");
+		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
 		sl_door_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
 	return -1;

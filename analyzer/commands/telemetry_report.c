@@ -58,19 +58,6 @@ static void write_report(struct sl_json *j, const struct sl_telemetry *t, const 
 	sl_telemetry_each_warning(t, put_warning, j);
 	sl_json_end(j);
 	sl_telemetry_emit(j, t, options);
-	sl_json_end(j);
-}
-
-static int print_json(const struct sl_telemetry *t, const struct sl_emit_options *options)
-{
-	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
-
-	write_report(j, t, options);
-	sl_json_newline(j);
-	if (sl_json_close(j))
-		return SL_EXIT_FINE;
-	perror("stormlog-analyze: writing the report");
-	return SL_EXIT_UNSAVED;
 }
 
 struct page {
@@ -84,8 +71,7 @@ static bool put_json(const struct page *page, FILE *out)
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
 	write_report(j, page->telemetry, &page->options->emit);
-	sl_json_newline(j);
-	return sl_json_close(j);
+	return sl_json_finish(j);
 }
 
 static bool put_html(const struct page *page, FILE *out)
@@ -177,16 +163,16 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 		sl_paths_failed(*path);
 		status = SL_EXIT_USAGE;
 	}
-	if (!status && !sl_telemetry_finish(t, options->session_id)) {
-		sl_door_print(stderr, "stormlog-analyze: no such session: %s\n", options->session_id);
-		status = SL_EXIT_USAGE;
-	}
+	if (!status && !sl_telemetry_finish(t, options->session_id))
+		status = sl_command_fail(SL_EXIT_USAGE, "no such session: %s", options->session_id);
 	if (!status && (found == 0 || (t->session_count == 0 && t->bundle_count == 0))) {
 		say_unreadable(t, paths, count);
 		status = SL_EXIT_UNREADABLE;
 	}
-	if (!status)
-		status = options->json ? print_json(t, &options->emit) : print_summary(&page, place);
+	if (!status && options->json)
+		status = put_json(&page, stdout) ? SL_EXIT_FINE : sl_command_fail(SL_EXIT_UNSAVED, "writing the report: %m");
+	else if (!status)
+		status = print_summary(&page, place);
 	sl_telemetry_free(t);
 	return status;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_COMMANDS_TERMINAL_H
-#define ANALYZER_COMMANDS_TERMINAL_H
+#pragma once
 
 #include "analyzer/outputs/output.h"
 
@@ -11,5 +10,3 @@
  * a pipe.
  */
 struct sl_text_style sl_terminal_style(void);
-
-#endif

@@ -13,6 +13,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
 
 #define LABEL	 10
@@ -183,7 +184,7 @@ static int by_peak(const void *a, const void *b)
 {
 	uint64_t x = sl_devices_peak(*(struct sl_process *const *)a), y = sl_devices_peak(*(struct sl_process *const *)b);
 
-	return x < y ? 1 : -(x > y);
+	return SL_FALLING(x, y);
 }
 
 static void put_all(struct sl_process *const *processes, unsigned count, unsigned left, uint64_t run_unix_ns)

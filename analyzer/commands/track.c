@@ -264,16 +264,6 @@ static void look_at_machine(struct track *track)
 	}
 }
 
-static bool all_ended(const struct track *track)
-{
-	unsigned count = sl_follow_count(track->follow);
-
-	for (unsigned i = 0; i < count; i++)
-		if (!sl_follow_process(track->follow, i)->ended)
-			return false;
-	return count && !track->node;
-}
-
 static bool look(struct track *track)
 {
 	if (track->node)
@@ -294,32 +284,27 @@ static int go(struct track *track)
 	bool fine;
 
 	track->sink = sl_live_sink_open(track->output);
-	if (!track->sink) {
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", track->output);
-		return errno == ENOTEMPTY ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
-	}
+	if (!track->sink)
+		return sl_command_fail(errno == ENOTEMPTY ? SL_EXIT_USAGE : SL_EXIT_UNSAVED, "%s: %m", track->output);
 	asked.fd = sl_save_ask_first();
 	do {
 		fine = look(track);
 		next += step;
-		if (all_ended(track) || !fine || (track->duration > 0 && (double)(next - begin) / 1e9 > track->duration))
+		if ((!track->node && sl_follow_all_ended(track->follow)) || !fine ||
+		    (track->duration > 0 && (double)(next - begin) / 1e9 > track->duration))
 			break;
 	} while (poll(&asked, 1,
 		      next > sl_now_ns(CLOCK_MONOTONIC) ? (int)((next - sl_now_ns(CLOCK_MONOTONIC)) / 1000000) + 1 : 0) <= 0);
 	if (!sl_live_sink_close(track->sink, sl_now_ns(CLOCK_REALTIME)))
 		fine = false;
-	if (!fine)
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", track->output);
-	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	return fine ? SL_EXIT_FINE : sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", track->output);
 }
 
 /* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
 static int begin(struct track *track, const struct sl_arguments *options)
 {
-	if (!track->output) {
-		fputs("stormlog-analyze: track needs --output DIR\n", stderr);
-		return SL_EXIT_USAGE;
-	}
+	if (!track->output)
+		return sl_command_fail(SL_EXIT_USAGE, "track needs --output DIR");
 	track->node = !options->path_count;
 	if (track->node)
 		sl_machine_look(&track->machine, false);
@@ -339,10 +324,8 @@ static int run(struct sl_arguments *options)
 	struct track track = {.interval = 1, .thresholds = sl_alert_defaults, .follow = sl_follow_new()};
 	int status = sl_arguments_parse(options, NULL, &track);
 
-	if (status < 0 && track.thresholds.critical_percent < track.thresholds.warning_percent) {
-		fputs("stormlog-analyze: --critical-threshold is below --warning-threshold\n", stderr);
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0 && track.thresholds.critical_percent < track.thresholds.warning_percent)
+		status = sl_command_fail(SL_EXIT_USAGE, "--critical-threshold is below --warning-threshold");
 	if (status < 0)
 		status = begin(&track, options);
 	for (size_t i = 0; i < track.tracked.count; i++) {

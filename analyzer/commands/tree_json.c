@@ -5,6 +5,7 @@
 
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 struct choice {
 	const struct sl_owners *owners;
@@ -92,7 +93,7 @@ static int by_bytes(const void *a, const void *b, void *shares)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	uint64_t first = ((struct sl_share *)shares)[x].bytes, second = ((struct sl_share *)shares)[y].bytes;
 
-	return first != second ? (first < second ? 1 : -1) : x < y ? -1 : x > y;
+	return SL_FALLING(first, second) ?: SL_RISING(x, y);
 }
 
 static uint32_t *places_of(const struct sl_owners *owners)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_COMMANDS_TREE_JSON_H
-#define ANALYZER_COMMANDS_TREE_JSON_H
+#pragma once
 
 #include "analyzer/commands/tree_print.h"
 
@@ -16,5 +15,3 @@ struct sl_tree_json {
 
 /* Writes schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES.  False: it could not be written. */
 bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what);
-
-#endif

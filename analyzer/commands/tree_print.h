@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
-#ifndef ANALYZER_COMMANDS_TREE_PRINT_H
-#define ANALYZER_COMMANDS_TREE_PRINT_H
+#pragma once
 
 #include "analyzer/model/lives.h"
 #include "analyzer/report/owners.h"
@@ -27,5 +26,3 @@ void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *ho
 void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
 /* root;...;leaf bytes */
 void sl_tree_print_flame(const struct sl_owners *owners);
-
-#endif

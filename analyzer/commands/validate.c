@@ -94,7 +94,7 @@ static void check_folder(struct validation *v, const char *path)
 static void check_path(struct validation *v, const char *path)
 {
 	const char *name = sl_paths_name(path);
-	struct sl_source_reader reader = {check_record, report, NULL, v};
+	struct sl_source_reader reader = {check_record, report, v};
 	struct stat status;
 
 	v->file = path;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each verb gives up the rights that it does not need before it opens its first input (trace/rights.h). */
-#ifndef ANALYZER_COMMANDS_VERB_RIGHTS_H
-#define ANALYZER_COMMANDS_VERB_RIGHTS_H
+#pragma once
 
 #include "analyzer/trace/rights.h"
 
@@ -12,7 +11,7 @@
  */
 void sl_verb_rights(const struct sl_rights *rights);
 
-/* The row of verbs that name functions; sl_arguments_next takes its value. */
+/* The row of verbs that name functions; sl_arguments_parse takes its value. */
 #define SL_OPTION_SYMBOLS                                                                                                          \
 	{                                                                                                                          \
 		"--symbols", 0, "DIR",                                                                                             \
@@ -25,5 +24,3 @@ void sl_verb_rights(const struct sl_rights *rights);
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);
-
-#endif

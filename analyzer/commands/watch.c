@@ -18,19 +18,6 @@
 #include "common/ringfile.h"
 #include "common/now.h"
 
-static const struct sl_option table[] = {
-	{"--rule", 0, "RULE",
-	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
-	 "0)"},
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)"},
-	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)"},
-	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks"},
-	{"--run", 0, "ID", "watch processes of this run alone; wait for it if it has not begun"},
-	{"--quiet", 'q', NULL, "do the actions, print no messages"},
-	{0},
-};
-enum { RULE, INTERVAL, DURATION, CONFIG, RUN, QUIET };
-
 static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
 	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
@@ -44,18 +31,30 @@ struct settings {
 	double interval, duration;
 	const char *config, *run;
 	bool quiet, node, found; /* found: the file of rules was found, not named */
+	int refused;		 /* exit status for a rule that makes no sense; -1: all do */
 	struct sl_follow *follow;
-	SL_VECTOR(char *) paths;
 	SL_VECTOR(const char *) later; /* paths that do not exist yet */
 	struct sl_act *act;
 	unsigned raised;
 };
 
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--rule", 0, "RULE",
+	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
+	 "0)"},
+	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
+	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks",
+	 SL_TO_TEXT(config)},
+	{"--run", 0, "ID", "watch processes of this run alone; wait for it if it has not begun", SL_TO_TEXT(run)},
+	{"--quiet", 'q', NULL, "do the actions, print no messages", SL_TO_FLAG(quiet)},
+	{0},
+};
+
 static const char *add_rule(struct settings *settings, const char *text)
 {
-	struct sl_rule *rule = SL_PUSH(&settings->rules);
-
-	return sl_rule_parse(rule, text);
+	return sl_rule_parse(SL_PUSH(&settings->rules), text);
 }
 
 static const char *add_usual(struct settings *settings)
@@ -89,54 +88,20 @@ static bool add_path(struct settings *settings, const char *what)
 	return true;
 }
 
-static const char *take(struct settings *settings, int option, const char *value)
-{
-	switch (option) {
-	case RULE:
-		return strcmp(value, "default") ? add_rule(settings, value) : add_usual(settings);
-	case INTERVAL:
-		return sl_arguments_real(value, 0.1, 3600, &settings->interval) ? NULL : "is no time from 0.1 to 3600";
-	case DURATION:
-		return sl_arguments_real(value, 0, 1e9, &settings->duration) ? NULL : "is no time";
-	case CONFIG:
-		settings->config = value;
-		return NULL;
-	case RUN:
-		settings->run = value;
-		sl_follow_only(settings->follow, value);
-		return NULL;
-	default:
-		settings->quiet = true;
-		return NULL;
-	}
-}
-
 static int refuse(const char *word, const char *why)
 {
-	sl_door_print(stderr, "stormlog-analyze: \"%s\" %s\n", word, why);
-	return SL_EXIT_USAGE;
+	return sl_command_fail(SL_EXIT_USAGE, "\"%s\" %s", word, why);
 }
 
-/* An exit status after printing why, or -1: go on. */
-static int parse(struct sl_arguments *options, struct settings *settings)
+static bool take(void *context, int option, const char *value)
 {
-	int option, status = -1;
+	struct settings *settings = context;
+	const char *wrong = strcmp(value, "default") ? add_rule(settings, value) : add_usual(settings);
 
-	while (status < 0 && (option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
-		const char *wrong = NULL;
-
-		if (option == SL_ARGUMENT_HELP)
-			status = SL_EXIT_FINE;
-		else if (option == SL_ARGUMENT_WRONG)
-			status = SL_EXIT_USAGE;
-		else if (option == SL_ARGUMENT_PATH)
-			*SL_PUSH(&settings->paths) = (char *)options->value;
-		else if (option >= 0)
-			wrong = take(settings, option, options->value);
-		if (wrong)
-			status = refuse(options->value, wrong);
-	}
-	return status;
+	(void)option; /* --rule */
+	if (wrong && settings->refused < 0)
+		settings->refused = refuse(value, wrong);
+	return true;
 }
 
 static int rules_of_file(struct settings *settings)
@@ -147,10 +112,8 @@ static int rules_of_file(struct settings *settings)
 		settings->config = path;
 		settings->found = true;
 	}
-	if (settings->config && !sl_ini_read(settings->config, "watch", take_key, settings, why, sizeof(why))) {
-		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
-		return SL_EXIT_USAGE;
-	}
+	if (settings->config && !sl_ini_read(settings->config, "watch", take_key, settings, why, sizeof(why)))
+		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	if (!settings->rules.count)
 		add_usual(settings);
 	return -1;
@@ -168,24 +131,19 @@ static void turned(void *context, const struct sl_alert *alert)
  * Actions are done by the doer, so that the process that reads traces needs no right to act.  Processes in /proc, and folders
  * that do not exist yet, cannot be given to Landlock as paths.
  */
-static void confine(struct settings *settings)
+static void confine(struct settings *settings, const struct sl_arguments *parsed)
 {
-	struct sl_rights rights = {.reads = {SL_REMOTE_RING}, .node = !settings->paths.count};
+	struct sl_rights rights = {.inputs = parsed->paths, .reads = {SL_REMOTE_RING}, .node = sl_living_is_node(parsed)};
 
 	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
-	for (size_t i = 0; i < settings->paths.count; i++)
-		rights.node = rights.node || access(settings->paths.item[i], F_OK);
-	*SL_PUSH(&settings->paths) = NULL;
-	settings->paths.count--;
-	rights.inputs = settings->paths.item;
 	sl_verb_rights(&rights);
 }
 
-static int add_paths(struct settings *settings)
+static int add_paths(struct settings *settings, char **paths)
 {
-	for (size_t i = 0; i < settings->paths.count; i++)
-		if (!add_path(settings, settings->paths.item[i]))
-			return refuse(settings->paths.item[i], "is no such path, nor a process that records");
+	for (; *paths; paths++)
+		if (!add_path(settings, *paths))
+			return refuse(*paths, "is no such path, nor a process that records");
 	return -1;
 }
 
@@ -202,12 +160,7 @@ static void unseen(void *context, const struct sl_followed *followed)
 
 static bool all_ended(const struct settings *settings)
 {
-	unsigned count = sl_follow_count(settings->follow);
-
-	for (unsigned i = 0; i < count; i++)
-		if (!sl_follow_process(settings->follow, i)->ended)
-			return false;
-	return count && !settings->node && !settings->run;
+	return !settings->node && !settings->run && sl_follow_all_ended(settings->follow);
 }
 
 /* True: a signal asked for the end. */
@@ -248,15 +201,18 @@ static void go(struct settings *settings)
 
 static int run(struct sl_arguments *options)
 {
-	struct settings settings = {.interval = 1, .node = true, .follow = sl_follow_new()};
-	int status;
+	struct settings settings = {.interval = 1, .node = true, .refused = -1, .follow = sl_follow_new()};
+	int status = sl_arguments_parse(options, take, &settings);
 
-	status = parse(options, &settings);
+	if (settings.refused >= 0) /* --help too tells whether the rules before it are fine */
+		status = settings.refused;
 	if (status < 0)
 		status = rules_of_file(&settings);
 	if (status < 0) {
-		confine(&settings);
-		status = add_paths(&settings);
+		confine(&settings, options);
+		if (settings.run)
+			sl_follow_only(settings.follow, settings.run);
+		status = add_paths(&settings, options->paths);
 		if (status < 0) {
 			go(&settings);
 			status = settings.raised ? SL_EXIT_LIMIT : SL_EXIT_FINE;
@@ -266,12 +222,15 @@ static int run(struct sl_arguments *options)
 	for (size_t i = 0; i < settings.rules.count; i++)
 		sl_rule_free(&settings.rules.item[i]);
 	free(settings.rules.item);
-	free(settings.paths.item);
 	free(settings.later.item);
 	sl_follow_free(settings.follow);
 	return status;
 }
 
-const struct sl_command sl_command_watch = {
-	"watch", "check rules against running programs, and act when one turns", "watch [options] [PATH|PID]...", about, table,
-	run};
+const struct sl_command sl_command_watch = {"watch",
+					    "check rules against running programs, and act when one turns",
+					    "watch [options] [PATH|PID]...",
+					    about,
+					    table,
+					    run,
+					    SL_PATHS_OPTIONAL};

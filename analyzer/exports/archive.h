@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing packs (analyzer/trace/archive.h). */
-#ifndef ANALYZER_EXPORTS_ARCHIVE_H
-#define ANALYZER_EXPORTS_ARCHIVE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@
 
 /* Packs the images of run `run` (an index), or of all runs (-1).  salt 0: names stay as they are.  False: errno. */
 bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
-
-#endif

@@ -3,8 +3,7 @@
  * An export turns the events of a run into the file of another tool.  To add one: a file here with a const
  * descriptor, its names in list.c and meson.build (doc/add-an-output.md), a test that opens it with that tool.
  */
-#ifndef ANALYZER_EXPORTS_EXPORT_H
-#define ANALYZER_EXPORTS_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -39,5 +38,3 @@ void sl_export_replay(struct sl_stream *stream);
 
 /* Bytes of a site multiplied by the job's weight, 0 where it is not to be shown. */
 uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);
-
-#endif

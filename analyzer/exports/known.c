@@ -3,13 +3,13 @@
 
 #include <string.h>
 
+#include "agent/hooks/verbs.h"
 #include "analyzer/base/map.h"
 #include "common/base.h"
 #include "common/event.h"
 #include "common/tracefile.h"
 
 static const char *const calls[] = {
-#include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 #name,
 #define ALSO(verb, kind, ret, name, tag) #name,
 #define LOOKUP(ret, name, ...)		 #name,
@@ -22,7 +22,6 @@ static const char *const calls[] = {
 #define SLOT(verb, number, name, ...)	 #name,
 #define HAND(verb, kind, id, name)	 name,
 #include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
 };
 
 static const char *const others[] = {"header", SL_TRACE_FORMAT, "i", "u", "before", "after", "host", "device", ""};

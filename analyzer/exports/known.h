@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The names with which a trace explains itself, as this version writes them: fields, verbs, kinds, flags, families, calls. */
-#ifndef ANALYZER_EXPORTS_KNOWN_H
-#define ANALYZER_EXPORTS_KNOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@ bool sl_known_has(const char *text, size_t size);
 
 /* A column of events. */
 bool sl_known_is_field(const char *text, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of native frames as maps of the trace's own format (doc/trace-format.md, native_frame), so that a pack has them
  * where the libraries are not.
  */
-#ifndef ANALYZER_EXPORTS_NATIVE_NAMES_H
-#define ANALYZER_EXPORTS_NATIVE_NAMES_H
+#pragma once
 
 #include "analyzer/model/symbols.h"
 #include "analyzer/trace/trace.h"
@@ -17,5 +16,3 @@ typedef bool sl_native_names_take(void *context, const void *maps, size_t size, 
  * of an event without a stack.  Reads the trace to its end.
  */
 bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, sl_native_names_take *take, void *context);
-
-#endif

@@ -4,8 +4,7 @@
  * no classes.  Lists and dicts are written in batches of 1000: the viewer spreads each batch into the arguments of a
  * call.
  */
-#ifndef ANALYZER_EXPORTS_PICKLE_H
-#define ANALYZER_EXPORTS_PICKLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void sl_pickle_recall(struct sl_pickle *pickle, uint32_t memo);
 /* A value of a dict with its key. */
 void sl_pickle_put_int(struct sl_pickle *pickle, const char *key, int64_t value);
 void sl_pickle_put_text(struct sl_pickle *pickle, const char *key, const char *text);
-
-#endif

@@ -3,8 +3,7 @@
  * Writing protocol buffers: fields appended to a buffer, messages nested by beginning and ending them.  Lengths of
  * nested messages take five bytes whatever they are, which every reader takes.
  */
-#ifndef ANALYZER_EXPORTS_PROTO_H
-#define ANALYZER_EXPORTS_PROTO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text); /*
 size_t sl_proto_begin(struct sl_proto *proto, unsigned field);		      /* for sl_proto_end */
 void sl_proto_end(struct sl_proto *proto, size_t begun);
 void sl_proto_free(struct sl_proto *proto);
-
-#endif

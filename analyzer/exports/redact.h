@@ -5,8 +5,7 @@
  * vendors' libraries and calls, the system's folders, the format's own.  The same name has the same mask within one pack and
  * another one in the next; punctuation stays.
  */
-#ifndef ANALYZER_EXPORTS_REDACT_H
-#define ANALYZER_EXPORTS_REDACT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 
 /* A line of the words that stayed, for review. */
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out);
-
-#endif

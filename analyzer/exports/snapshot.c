@@ -15,6 +15,7 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 #define EVENTS_MAX 100000
 
@@ -197,7 +198,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct sl_live *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return SL_RISING(x->address, y->address);
 }
 
 struct lives {

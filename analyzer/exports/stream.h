@@ -3,8 +3,7 @@
  * All events of a run, ordered by time over its processes, in constant memory.  Every export is made from this.  Events before
  * `from` are skipped (the models have seen them); the stream ends at `to`.
  */
-#ifndef ANALYZER_EXPORTS_STREAM_H
-#define ANALYZER_EXPORTS_STREAM_H
+#pragma once
 
 #include "analyzer/report/report.h"
 #include "analyzer/base/map.h"
@@ -74,5 +73,3 @@ struct sl_event_view {
 	uint32_t where_index;
 };
 void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct sl_stream_process *process);
-
-#endif

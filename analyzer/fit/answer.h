@@ -3,8 +3,7 @@
  * A recording under several settings and capacities, for the verb fit, the gate and the page.  There is an answer only where
  * the replay under the recorded settings reproduces what happened.
  */
-#ifndef ANALYZER_FIT_ANSWER_H
-#define ANALYZER_FIT_ANSWER_H
+#pragma once
 
 #include "analyzer/fit/run.h"
 
@@ -70,5 +69,3 @@ const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *driver, uint64_t capacity, char *why, size_t size);
 /* The choice with the smallest sufficient capacity; the first where none is better or it is unknown. */
 unsigned sl_fit_best(const struct sl_fit_subject *subject);
-
-#endif

@@ -6,8 +6,7 @@
  * Sizes are bytes.  Streams and private pools are small numbers chosen by the caller; pool 0 is everybody's.  Blocks belong to the
  * engine.  One thread each.
  */
-#ifndef ANALYZER_FIT_ENGINE_H
-#define ANALYZER_FIT_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ void sl_fit_each_free(const struct sl_fit_engine *engine, void (*visit)(void *co
 
 /* The smallest size that a request takes as a block. */
 uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, unsigned release);
-
-#endif

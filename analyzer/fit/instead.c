@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 #define OPERATIONS_MAX 12000000ull /* about two seconds */
 
@@ -19,7 +20,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct live *x = a, *y = b;
 
-	return x->bytes != y->bytes ? (x->bytes > y->bytes ? 1 : -1) : x->at < y->at ? -1 : 1;
+	return SL_RISING(x->bytes, y->bytes) ?: SL_RISING(x->at, y->at);
 }
 
 static struct live *live_at(const struct sl_fit_recording *r, size_t end, unsigned *count)

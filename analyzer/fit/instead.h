@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For a recorded run that ended out of memory: the smallest changes that would have granted the last request. */
-#ifndef ANALYZER_FIT_INSTEAD_H
-#define ANALYZER_FIT_INSTEAD_H
+#pragma once
 
 #include "analyzer/fit/answer.h"
 
@@ -21,5 +20,3 @@ struct sl_fit_instead {
 /* To be called after sl_fit_ask gave answers. */
 void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject *subject);
 void sl_fit_instead_free(struct sl_fit_instead *instead);
-
-#endif

@@ -3,8 +3,7 @@
  * An ordered set of blocks, as PyTorch's std::set<Block*>.  It is a treap whose links are in the blocks, so adding and removing
  * need no memory.  Free blocks are ordered by stream, size, age and address, unmapped ones by stream and address.
  */
-#ifndef ANALYZER_FIT_ORDER_H
-#define ANALYZER_FIT_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct sl_fit_block *sl_fit_order_from(const struct sl_fit_order *order, const s
 struct sl_fit_block *sl_fit_order_after(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_before(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_first(const struct sl_fit_order *order);
-
-#endif

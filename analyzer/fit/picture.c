@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/fit/order.h"
 
 static void add(struct sl_fit_picture *picture, const struct sl_fit_block *block, size_t at)
@@ -30,9 +31,7 @@ static int by_place(const void *a, const void *b)
 {
 	const struct sl_fit_piece *x = a, *y = b;
 
-	if (x->segment != y->segment)
-		return x->segment < y->segment ? -1 : 1;
-	return x->address < y->address ? -1 : x->address > y->address;
+	return SL_RISING(x->segment, y->segment) ?: SL_RISING(x->address, y->address);
 }
 
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
@@ -56,11 +55,8 @@ static int by_gap(const void *a, const void *b)
 {
 	const struct sl_fit_segment *x = a, *y = b;
 
-	if (x->largest_gap != y->largest_gap)
-		return x->largest_gap > y->largest_gap ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->first->segment < y->first->segment ? -1 : x->first->segment > y->first->segment;
+	return SL_FALLING(x->largest_gap, y->largest_gap) ?: SL_FALLING(x->bytes, y->bytes)
+	       ?: SL_RISING(x->first->segment, y->first->segment);
 }
 
 struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The content of the allocator's segments when a run failed: who held what, and the gaps. */
-#ifndef ANALYZER_FIT_PICTURE_H
-#define ANALYZER_FIT_PICTURE_H
+#pragma once
 
 #include "analyzer/fit/engine.h"
 #include "analyzer/fit/recording.h"
@@ -34,5 +33,3 @@ struct sl_fit_segment {
 
 /* Segments sorted by their largest gap, then by size; the caller frees them.  count: how many. */
 struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count);
-
-#endif

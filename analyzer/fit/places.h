@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Models of how a driver chooses the addresses of segments. */
-#ifndef ANALYZER_FIT_PLACES_H
-#define ANALYZER_FIT_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void sl_fit_placed_remove(struct sl_fit_placed *placed, uint64_t address);
  */
 unsigned sl_fit_placed_models(const struct sl_fit_placed *placed);
 void sl_fit_placed_free(struct sl_fit_placed *placed);
-
-#endif

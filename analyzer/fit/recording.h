@@ -3,8 +3,7 @@
  * What a recorded process asked of PyTorch's allocator on one device, in the order in which it took effect, and what of
  * the device everything else took meanwhile.  About 40 bytes an event.
  */
-#ifndef ANALYZER_FIT_RECORDING_H
-#define ANALYZER_FIT_RECORDING_H
+#pragma once
 
 #include "analyzer/fit/places.h"
 #include "analyzer/fit/settings.h"
@@ -91,5 +90,3 @@ struct sl_fit_process {
 
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 void sl_fit_forget(struct sl_fit_process *process);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Replays a recording: as it was, to see whether the rules reproduce the program; or with another capacity and other settings. */
-#ifndef ANALYZER_FIT_RUN_H
-#define ANALYZER_FIT_RUN_H
+#pragma once
 
 #include "analyzer/fit/engine.h"
 #include "analyzer/fit/picture.h"
@@ -72,5 +71,3 @@ struct sl_fit_scan {
 	unsigned runs;
 };
 void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
-
-#endif

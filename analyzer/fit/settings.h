@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* PYTORCH_CUDA_ALLOC_CONF, as far as it affects device memory.  Settings about pinned memory are ignored.  Sizes are bytes. */
-#ifndef ANALYZER_FIT_SETTINGS_H
-#define ANALYZER_FIT_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void sl_fit_settings_reset(struct sl_fit_settings *settings, unsigned release);
  * wrong, with `*at` at its position.  Settings unknown to that PyTorch are wrong, as they are there.
  */
 const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *text, unsigned release, const char **at);
-
-#endif

@@ -4,8 +4,7 @@
  * largest value that would fit into a capacity.  The needs are fitted by a straight line, or with four or more points by a
  * parabola if that predicts left-out points better.  The error is the largest deviation when one point at a time is left out.
  */
-#ifndef ANALYZER_FIT_VARY_H
-#define ANALYZER_FIT_VARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct sl_fit_largest {
 	bool extrapolated;  /* outside the recorded values */
 };
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity);
-
-#endif

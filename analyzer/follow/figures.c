@@ -234,7 +234,7 @@ static int by_key(const void *a, const void *b)
 {
 	const struct sl_marked *x = a, *y = b;
 
-	return (x->site > y->site) - (x->site < y->site);
+	return SL_RISING(x->site, y->site);
 }
 
 void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
@@ -260,14 +260,14 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct largest *x = a, *y = b;
 
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
+	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING(x->site, y->site);
 }
 
 static int by_size(const void *a, const void *b)
 {
 	const struct sl_live_place *x = a, *y = b;
 
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->line, y->line);
+	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->line, y->line);
 }
 
 static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_followed *followed, uint32_t index,

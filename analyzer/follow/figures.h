@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What readers show of a running recording: one row for each device of a process, its trend, and who holds its memory. */
-#ifndef ANALYZER_FOLLOW_FIGURES_H
-#define ANALYZER_FOLLOW_FIGURES_H
+#pragma once
 
 #include "analyzer/follow/follow.h"
 #include "analyzer/follow/forecast.h"
@@ -105,5 +104,3 @@ void sl_growing_place(const struct sl_growing *growing, struct sl_followed *foll
 void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growing *growing, struct sl_followed *followed,
 			const struct sl_figures *figures, char *out, size_t size);
 void sl_growing_free(struct sl_growing *growing);
-
-#endif

@@ -118,6 +118,14 @@ unsigned sl_follow_count(const struct sl_follow *follow)
 	return (unsigned)follow->processes.count;
 }
 
+bool sl_follow_all_ended(const struct sl_follow *follow)
+{
+	for (size_t i = 0; i < follow->processes.count; i++)
+		if (!sl_follow_process(follow, (unsigned)i)->ended)
+			return false;
+	return follow->processes.count > 0;
+}
+
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index)
 {
 	return follow->processes.item[index];

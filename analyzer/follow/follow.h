@@ -17,8 +17,7 @@
  * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at
  * its end: so figures are at last those of the report.  One thread.
  */
-#ifndef ANALYZER_FOLLOW_FOLLOW_H
-#define ANALYZER_FOLLOW_FOLLOW_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -67,5 +66,4 @@ void sl_follow_forget(struct sl_follow *follow, unsigned index);
 /* Processes in the order in which they were found.  Pointers are valid until the next poll. */
 unsigned sl_follow_count(const struct sl_follow *follow);
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);
-
-#endif
+bool sl_follow_all_ended(const struct sl_follow *follow); /* false where there is none */

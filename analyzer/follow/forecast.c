@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/follow/forecast.h"
+#include "analyzer/base/stats.h"
 
 #include <math.h>
 
@@ -58,7 +59,7 @@ static double rising(const double *at)
 
 	for (unsigned i = 0; i < PIECES; i++)
 		for (unsigned k = i + 1; k < PIECES; k++)
-			sum += (at[k] > at[i]) - (at[k] < at[i]);
+			sum += SL_RISING(at[k], at[i]);
 	return sum / (PIECES * (PIECES - 1) / 2.0);
 }
 

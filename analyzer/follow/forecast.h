@@ -6,8 +6,7 @@
  * the device's size within a third of the span.  Where steps differ in size and blur the maxima, the minima may do that
  * instead, with the room that is left above the maxima.
  */
-#ifndef ANALYZER_FOLLOW_FORECAST_H
-#define ANALYZER_FOLLOW_FORECAST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ bool sl_forecast_rises(const struct sl_forecast *forecast);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);
-
-#endif

@@ -4,8 +4,7 @@
  * kernel's amdgpu driver (/sys/class/drm); and the libraries whose calls the agent would record.  It makes no context and does
  * not touch a device.
  */
-#ifndef ANALYZER_MACHINE_MACHINE_H
-#define ANALYZER_MACHINE_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void sl_machine_look(struct sl_machine *machine, bool libraries);
 /* Reads the present use of the known devices again. */
 void sl_machine_look_again(struct sl_machine *machine);
 void sl_machine_free(struct sl_machine *machine);
-
-#endif

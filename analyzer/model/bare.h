@@ -3,8 +3,7 @@
  * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  What is
  * known is the address they return to.
  */
-#ifndef ANALYZER_MODEL_BARE_H
-#define ANALYZER_MODEL_BARE_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -13,5 +12,3 @@
  * same size, if these have one stack only.
  */
 void sl_bare_name(struct sl_model *model);
-
-#endif

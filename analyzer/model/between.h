@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_MODEL_BETWEEN_H
-#define ANALYZER_MODEL_BETWEEN_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -16,5 +15,3 @@ void sl_between_each(const struct sl_model *model, void *context,
 
 /* Fills model->born with what lives now and began after since_ns (0: ever); before sl_replay_rest. */
 void sl_between_born(struct sl_model *model, uint64_t since_ns);
-
-#endif

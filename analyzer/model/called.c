@@ -53,13 +53,10 @@ void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 static uint32_t called(struct sl_model *model, uint32_t text, int device)
 {
 	uint64_t id = (uint64_t)text << 32 | (uint32_t)device;
-	uint32_t at = sl_idmap_get(&model->called_ids, id, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&model->called_ids, id, model->called.count);
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)model->called.count;
-		sl_idmap_set(&model->called_ids, id, at);
+	if (at == model->called.count)
 		*SL_PUSH(&model->called) = (struct sl_called){.text = text, .device = device};
-	}
 	return at;
 }
 

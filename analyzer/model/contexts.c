@@ -146,8 +146,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 	if (at >= PARTS_MAX && library)
 		at = part_at(device, what, library = "other libraries");
 	if (at == device->parts.count) {
-		device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, at, sizeof(*device->parts.item));
-		device->parts.item[device->parts.count++] = (struct sl_hidden_part){
+		*SL_PUSH(&device->parts) = (struct sl_hidden_part){
 			.what = what,
 			.library = library ? sl_arena_strdup(&model->arena, library) : NULL,
 			.first = sl_labels_instant(model, item->thread),
@@ -246,9 +245,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_PRIMARY_RELEASE:
 		if (event->extra != 1)
 			break;
-		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
-		drop_parts(model, device);
-		break;
+		/* fallthrough */
 	case SL_VERB_DEVICE_RESET:
 		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
 		drop_parts(model, device);

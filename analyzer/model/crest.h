@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The most since any boundary: what the most was between two of them is kept only where nothing later was more. */
-#ifndef ANALYZER_MODEL_CREST_H
-#define ANALYZER_MODEL_CREST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct sl_crests {
 	struct sl_crest *item; /* each less than the one before it */
 	size_t count, capacity;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Stretches of addresses that do not overlap, found by any address in them: a balanced tree (tsearch) of the caller's items,
  * each from malloc, which begin with a struct sl_extent.
  */
-#ifndef ANALYZER_MODEL_EXTENTS_H
-#define ANALYZER_MODEL_EXTENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ void *sl_extents_next(void *const *tree, struct sl_extent *range);
 void *sl_extents_last(void *const *tree, uint64_t address);
 
 void sl_extents_free(void **tree);
-
-#endif

@@ -34,9 +34,7 @@ struct sl_graphs {
 
 struct sl_graphs *sl_graphs_new(void)
 {
-	struct sl_graphs *graphs = sl_memory_must(calloc(1, sizeof(*graphs)));
-
-	return graphs;
+	return sl_memory_must(calloc(1, sizeof(struct sl_graphs)));
 }
 
 static void free_graph(struct graph *graph)

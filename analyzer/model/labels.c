@@ -9,14 +9,11 @@
 
 static uint32_t label_of(struct sl_model *model, uint64_t text)
 {
-	uint32_t index = sl_idmap_get(&model->label_ids, text, UINT32_MAX);
+	uint32_t index = sl_idmap_claim(&model->label_ids, text, model->labels.count);
 
-	if (index != UINT32_MAX)
-		return index;
-	SL_ROOM(&model->labels);
-	model->labels.item[model->labels.count] = (struct sl_label){.text = (uint32_t)text};
-	sl_idmap_set(&model->label_ids, text, (uint32_t)model->labels.count);
-	return (uint32_t)model->labels.count++;
+	if (index == model->labels.count)
+		*SL_PUSH(&model->labels) = (struct sl_label){.text = (uint32_t)text};
+	return index;
 }
 
 static void add_crest(struct sl_crests *crests, uint64_t order, int64_t value)

@@ -3,8 +3,7 @@
  * The books of the model, for files of this folder only: sites, rows and devices by name, the state of each thread, and the
  * begin and end of a block, which update every sum, peak and line.
  */
-#ifndef ANALYZER_MODEL_LEDGER_H
-#define ANALYZER_MODEL_LEDGER_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -155,5 +154,3 @@ static inline void sl_ledger_save(struct sl_model *model, struct sl_site *site)
 	site->at_peak_blocks = site->live_blocks;
 	course->epoch = device ? device->epoch : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of a site's blocks: their sizes, how long those that ended had lived, and how many were freed at once. */
-#ifndef ANALYZER_MODEL_LIVES_H
-#define ANALYZER_MODEL_LIVES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ static inline uint64_t sl_lives_most(unsigned class)
 {
 	return class + 1 < SL_LIVES_CLASSES ? 512ull << 2 * class : UINT64_MAX;
 }
-
-#endif

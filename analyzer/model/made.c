@@ -5,13 +5,10 @@
 
 void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes)
 {
-	uint32_t at = sl_idmap_get(&making->at, site, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&making->at, site, making->made.count);
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)making->made.count;
-		sl_idmap_set(&making->at, site, at);
+	if (at == making->made.count)
 		*SL_PUSH(&making->made) = (struct sl_made){.site = site};
-	}
 	making->made.item[at].bytes += bytes;
 	making->made.item[at].blocks++;
 }

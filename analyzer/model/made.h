@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an open range made, by site; kept where model->makers. */
-#ifndef ANALYZER_MODEL_MADE_H
-#define ANALYZER_MODEL_MADE_H
+#pragma once
 
 #include "analyzer/trace/idmap.h"
 #include "analyzer/base/vector.h"
@@ -19,5 +18,3 @@ struct sl_making {
 
 void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes);
 void sl_made_drop(struct sl_making *making);
-
-#endif

@@ -8,8 +8,7 @@
  * here grows with the number of events, only with what is live at once and with how varied the program is.  One thread per model.
  * Longer than other files: every reader of a process begins here, and finds all of it on one page.
  */
-#ifndef ANALYZER_MODEL_MODEL_H
-#define ANALYZER_MODEL_MODEL_H
+#pragma once
 
 #include "analyzer/model/crest.h"
 #include "analyzer/model/lives.h"
@@ -588,5 +587,3 @@ struct sl_physical {
 };
 /* Site SL_NO_SITE: the block has ended */
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);
-
-#endif

@@ -4,8 +4,7 @@
  * memory. Each lies on a grid of time and is exact there; when there are too many, every second one is dropped and the grid
  * gets twice as wide.
  */
-#ifndef ANALYZER_MODEL_MOMENT_H
-#define ANALYZER_MODEL_MOMENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ struct sl_moments {
 	uint64_t largest_bytes;
 	SL_VECTOR(struct sl_mark) marks; /* the first SL_MARKS_MAX */
 };
-
-#endif

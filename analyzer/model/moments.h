@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Keeps moments (moment.h) during the replay. */
-#ifndef ANALYZER_MODEL_MOMENTS_H
-#define ANALYZER_MODEL_MOMENTS_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -20,5 +19,3 @@ void sl_moments_free(struct sl_moments *moments);
 /* PyTorch's segments on a device as they are now; empty where none are known.  The model frees the result. */
 void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments);
 void sl_segments_end(struct sl_model *model); /* of all devices, into moments.at_end */
-
-#endif

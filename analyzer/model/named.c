@@ -13,14 +13,11 @@ struct since {
 static void add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes)
 {
 	uint64_t key = (uint64_t)name << 32 | site;
-	uint32_t at = sl_idmap_get(&model->born_named_ids, key, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&model->born_named_ids, key, model->born_named.count);
 	struct sl_born_named *named;
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)model->born_named.count;
-		sl_idmap_set(&model->born_named_ids, key, at);
+	if (at == model->born_named.count)
 		*SL_PUSH(&model->born_named) = (struct sl_born_named){.called = name, .site = site};
-	}
 	named = &model->born_named.item[at];
 	named->bytes += bytes;
 	named->blocks += named->last != block; /* two parts of one block are one */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_MODEL_NAMED_H
-#define ANALYZER_MODEL_NAMED_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
 /* Fills model->born_named, and what of model->born it is: after sl_between_born with the same instant, before sl_replay_rest. */
 void sl_named_born(struct sl_model *model, uint64_t since_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A device's last sample waits until no later call can have begun before it was taken. */
-#ifndef ANALYZER_MODEL_PENDING_H
-#define ANALYZER_MODEL_PENDING_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -11,5 +10,3 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 void sl_pending_code(struct sl_model *model, struct sl_device_state *device);
 /* If a sample is waiting, it is used now: its figure minus what was held while it was taken. */
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device);
-
-#endif

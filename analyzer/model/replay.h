@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Applies the items of a trace, in time order, to a model: what each verb means. */
-#ifndef ANALYZER_MODEL_REPLAY_H
-#define ANALYZER_MODEL_REPLAY_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -25,5 +24,3 @@ void sl_replay_failed(struct sl_model *model);
  * became of blocks is still needed.
  */
 void sl_replay_rest(struct sl_model *model, bool lives);
-
-#endif

@@ -67,14 +67,11 @@ static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 
 static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
 {
-	uint32_t at = sl_idmap_get(&device->neighbour_ids, (uint64_t)pid, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&device->neighbour_ids, (uint64_t)pid, device->neighbours.count);
 
-	if (at != UINT32_MAX)
-		return &device->neighbours.item[at];
-	sl_idmap_set(&device->neighbour_ids, (uint64_t)pid, (uint32_t)device->neighbours.count);
-	SL_ROOM(&device->neighbours);
-	device->neighbours.item[device->neighbours.count] = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
-	return &device->neighbours.item[device->neighbours.count++];
+	if (at == device->neighbours.count)
+		*SL_PUSH(&device->neighbours) = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
+	return &device->neighbours.item[at];
 }
 
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)

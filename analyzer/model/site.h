@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A place that asks for memory, and what its blocks hold: each rank keeps these, so their size is the memory of a report. */
-#ifndef ANALYZER_MODEL_SITE_H
-#define ANALYZER_MODEL_SITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct sl_site_course {
 	uint32_t epoch;	   /* epoch that at_peak_* belong to */
 	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * innermost first.  Also finds the library that asked: the first caller that is not CUDA, HIP, stormlog itself or a bridge such
  * as libffi.
  */
-#ifndef ANALYZER_MODEL_STACKS_H
-#define ANALYZER_MODEL_STACKS_H
+#pragma once
 
 #include "analyzer/base/json.h"
 #include "analyzer/trace/defs.h"
@@ -62,5 +61,3 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 
 /* The array "stack" of such texts. */
 void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count);
-
-#endif

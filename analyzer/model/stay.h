@@ -6,8 +6,7 @@
  * A row whose `ended` equals its `born` counts all births of that window.  Any other row counts those of them that ended in a
  * later window, or that live at the end (SL_STAYS_LIVE).  Blocks in no such row ended in the window in which they were born.
  */
-#ifndef ANALYZER_MODEL_STAY_H
-#define ANALYZER_MODEL_STAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ struct sl_stays {
 	uint32_t *last;	     /* by site: 1 + the row of its last birth, 0: none */
 	size_t last_count, last_capacity;
 };
-
-#endif

@@ -12,14 +12,12 @@
 static struct sl_stay *row_of(struct sl_stays *stays, uint32_t site, unsigned born, unsigned ended, unsigned size_class)
 {
 	uint64_t key = (uint64_t)site << 20 | born << 12 | ended << 4 | size_class;
-	uint32_t at = sl_idmap_get(&stays->ids, key, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&stays->ids, key, stays->rows.count);
 
-	if (at != UINT32_MAX)
-		return &stays->rows.item[at];
-	sl_idmap_set(&stays->ids, key, (uint32_t)stays->rows.count);
-	*SL_PUSH(&stays->rows) =
-		(struct sl_stay){.site = site, .born = (uint8_t)born, .ended = (uint8_t)ended, .size_class = (uint8_t)size_class};
-	return &stays->rows.item[stays->rows.count - 1];
+	if (at == stays->rows.count)
+		*SL_PUSH(&stays->rows) = (struct sl_stay){
+			.site = site, .born = (uint8_t)born, .ended = (uint8_t)ended, .size_class = (uint8_t)size_class};
+	return &stays->rows.item[at];
 }
 
 static void add(struct sl_stays *stays, struct sl_stay stay)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts, during the replay, the blocks that outlive a window of time (stay.h). */
-#ifndef ANALYZER_MODEL_STAYS_H
-#define ANALYZER_MODEL_STAYS_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -13,5 +12,3 @@ void sl_stays_move(struct sl_model *model, uint32_t from, uint32_t to, uint64_t 
 /* To be called after the last event, while the tables of live blocks still exist. */
 void sl_stays_end(struct sl_model *model);
 void sl_stays_free(struct sl_stays *stays);
-
-#endif

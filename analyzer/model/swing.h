@@ -3,8 +3,7 @@
  * A swing is a rise of the bytes held, from a low to a high, that ended when half of it was given back: a step, a request, an
  * evaluation.  The largest swings are kept in constant memory, so that one far larger than the others is found.
  */
-#ifndef ANALYZER_MODEL_SWING_H
-#define ANALYZER_MODEL_SWING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t n
 		swing->low = swing->high = held;
 	}
 }
-
-#endif

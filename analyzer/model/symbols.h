@@ -8,8 +8,7 @@
  * once; each address is looked up once.  So names do not depend on the limit of open files, and memory grows with the number of
  * different libraries. One thread per handle, and only one handle in use at a time; answers live as long as the handle.
  */
-#ifndef ANALYZER_MODEL_SYMBOLS_H
-#define ANALYZER_MODEL_SYMBOLS_H
+#pragma once
 
 #include "analyzer/trace/defs.h"
 
@@ -30,5 +29,3 @@ struct sl_symbols_missed {
 	bool absent; /* the file is not on this machine */
 };
 unsigned sl_symbols_missed(struct sl_symbols *symbols, unsigned from, const struct sl_symbols_missed **list);
-
-#endif

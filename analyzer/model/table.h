@@ -4,8 +4,7 @@
  * One table per space of addresses, since a handle may equal a pointer.  Address 0 is never stored.  Pointers to
  * entries are valid until the next add or remove.
  */
-#ifndef ANALYZER_MODEL_TABLE_H
-#define ANALYZER_MODEL_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -127,5 +126,3 @@ struct sl_live *sl_table_around(struct sl_table *table, uint64_t address);
 		if (entry->address)
 
 void sl_table_free(struct sl_table *table);
-
-#endif

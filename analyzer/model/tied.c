@@ -41,12 +41,10 @@ static void clean(struct sl_tied_list *list, const struct sl_table *table, const
 
 static struct sl_tied_list *list_of(struct sl_tied *tied, uint64_t key)
 {
-	uint32_t at = sl_idmap_get(&tied->ids, key, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&tied->ids, key, tied->lists.count);
 
-	if (at == UINT32_MAX) {
-		sl_idmap_set(&tied->ids, key, at = (uint32_t)tied->lists.count);
+	if (at == tied->lists.count)
 		*SL_PUSH(&tied->lists) = (struct sl_tied_list){0};
-	}
 	return &tied->lists.item[at];
 }
 

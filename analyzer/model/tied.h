@@ -4,8 +4,7 @@
  * many live blocks would cost their product.  Most drop one, when they end: the index is made when the looks at all entries have
  * taken more than the events, and is kept from then on.
  */
-#ifndef ANALYZER_MODEL_TIED_H
-#define ANALYZER_MODEL_TIED_H
+#pragma once
 
 #include "analyzer/base/vector.h"
 #include "analyzer/model/table.h"
@@ -27,5 +26,3 @@ void sl_tied_add(struct sl_table *table, const struct sl_model *model, sl_tied_k
 
 /* Frees the table with its index. */
 void sl_tied_free(struct sl_table *table);
-
-#endif

@@ -8,8 +8,7 @@
  * Two timelines of one run (of two processes) merge by unfolding neither: bins are aligned to multiples of their
  * width in CLOCK_MONOTONIC of the process; sl_timeline_at answers for an instant.
  */
-#ifndef ANALYZER_MODEL_TIMELINE_H
-#define ANALYZER_MODEL_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ uint64_t sl_timeline_min(const struct sl_timeline *timeline, const struct sl_lin
 uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 
 void sl_timeline_free(struct sl_timeline *timeline);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A track is a stack with recursion folded (whatever its thread or label), a kind and a device.
  */
-#ifndef ANALYZER_MODEL_TRACK_H
-#define ANALYZER_MODEL_TRACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +39,7 @@ struct sl_track_window {
 	uint64_t born_bytes;
 	uint64_t late_tick;		    /* of `asked` */
 	uint32_t ended_blocks, late_blocks; /* of those born here: freed; and of these since late_tick */
+	uint32_t most_blocks;		    /* that lived at once */
 };
 
 struct sl_track {
@@ -99,5 +99,3 @@ struct sl_tracks {
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
 };
-
-#endif

@@ -127,6 +127,7 @@ static void merge(struct sl_track_course *course)
 
 		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
+		one.most_blocks = two->most_blocks > one.most_blocks ? two->most_blocks : one.most_blocks;
 		one.born_bytes += two->born_bytes;
 		one.ended_blocks += two->ended_blocks;
 		course->windows[i] = one;
@@ -162,7 +163,7 @@ static SL_NOINLINE void open_window(struct sl_track_course *course, const struct
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
-		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0};
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0, 0};
 	course->births_in_last = 0;
 }
 
@@ -205,6 +206,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
 	struct sl_track_course *course = &tracks->course[index];
+	struct sl_track_window *window;
 
 	tracks->ticks++;
 	sl_tracks_asked(tracks);
@@ -228,7 +230,9 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	if (!course->count || course->births_in_last >= course->births_per_window)
 		open_window(course, track, model);
 	course->births_in_last++;
-	course->windows[course->count - 1].born_bytes += bytes;
+	window = &course->windows[course->count - 1];
+	window->born_bytes += bytes;
+	window->most_blocks = track->live_blocks > window->most_blocks ? track->live_blocks : window->most_blocks;
 	if (course->recent)
 		add_recent(course->recent, track->births - 1, model->now_ns, bytes);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tracks during a replay: how they are kept, and how they are read (track.h). */
-#ifndef ANALYZER_MODEL_TRACKS_H
-#define ANALYZER_MODEL_TRACKS_H
+#pragma once
 
 #include "analyzer/model/track.h"
 
@@ -41,5 +40,3 @@ struct sl_newest {
 struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct sl_track *track, bool at_end);
 /* Blocks that lived when the final run of deaths began. */
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);
-
-#endif

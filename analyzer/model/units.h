@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drivers give memory out in units of 2 MiB; blocks of cudaMalloc below 1 MiB share them. */
-#ifndef ANALYZER_MODEL_UNITS_H
-#define ANALYZER_MODEL_UNITS_H
+#pragma once
 
 #include "analyzer/model/model.h"
 
@@ -24,5 +23,3 @@ static inline uint64_t sl_oom_room(const struct sl_oom *oom)
 {
 	return oom->free_bytes - (oom->in_units && sl_units_rounding(oom->free_bytes) ? oom->free_bytes % SL_DEVICE_UNIT : 0);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each file of this folder does with an item of the trace, and the functions they call in each other. */
-#ifndef ANALYZER_MODEL_VERBS_H
-#define ANALYZER_MODEL_VERBS_H
+#pragma once
 
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/tied.h"
@@ -91,5 +90,3 @@ struct sl_possession sl_ranges_held(const struct sl_model *model);
 
 /* A range ends now. */
 void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);
-
-#endif

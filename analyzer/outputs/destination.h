@@ -7,8 +7,7 @@
  * else is refused before any work, and stays as it is.  The old folder is checked again after it has been moved aside, through
  * descriptors that follow no link, and only our names are removed from it.
  */
-#ifndef ANALYZER_OUTPUTS_DESTINATION_H
-#define ANALYZER_OUTPUTS_DESTINATION_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ bool sl_destination_end(struct sl_destination *place);
 
 /* Removes what was begun. */
 void sl_destination_drop(struct sl_destination *place);
-
-#endif

@@ -37,8 +37,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 				      .title = first->tag,
 				      .job_id = first->job_id && *first->job_id ? first->job_id : NULL,
 				      .started_at_ns = INT64_MAX,
-				      .ended_at_ns = 0,
-				      .created_at_ns = SL_EVENT_UNKNOWN};
+				      .ended_at_ns = 0};
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
 	add(attachments, &run.attachment_count, "Report", "report", "report.json", NULL);

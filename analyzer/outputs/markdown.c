@@ -5,6 +5,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
 
@@ -22,11 +23,8 @@ static int by_peak(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	if (x->row->peak_bytes != y->row->peak_bytes)
-		return x->row->peak_bytes > y->row->peak_bytes ? -1 : 1;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return x->kind != y->kind ? (int)x->kind - (int)y->kind : (int)x->device - (int)y->device;
+	return SL_FALLING(x->row->peak_bytes, y->row->peak_bytes) ?: SL_RISING(x->process, y->process)
+	       ?: SL_RISING(x->kind, y->kind) ?: SL_RISING(x->device, y->device);
 }
 
 static void put_more(FILE *out, size_t count)
@@ -79,11 +77,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
 
-	if (x->leak->bytes != y->leak->bytes)
-		return x->leak->bytes > y->leak->bytes ? -1 : 1;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return x->leak < y->leak ? -1 : x->leak > y->leak;
+	return SL_FALLING(x->leak->bytes, y->leak->bytes) ?: SL_RISING(x->process, y->process) ?: SL_RISING(x->leak, y->leak);
 }
 
 static void put_leaks(FILE *out, struct sl_report *report)

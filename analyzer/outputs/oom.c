@@ -232,8 +232,8 @@ static bool write_all(struct sl_report *report, const char *path)
 		}
 		free(session.events);
 	}
-	if (made && report->options.oom_max_bytes)
-		forget(report, sl_bundle_prune(path, 0, (int64_t)report->options.oom_max_bytes));
+	if (made && report->options.oom_max_mb)
+		forget(report, sl_bundle_prune(path, (int64_t)report->options.oom_max_mb << 20));
 	sl_arena_free(&arena);
 	return fine;
 }

@@ -3,8 +3,7 @@
  * An output turns a report into bytes.  To add one: a file here with a const descriptor, a line in list.c
  * (doc/add-an-output.md).  Outputs run on the main thread, after every analysis.
  */
-#ifndef ANALYZER_OUTPUTS_OUTPUT_H
-#define ANALYZER_OUTPUTS_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 
 /* Writes all of sl_outputs into the chosen place.  On failure the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
-
-#endif

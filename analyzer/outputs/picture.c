@@ -76,7 +76,7 @@ static int by_size(const void *a, const void *b)
 
 	if (first != second)
 		return first ? -1 : 1;
-	return x->size < y->size ? 1 : -(x->size > y->size);
+	return SL_FALLING(x->size, y->size);
 }
 
 /* The line minus another, if there is one. */

@@ -59,7 +59,7 @@ static void say_other(char *out, size_t size, const struct sl_account *account, 
 		return;
 	}
 	if (account->others[i].stray)
-		sl_owners_line(process, account->others[i].state->context_stack, 1, where, sizeof(where));
+		sl_owners_line(process, account->others[i].state->context_stack, 2, where, sizeof(where));
 	snprintf(out, size, "rank %lld of this run%s%s%s", (long long)account->others[i].rank,
 		 account->others[i].stray ? ": stray context" : "", where[0] ? ", made at " : "", where);
 }

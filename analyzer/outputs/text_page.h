@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Layout of the terminal's summary: wrapped lines, and its blocks, each in a text_*.c of its own. */
-#ifndef ANALYZER_OUTPUTS_TEXT_PAGE_H
-#define ANALYZER_OUTPUTS_TEXT_PAGE_H
+#pragma once
 
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/leaking.h"
@@ -66,5 +65,3 @@ void sl_text_ranks(struct sl_text_page *page);
 void sl_text_ooms(struct sl_text_page *page);
 /* One error: the first attempt of its group. */
 void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index);
-
-#endif

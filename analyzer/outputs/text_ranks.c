@@ -5,6 +5,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/text_page.h"
 #include "analyzer/report/devices.h"
 
@@ -33,7 +34,7 @@ static int by_count(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
 
-	return x->count != y->count ? (x->count < y->count ? 1 : -1) : (x->lead > y->lead) - (x->lead < y->lead);
+	return SL_FALLING(x->count, y->count) ?: SL_RISING(x->lead, y->lead);
 }
 
 /* The groups, largest first, without outliers. */

@@ -18,6 +18,7 @@
 #include "analyzer/report/alike.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/bare.h"
 #include "analyzer/model/between.h"
 #include "analyzer/model/named.h"
@@ -277,9 +278,7 @@ static int by_severity(const void *a, const void *b)
 
 	if (weight(x->severity) != weight(y->severity))
 		return weight(y->severity) - weight(x->severity);
-	if (bytes_of(x) != bytes_of(y))
-		return bytes_of(x) < bytes_of(y) ? 1 : -1;
-	return x < y ? -1 : 1;
+	return SL_FALLING(bytes_of(x), bytes_of(y)) ?: SL_RISING(x, y);
 }
 
 static void sort_findings(struct sl_report *report)

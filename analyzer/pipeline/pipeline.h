@@ -3,8 +3,7 @@
  * From paths to a complete report: replays the images of the chosen run on several threads, one process per thread at a time,
  * joins them in the order of their names, and runs the analyses.
  */
-#ifndef ANALYZER_PIPELINE_PIPELINE_H
-#define ANALYZER_PIPELINE_PIPELINE_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -20,5 +19,3 @@ enum sl_pipeline_result {
 bool sl_pipeline_is_native(char *const *paths, unsigned count);
 enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
 					const struct sl_pipeline_options *options);
-
-#endif

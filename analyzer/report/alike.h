@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Warnings that many processes have alike are said once, with how many. */
-#ifndef ANALYZER_REPORT_ALIKE_H
-#define ANALYZER_REPORT_ALIKE_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -10,5 +9,3 @@
  * that tell of an offset in a file stay as they are.
  */
 void sl_report_join_warnings(struct sl_report *report, size_t from);
-
-#endif

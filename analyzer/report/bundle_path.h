@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_REPORT_BUNDLE_PATH_H
-#define ANALYZER_REPORT_BUNDLE_PATH_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -12,5 +11,3 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
  * Static.
  */
 const char *sl_oom_reason(const struct sl_oom *oom);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices over all processes: who shares one, what all of them held at once, and what none of them held. */
-#ifndef ANALYZER_REPORT_DEVICES_H
-#define ANALYZER_REPORT_DEVICES_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -29,5 +28,3 @@ struct sl_process *sl_devices_fullest_process(const struct sl_report *report);
  * each process.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
-
-#endif

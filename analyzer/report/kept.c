@@ -270,6 +270,12 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
 	to->left_bytes += one->left_bytes;
 }
 
+/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
+static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
+{
+	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
+}
+
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -282,10 +288,10 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 
 		if (site->track != track)
 			continue;
-		live += site->live_blocks;
+		live += kept_of(model, kept, site);
 		births += site->total_blocks;
-		if (its_live < site->live_blocks) {
-			its_live = site->live_blocks;
+		if (its_live < kept_of(model, kept, site)) {
+			its_live = kept_of(model, kept, site);
 			most = site->thread;
 		}
 	}
@@ -293,7 +299,7 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		its_live += site->track == track && site->thread == most ? site->live_blocks : 0;
+		its_live += site->track == track && site->thread == most ? kept_of(model, kept, site) : 0;
 		its_births += site->track == track && site->thread == most ? site->total_blocks : 0;
 	}
 	thread = sl_defs_thread(model->defs, most);
@@ -337,7 +343,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_FILLING)
 		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)
-		return sl_memory_print("%s: %s, and the program did nothing else: a leak, or what it loads", where, what);
+		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
 		return sl_memory_print("%s collected %s, up to %llu blocks, and the program freed them", where, rate,

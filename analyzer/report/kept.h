@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Describes in words what a place keeps; the numbers come from analyses/kept.c. */
-#ifndef ANALYZER_REPORT_KEPT_H
-#define ANALYZER_REPORT_KEPT_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -36,5 +35,3 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
 
 /* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
 double sl_kept_weight(const struct sl_kept *kept);
-
-#endif

@@ -86,9 +86,7 @@ static int by_weight(const void *a, const void *b)
 {
 	const struct sl_leaking_place *x = a, *y = b;
 
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return strcmp(x->where, y->where);
+	return SL_FALLING(x->weight, y->weight) ?: strcmp(x->where, y->where);
 }
 
 void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
@@ -216,13 +214,13 @@ static size_t mark_through(const struct sl_leaking *list, struct sl_report *repo
 
 static void put_owner(char *out, size_t size, const struct chain *chain, unsigned at)
 {
-	char caller[200];
-
-	char line[200];
+	char line[200], caller[200] = "";
+	bool called = at + 1 < chain->count;
 
 	sl_stacks_describe(line, sizeof(line), chain->frame[at]);
-	sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1 < chain->count ? at + 1 : at]);
-	snprintf(out, size, "below %s%s%s", line, at + 1 < chain->count ? " < " : "", at + 1 < chain->count ? caller : "");
+	if (called)
+		sl_stacks_describe(caller, sizeof(caller), chain->frame[at + 1]);
+	snprintf(out, size, "below %s%s%s", line, called ? " < " : "", caller);
 }
 
 size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,

@@ -4,8 +4,7 @@
  * left at the end show (analyses/leaks.c: few births, or a folded trace).  One line of code is one place in however many
  * processes.  All outputs count these.
  */
-#ifndef ANALYZER_REPORT_LEAKING_H
-#define ANALYZER_REPORT_LEAKING_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -48,5 +47,3 @@ unsigned sl_leaking_of(struct sl_process *process, int device);
 
 /* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
 void sl_leaking_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);
-
-#endif

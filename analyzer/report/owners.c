@@ -2,6 +2,7 @@
 #include "analyzer/report/owners.h"
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/place.h"
 
@@ -67,7 +68,7 @@ static int by_bytes(const void *a, const void *b, void *shares)
 	const struct sl_share *x = (struct sl_share *)shares + *(const uint32_t *)a;
 	const struct sl_share *y = (struct sl_share *)shares + *(const uint32_t *)b;
 
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->name, y->name);
 }
 
 void sl_owners_sort(struct sl_owners *owners)

@@ -3,8 +3,7 @@
  * Who holds memory, as a tree of names.  Bytes are added up by library, then by the frame a person looks for, or by any other
  * naming of a site.
  */
-#ifndef ANALYZER_REPORT_OWNERS_H
-#define ANALYZER_REPORT_OWNERS_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -33,5 +32,3 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 /* Whether a site stands for memory of a device: segments of PyTorch are shown by the blocks in them; what is left
  * of them is kept unused. */
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site);
-
-#endif

@@ -8,6 +8,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/base/search.h"
 #include "analyzer/base/utf8.h"
+#include "analyzer/base/stats.h"
 #include "common/fnv.h"
 
 #define STACKS_MAX    1000 /* largest stacks of a process that are counted: further ones do not change who is a helper */
@@ -169,9 +170,7 @@ static int by_pair(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;
 
-	if (x->function != y->function)
-		return x->function < y->function ? -1 : 1;
-	return x->other < y->other ? -1 : x->other > y->other;
+	return SL_RISING(x->function, y->function) ?: SL_RISING(x->other, y->other);
 }
 
 static void unique(struct pairs *pairs)
@@ -217,7 +216,7 @@ static int by_born(const void *a, const void *b)
 {
 	const struct sl_track *x = *(const struct sl_track *const *)a, *y = *(const struct sl_track *const *)b;
 
-	return x->born_bytes != y->born_bytes ? (x->born_bytes < y->born_bytes ? 1 : -1) : x < y ? -1 : x > y;
+	return SL_FALLING(x->born_bytes, y->born_bytes) ?: SL_RISING(x, y);
 }
 
 static void add_stack(struct sl_places *places, struct sl_process *process, const struct sl_track *track)
@@ -259,9 +258,7 @@ static int by_tracks(const void *a, const void *b)
 {
 	const struct sl_process *x = *(struct sl_process *const *)a, *y = *(struct sl_process *const *)b;
 
-	if (x->model->tracks.count != y->model->tracks.count)
-		return x->model->tracks.count < y->model->tracks.count ? 1 : -1;
-	return x < y ? -1 : x > y; /* of one array */
+	return SL_FALLING(x->model->tracks.count, y->model->tracks.count) ?: SL_RISING(x, y); /* of one array */
 }
 
 /* A worker may call the program's helper from one line only; its parent process shows that it is a helper. */

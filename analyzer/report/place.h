@@ -16,8 +16,7 @@
  * names each address stands for a function.  Where no own frame is known at all the place is the frame of sl_stacks_interesting.
  * Main thread only, since symbols are read.
  */
-#ifndef ANALYZER_REPORT_PLACE_H
-#define ANALYZER_REPORT_PLACE_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -54,5 +53,3 @@ unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_fram
  */
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size);
 uint64_t sl_place_hash(const char *text);
-
-#endif

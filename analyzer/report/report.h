@@ -4,8 +4,7 @@
  * The pipeline fills it, analyses add findings, outputs read it.  What is kept per process is bounded by what lived
  * at once and by how varied the program is, not by how long it ran.
  */
-#ifndef ANALYZER_REPORT_REPORT_H
-#define ANALYZER_REPORT_REPORT_H
+#pragma once
 
 #include <string.h>
 
@@ -96,10 +95,11 @@ struct sl_heuristics {
 	size_t samples;
 	struct sl_leak_series series;
 	bool fell; /* what had been added was given back long before the program ended, or nothing more was added */
-	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
+	/* The place whose requests got larger all the time, or that holds more of them, by what that makes at once; NULL: none. */
 	const struct sl_track *larger;
-	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */
-	const struct sl_track *grown;	 /* the place that holds most of what was added; NULL: none holds a third of it */
+	/* Bytes of a request, the means of the first and the last quarter; blocks at once, if more_since_ns is not 0. */
+	uint64_t larger_from, larger_to, more_since_ns;
+	const struct sl_track *grown; /* the place that holds most of what was added; NULL: none holds a third of it */
 	uint64_t grown_bytes;
 };
 
@@ -243,8 +243,8 @@ struct sl_pipeline_options {
 	/* Limit for a telemetry session; 0: SL_SESSION_SAMPLES, fewer where there are many processes. */
 	unsigned samples;
 	unsigned oom_max_dumps, oom_events;	    /* bundles to keep, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
-	uint64_t oom_max_bytes;			    /* limit for all bundles together; 0: none */
-	uint64_t skew_ns;			    /* the user's bound on how far hosts' clocks differ; 0: not given */
+	unsigned oom_max_mb;			    /* limit for all bundles together; 0: none */
+	unsigned skew_ms;			    /* the user's bound on how far hosts' clocks differ; 0: not given */
 	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
 	const struct sl_emit_options *emit;	    /* for Stormlog's own answers; NULL: the defaults */
 	const struct sl_suppressions *suppressions; /* NULL: only the built-in ones */
@@ -311,5 +311,3 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 
 /* The name of a process in every output; malloc'ed. */
 char *sl_report_session(const struct sl_trace *trace);
-
-#endif

@@ -5,8 +5,7 @@
  * that allocated, and whether a place allocates again in each step.  Otherwise it is unknown.  Main thread only, since symbols
  * are read.
  */
-#ifndef ANALYZER_REPORT_ROLES_H
-#define ANALYZER_REPORT_ROLES_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -28,5 +27,3 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 
 /* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);
-
-#endif

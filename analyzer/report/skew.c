@@ -125,7 +125,7 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 
 void sl_skew_bound(struct sl_report *report)
 {
-	uint64_t said = report->options.skew_ns;
+	uint64_t said = report->options.skew_ms * UINT64_C(1000000);
 	struct host *hosts = sl_memory_must(calloc(report->process_count + 1, sizeof(*hosts)));
 	struct sl_skew *skew = &report->skew;
 

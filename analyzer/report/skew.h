@@ -4,8 +4,7 @@
  * before it has begun on every rank.  Each such pair of calls bounds the difference from both sides.  Without evidence the
  * user's value is used, or an assumption.
  */
-#ifndef ANALYZER_REPORT_SKEW_H
-#define ANALYZER_REPORT_SKEW_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -19,5 +18,3 @@ void sl_skew_describe(const struct sl_skew *skew, char *out, size_t size);
 
 /* True: both processes use the same clock. */
 bool sl_skew_same_host(const struct sl_process *a, const struct sl_process *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef ANALYZER_REPORT_SPARK_H
-#define ANALYZER_REPORT_SPARK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
  * three.
  */
 void sl_spark(char *out, size_t size, const uint64_t *numbers, unsigned count, bool ascii);
-
-#endif

@@ -4,8 +4,7 @@
  * library, or of a function, file or module of its stack; * stands for anything, ^ and $ for the ends.  # begins a comment.
  * A built-in list names libraries that keep memory on purpose (workspaces) and allocators that hand it out again (caches).
  */
-#ifndef ANALYZER_REPORT_SUPPRESS_H
-#define ANALYZER_REPORT_SUPPRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void sl_suppressions_mark(const struct sl_suppressions *list, const char *text, 
 
 /* What the built-in list says: "cache", "workspace", or NULL. */
 const char *sl_suppressions_builtin(const char *library);
-
-#endif

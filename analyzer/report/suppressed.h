@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a suppression may name of a stack: its library, and of each frame function, file and module. Main thread only. */
-#ifndef ANALYZER_REPORT_SUPPRESSED_H
-#define ANALYZER_REPORT_SUPPRESSED_H
+#pragma once
 
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppress.h"
@@ -12,5 +11,3 @@ const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_proce
 /* used[i] becomes true for each pattern that matches. */
 void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, struct sl_stack stack,
 			bool *used);
-
-#endif

@@ -213,7 +213,9 @@ static bool answers_are_sound(const struct sl_process *process)
 	EACH(struct sl_heuristics, heuristics, process->heuristics)
 	if (!is_device(heuristics->device))
 		return false;
-	return process->session_id && (!process->iterations.count || process->iterations.name);
+	if (process->iterations.by_label && !sl_model_steps(process->model))
+		return false;
+	return process->session_id && (!(process->iterations.count || process->iterations.by_label) || process->iterations.name);
 }
 
 const char *sl_check_process(const struct sl_process *process)

@@ -3,8 +3,7 @@
  * The parts of a summary whose stored form differs from that in memory: lines as values, devices by slot, ids in the order of
  * what they name.
  */
-#ifndef ANALYZER_SUMMARY_IMAGE_H
-#define ANALYZER_SUMMARY_IMAGE_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -51,5 +50,3 @@ struct sl_image_common {
 
 /* Checks after reading that every index in the process is valid.  NULL, or what is wrong. */
 const char *sl_check_process(const struct sl_process *process);
-
-#endif

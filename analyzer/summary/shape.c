@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: each form that is written stands beside the reading of it. */
 #include "analyzer/summary/shape.h"
 
 #include <msgpack.h>
@@ -34,12 +35,7 @@ static void put_text(struct writer *w, const char *text)
 {
 	size_t size = text ? strlen(text) : 0;
 
-	if (text && size < 32) { /* most are: the head is one byte */
-		char *to = room_for(w->pk.data, 1 + size);
-
-		*to = (char)(0xa0 | size);
-		memcpy(to + 1, text, size);
-	} else if (text) {
+	if (text) {
 		msgpack_pack_str(&w->pk, size);
 		msgpack_pack_str_body(&w->pk, text, size);
 	} else {
@@ -53,6 +49,22 @@ static inline uint64_t number_at(const void *at, unsigned size)
 
 	memcpy(&number, at, size); /* little-endian, as on every machine that stormlog supports */
 	return number;
+}
+
+/* A map whose length is known when its members are there. */
+static size_t begin_map(struct writer *w)
+{
+	room_for(w->pk.data, MAP_HEAD);
+	return ((msgpack_sbuffer *)w->pk.data)->size - MAP_HEAD;
+}
+
+static void end_map(struct writer *w, size_t begin, unsigned members)
+{
+	char *head = ((msgpack_sbuffer *)w->pk.data)->data + begin;
+
+	head[0] = (char)0xde;
+	head[1] = (char)(members >> 8);
+	head[2] = (char)members;
 }
 
 /* ---- columns: a loop for each pair of sizes, in which they are constants */
@@ -76,37 +88,23 @@ INLINE void copy_each(struct numbers to, struct numbers from, size_t count, unsi
 
 INLINE void copy_from(struct numbers to, struct numbers from, size_t count, unsigned from_size)
 {
-	switch (to.size) {
-	case 1:
-		copy_each(to, from, count, 1, from_size);
-		break;
-	case 2:
-		copy_each(to, from, count, 2, from_size);
-		break;
-	case 4:
-		copy_each(to, from, count, 4, from_size);
-		break;
-	default:
-		copy_each(to, from, count, 8, from_size);
-	}
+	to.size == 1   ? copy_each(to, from, count, 1, from_size)
+	: to.size == 2 ? copy_each(to, from, count, 2, from_size)
+	: to.size == 4 ? copy_each(to, from, count, 4, from_size)
+		       : copy_each(to, from, count, 8, from_size);
 }
 
 /* Sizes are 1, 2, 4 or 8. */
 static void copy_numbers(struct numbers to, struct numbers from, size_t count)
 {
-	switch (from.size) {
-	case 1:
-		copy_from(to, from, count, 1);
-		break;
-	case 2:
-		copy_from(to, from, count, 2);
-		break;
-	case 4:
-		copy_from(to, from, count, 4);
-		break;
-	default:
-		copy_from(to, from, count, 8);
+	if (to.stride == from.size && from.stride == from.size && to.size == from.size) {
+		memcpy(to.at, from.at, count * from.size);
+		return;
 	}
+	from.size == 1	 ? copy_from(to, from, count, 1)
+	: from.size == 2 ? copy_from(to, from, count, 2)
+	: from.size == 4 ? copy_from(to, from, count, 4)
+			 : copy_from(to, from, count, 8);
 }
 
 INLINE uint64_t bits_of(struct numbers from, size_t count, unsigned size)
@@ -132,16 +130,10 @@ INLINE bool alike(struct numbers all, size_t count, unsigned size)
 /* Each number is that of the first. */
 static bool are_alike(struct numbers all, size_t count)
 {
-	switch (all.size) {
-	case 1:
-		return alike(all, count, 1);
-	case 2:
-		return alike(all, count, 2);
-	case 4:
-		return alike(all, count, 4);
-	default:
-		return alike(all, count, 8);
-	}
+	return all.size == 1   ? alike(all, count, 1)
+	       : all.size == 2 ? alike(all, count, 2)
+	       : all.size == 4 ? alike(all, count, 4)
+			       : alike(all, count, 8);
 }
 
 static int64_t signed_at(const void *at, unsigned size)
@@ -161,13 +153,16 @@ static uint64_t line_number(const struct sl_timeline *timeline, const struct sl_
 
 static void put_object(struct writer *w, const struct sl_shape *shape, const char *object);
 
-/* Where the items of a member lie, and how many there are. */
+/* Where the items of a member lie, and how many there are: of a text its bytes and the zero behind them. */
 static const char *items_of(const struct sl_member_of *m, const char *object, size_t *count)
 {
-	*count = m->count_size ? number_at(object + m->count, m->count_size) : m->most;
-	if (m->kind == SL_SHAPE_FIXED)
-		return object + m->at;
-	return *(const char *const *)(const void *)(object + m->at);
+	const char *at = m->kind == SL_SHAPE_FIXED ? object + m->at : *(const char *const *)(const void *)(object + m->at);
+
+	*count = !at			    ? 0
+		 : m->kind == SL_SHAPE_TEXT ? strlen(at) + 1
+		 : m->count_size	    ? number_at(object + m->count, m->count_size)
+					    : m->most;
+	return at;
 }
 
 static void put_member(struct writer *w, const struct sl_member_of *m, const char *object);
@@ -206,16 +201,53 @@ static void put_numbers(struct writer *w, const struct sl_member_of *m, const ch
 	copy_numbers((struct numbers){to + 1, width, width}, (struct numbers){(char *)items + m->at, stride, m->size}, count);
 }
 
+static const struct sl_member_of byte = {.kind = SL_SHAPE_UNSIGNED, .size = 1}, length = {.kind = SL_SHAPE_UNSIGNED, .size = 4};
+
+/* What the texts or lists of numbers of a column consist of; NULL: it has neither. */
+static const struct sl_member_of *parts_of(const struct sl_member_of *m)
+{
+	const struct sl_member_of *of = m->kind == SL_SHAPE_TEXT ? &byte : m->kind == SL_SHAPE_KEPT ? m->shape->members : NULL;
+
+	return of && !of->name && is_number(of) ? of : NULL;
+}
+
+/* All in one, beside how long each is: a reader then neither parses nor keeps each by itself. */
+static void put_lists(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+{
+	const struct sl_member_of *of = parts_of(m);
+	uint32_t *lengths = sl_memory_must(calloc(count + 1, sizeof(*lengths)));
+	size_t begin = begin_map(w), one;
+	msgpack_sbuffer all;
+
+	msgpack_sbuffer_init(&all);
+	for (size_t i = 0; i < count; i++) {
+		const char *from = items_of(m, items + i * stride, &one);
+
+		if (one)
+			memcpy(room_for(&all, one * of->size), from, one * of->size);
+		lengths[i] = (uint32_t)one;
+	}
+	put_text(w, "lengths");
+	put_numbers(w, &length, (const char *)lengths, sizeof(*lengths), count);
+	put_text(w, "values");
+	put_numbers(w, of, all.data, of->size, all.size / of->size);
+	end_map(w, begin, 2);
+	msgpack_sbuffer_destroy(&all);
+	free(lengths);
+}
+
 /* One value of each item; or the items themselves where they are plain values. */
 static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	if (is_number(m)) {
 		put_numbers(w, m, items, stride, count);
-		return;
+	} else if (parts_of(m)) {
+		put_lists(w, m, items, stride, count);
+	} else {
+		msgpack_pack_array(&w->pk, count);
+		for (size_t i = 0; i < count; i++)
+			put_member(w, m, items + i * stride);
 	}
-	msgpack_pack_array(&w->pk, count);
-	for (size_t i = 0; i < count; i++)
-		put_member(w, m, items + i * stride);
 }
 
 /* Whether reading would leave the zeroes that are there before. */
@@ -235,22 +267,6 @@ static bool are_nothing(const struct sl_member_of *m, const char *items, size_t 
 	for (; count && is_nothing(m, items); items += stride)
 		count--;
 	return !count;
-}
-
-/* A map whose length is known when its members are there. */
-static size_t begin_map(struct writer *w)
-{
-	room_for(w->pk.data, MAP_HEAD);
-	return ((msgpack_sbuffer *)w->pk.data)->size - MAP_HEAD;
-}
-
-static void end_map(struct writer *w, size_t begin, unsigned members)
-{
-	char *head = ((msgpack_sbuffer *)w->pk.data)->data + begin;
-
-	head[0] = (char)0xde;
-	head[1] = (char)(members >> 8);
-	head[2] = (char)members;
 }
 
 static void put_items(struct writer *w, const struct sl_shape *shape, const char *items, size_t count)
@@ -314,7 +330,7 @@ static void put_member(struct writer *w, const struct sl_member_of *m, const cha
 		break;
 	default:
 		items = items_of(m, object, &count);
-		put_items(w, m->shape, items, items ? count : 0);
+		put_items(w, m->shape, items, count);
 	}
 }
 
@@ -361,8 +377,11 @@ static void take_text(const msgpack_object *value, const struct sl_member_of *m,
 /* Number of values in a column; SIZE_MAX: the column does not fit this member. */
 static size_t values_in(const msgpack_object *column, const struct sl_member_of *m)
 {
+	const msgpack_object *lengths = parts_of(m) ? sl_object_get(column, "lengths") : NULL;
 	uint8_t width;
 
+	if (lengths)
+		return values_in(lengths, &length);
 	if (!is_number(m))
 		return column->type == MSGPACK_OBJECT_ARRAY ? column->via.array.size : SIZE_MAX;
 	if (column->type != MSGPACK_OBJECT_BIN || !column->via.bin.size)
@@ -420,6 +439,37 @@ static void take_numbers(const msgpack_object *column, const struct sl_member_of
 		put_number(m, items + i * stride + m->at, widens ? (uint64_t)signed_at(from, width) : number_at(from, width));
 }
 
+/* The column was counted. */
+static void take_lists(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count)
+{
+	const struct sl_member_of *of = parts_of(m);
+	const msgpack_object *values = sl_object_get(column, "values");
+	size_t parts = values ? values_in(values, of) : SIZE_MAX, used = 0;
+	uint32_t *sizes = sl_memory_must(calloc(count + 1, sizeof(*sizes)));
+	const char **lists = sl_memory_must(calloc(count + 1, sizeof(*lists))), *from;
+	char *all = parts == SIZE_MAX ? NULL : sl_memory_must(malloc((parts + 1) * of->size));
+
+	take_numbers(sl_object_get(column, "lengths"), &length, (char *)sizes, sizeof(*sizes), count, 1);
+	for (size_t i = 0; i < count; i++)
+		used += sizes[i];
+	count = used == parts ? count : 0;
+	if (count)
+		take_numbers(values, of, all, of->size, parts, 1);
+	if (m->kind == SL_SHAPE_TEXT) {
+		sl_pool_try_all(all, sizes, count, lists);
+	} else if (count) {
+		from = sl_pool_keep(all, parts * of->size);
+		for (size_t i = 0; i < count; from += sizes[i++] * of->size)
+			lists[i] = sizes[i] ? from : NULL;
+		copy_numbers((struct numbers){items + m->count, stride, m->count_size}, (struct numbers){(char *)sizes, 4, 4},
+			     count);
+	}
+	copy_numbers((struct numbers){items + m->at, stride, 8}, (struct numbers){(char *)lists, 8, 8}, count);
+	free(all);
+	free(lists);
+	free(sizes);
+}
+
 static void take_column(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
 			const struct sl_model *model)
 {
@@ -427,12 +477,13 @@ static void take_column(const msgpack_object *column, const struct sl_member_of 
 
 	if (values == SIZE_MAX)
 		return;
-	if (is_number(m)) {
+	if (is_number(m))
 		take_numbers(column, m, items, stride, count, values == 1 ? 0 : 1);
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		take_member(&column->via.array.ptr[i], m, items + i * stride, model);
+	else if (column->type == MSGPACK_OBJECT_MAP)
+		take_lists(column, m, items, stride, count);
+	else
+		for (size_t i = 0; i < count; i++)
+			take_member(&column->via.array.ptr[i], m, items + i * stride, model);
 }
 
 static void take_items(const msgpack_object *value, const struct sl_shape *shape, char *items, size_t count,
@@ -449,16 +500,12 @@ static void take_items(const msgpack_object *value, const struct sl_shape *shape
 static void take_list(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model)
 {
 	size_t count = count_of(value, m->shape);
-	char *items = object + m->at, few[512] __attribute__((aligned(16))), *own = NULL;
+	char *items = object + m->at, *own = NULL;
 
-	if (m->kind == SL_SHAPE_FIXED) {
+	if (m->kind == SL_SHAPE_FIXED)
 		count = count < m->most ? count : m->most;
-	} else if (m->kind == SL_SHAPE_KEPT &&
-		   count * m->shape->size <= sizeof(few)) { /* the frames of a stack: of 10 000 stacks */
-		items = count ? memset(few, 0, count * m->shape->size) : NULL;
-	} else {
+	else
 		items = own = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
-	}
 	take_items(value, m->shape, items, count, model);
 	if (m->kind == SL_SHAPE_KEPT && items) {
 		items = (char *)sl_pool_keep(items, count * m->shape->size);

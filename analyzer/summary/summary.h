@@ -4,8 +4,7 @@
  * without names of native frames.  The bytes depend only on the trace, not on threads, time or machine of the analysis.  Any
  * thread, one process each.
  */
-#ifndef ANALYZER_SUMMARY_SUMMARY_H
-#define ANALYZER_SUMMARY_SUMMARY_H
+#pragma once
 
 #include <pthread.h>
 
@@ -42,5 +41,3 @@ void sl_summary_copy(struct sl_summary_frame *frame, struct sl_summary_commons *
 
 /* Fills the process from an image that is in a summary.  False: it contains no trace, and `damage` says why. */
 bool sl_summary_open(struct sl_process *process, const struct sl_image *image, struct sl_damage *damage);
-
-#endif

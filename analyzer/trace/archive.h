@@ -3,8 +3,7 @@
  * Packs: the files of a run as one small file.  SL_PACK_MAGIC, then one zstd frame of members: u32 length of the
  * name, name, u64 size, bytes; a length of 0 ends them.  Little-endian.
  */
-#ifndef ANALYZER_TRACE_ARCHIVE_H
-#define ANALYZER_TRACE_ARCHIVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ const char *sl_pack_member(const char *file);
 
 /* Removes that folder earlier, for callers that open one pack after the other.  Nothing from it may be in use any more. */
 void sl_pack_close(const char *path);
-
-#endif

@@ -8,13 +8,10 @@
 
 struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)
 {
-	uint32_t at = sl_idmap_get(&cursor->threads, thread, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(&cursor->threads, thread, cursor->taken.count);
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)cursor->taken.count;
+	if (at == cursor->taken.count)
 		*SL_PUSH(&cursor->taken) = (struct sl_taken){0};
-		sl_idmap_set(&cursor->threads, thread, at);
-	}
 	return &cursor->taken.item[at];
 }
 

@@ -4,8 +4,7 @@
  * whether they are in a frame or in the ring.  An outer call takes effect after the calls inside it, so what was taken is a
  * prefix plus some events beyond it.
  */
-#ifndef ANALYZER_TRACE_CURSOR_H
-#define ANALYZER_TRACE_CURSOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread);
 bool sl_cursor_has(const struct sl_taken *taken, uint64_t number);
 void sl_cursor_take(struct sl_taken *taken, uint64_t number);
 void sl_cursor_free(struct sl_cursor *cursor);
-
-#endif

@@ -3,8 +3,7 @@
  * Collects what could not be read, with file and offset.  Damage ends nothing: readers add a line and go on.  One list per
  * process image, one thread at a time.
  */
-#ifndef ANALYZER_TRACE_DAMAGE_H
-#define ANALYZER_TRACE_DAMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void sl_damage_note(struct sl_damage *damage, const char *file, const char *form
 void sl_damage_print(const struct sl_damage *damage);
 
 void sl_damage_free(struct sl_damage *damage);
-
-#endif

@@ -54,13 +54,11 @@ static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 /* Equal names have one address. */
 static uint32_t file_of(struct sl_defs *defs, const char *file)
 {
-	uint32_t at = file ? sl_idmap_get(&defs->file_ids, (uintptr_t)file, UINT32_MAX) : UINT32_MAX;
+	uint32_t at = file ? sl_idmap_claim(&defs->file_ids, (uintptr_t)file, defs->files.count) : UINT32_MAX;
 
-	if (!file || at != UINT32_MAX)
-		return at;
-	sl_idmap_set(&defs->file_ids, (uintptr_t)file, (uint32_t)defs->files.count);
-	*PUSH(defs->files) = file;
-	return (uint32_t)defs->files.count - 1;
+	if (at == defs->files.count)
+		*PUSH(defs->files) = file;
+	return at;
 }
 
 static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t id)

@@ -4,8 +4,7 @@
  * the first event.  Its size grows with the variety of the program, not with the length of the run.  Ids that were never
  * defined (damaged traces) give NULL.  Texts and stacks are in the pool (analyzer/base/pool.h), which the caller has entered.
  */
-#ifndef ANALYZER_TRACE_DEFS_H
-#define ANALYZER_TRACE_DEFS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,7 +36,7 @@ struct sl_module {
 	const char *path, *build_id; /* NULL: unknown */
 };
 
-/* What is at a place since when. */
+/* Which object came to a place, and when. */
 struct sl_arrival {
 	uint64_t ns;
 	struct sl_mapped_range place;
@@ -132,7 +131,7 @@ void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
-/* Takes what is at a place from now on; gone: nothing is. */
+/* Notes that the module is at its place from now on; gone: that nothing is there any more. */
 void sl_defs_add_module(struct sl_defs *defs, const struct sl_module *module, bool gone);
 /* Forgets the stacks defined after these; 0: all. */
 void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
@@ -148,7 +147,7 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name);
 /* What a pack says is at pc; NULL: nothing. */
 const struct sl_named *sl_defs_named(const struct sl_defs *defs, uint64_t pc);
 
-/* An address as the trace means it while the modules are there.  Those of stacks and of events in their order are so already. */
+/* The address made unique in the trace (mapped.h).  Addresses of stacks, and of events that an order gives, are so already. */
 static inline uint64_t sl_defs_address(const struct sl_defs *defs, const struct sl_mapped *mapped, uint64_t address)
 {
 	return defs->moved || defs->left ? sl_mapped_address(mapped, address) : address;
@@ -162,5 +161,3 @@ static inline const struct sl_module *sl_defs_module_at(const struct sl_defs *de
 
 	return at < 0 ? NULL : &defs->modules.item[at];
 }
-
-#endif

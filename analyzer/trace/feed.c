@@ -183,25 +183,26 @@ static bool fill(struct sl_feed *feed)
 
 /* ---- records: samples and OOM contexts inside definition frames, then in the ring's log */
 
+/* No record comes before the one that was found last. */
+static bool found_record(struct sl_feed *feed)
+{
+	uint64_t time_ns = sl_item_time(&feed->item);
+
+	feed->time_ns = time_ns > feed->time_ns ? time_ns : feed->time_ns;
+	return true;
+}
+
 static SL_NOINLINE bool next_record(struct sl_feed *feed)
 {
-	uint64_t before = feed->time_ns;
 	msgpack_object object;
 
 	for (;;) {
 		while (feed->in_block && feed->map_at < feed->inflate.bytes) {
-			bool read;
-
 			msgpack_zone_clear(&feed->zone);
 			if (!sl_object_parse(&object, &feed->zone, feed->inflate.out, feed->inflate.bytes, &feed->map_at))
 				break;
-			read = sl_record_read(&feed->item, &object);
-			if (!read)
-				continue;
-			feed->time_ns = feed->item.kind == SL_ITEM_SAMPLE ? feed->item.sample.time_ns : feed->item.oom.time_ns;
-			if (feed->time_ns < before)
-				feed->time_ns = before;
-			return true;
+			if (sl_record_read(&feed->item, &object))
+				return found_record(feed);
 		}
 		feed->in_block = false;
 		if (feed->frame_at == feed->frame_count)
@@ -214,10 +215,7 @@ static SL_NOINLINE bool next_record(struct sl_feed *feed)
 	if (feed->ring_record_at == feed->ring_records.count)
 		return false;
 	feed->item = feed->ring_records.item[feed->ring_record_at++];
-	feed->time_ns = feed->item.kind == SL_ITEM_SAMPLE ? feed->item.sample.time_ns : feed->item.oom.time_ns;
-	if (feed->time_ns < before)
-		feed->time_ns = before;
-	return true;
+	return found_record(feed);
 }
 
 void sl_feed_add_record(void *data, const uint8_t *bytes, size_t size)

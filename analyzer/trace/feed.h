@@ -7,8 +7,7 @@
  *
  * One thread of ours; the trace outlives its feeds.
  */
-#ifndef ANALYZER_TRACE_FEED_H
-#define ANALYZER_TRACE_FEED_H
+#pragma once
 
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/trace.h"
@@ -49,8 +48,8 @@ struct sl_feed {
 	struct sl_event slot_event;
 
 	/*
-	 * the first event or record; the event is the first that waits, or in the block where none waits and none can come
-	 * before
+	 * the first event or record.  The event is the first of `waiting`; it is still in its block where none waits and none can
+	 * come before it
 	 */
 	struct sl_item item;
 
@@ -82,5 +81,3 @@ void sl_feed_drop_taken(struct sl_feed *feed);
 /* Nothing comes any more: frees its buffers. */
 void sl_feed_retire(struct sl_feed *feed);
 void sl_feed_free(struct sl_feed *feed);
-
-#endif

@@ -3,8 +3,7 @@
  * What a process's files do not hold event by event: totals of blocks that STORMLOG_KEEP left out of the first file
  * ("checkpoint"), and counts of what a recording did while it slept ("slept").  doc/trace-format.md describes both maps.
  */
-#ifndef ANALYZER_TRACE_FOLDED_H
-#define ANALYZER_TRACE_FOLDED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ struct sl_folded {
 void sl_folded_checkpoint(struct sl_folded *folded, const msgpack_object *map);
 void sl_folded_slept(struct sl_slept *slept, const struct sl_header *header, const msgpack_object *map);
 void sl_folded_free(struct sl_folded *folded);
-
-#endif

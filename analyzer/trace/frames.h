@@ -6,8 +6,7 @@
  * Where an index is damaged but its frame is not, the frame is still found.  Otherwise the reader looks for the next index and
  * reports what lies between.
  */
-#ifndef ANALYZER_TRACE_FRAMES_H
-#define ANALYZER_TRACE_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ struct sl_inflate {
 bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_zstd_frame *frame,
 		   struct sl_damage *damage);
 void sl_inflate_free(struct sl_inflate *inflate);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The header map: who was recorded, by what, and what the numbers of its events mean. */
-#ifndef ANALYZER_TRACE_HEADER_H
-#define ANALYZER_TRACE_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -67,5 +66,3 @@ static inline const struct sl_hook *sl_header_hook(const struct sl_header *heade
 {
 	return api - 1 < header->hook_count ? &header->hooks[api - 1] : NULL;
 }
-
-#endif

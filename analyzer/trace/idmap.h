@@ -3,8 +3,7 @@
  * A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is an empty map.  Ids that
  * are added one after the other, from `first` on, with the values 0, 1, 2... need no slots.
  */
-#ifndef ANALYZER_TRACE_IDMAP_H
-#define ANALYZER_TRACE_IDMAP_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,6 +43,15 @@ static inline uint32_t sl_idmap_get(const struct sl_idmap *map, uint64_t id, uin
 }
 
 void sl_idmap_set(struct sl_idmap *map, uint64_t id, uint32_t value);
-void sl_idmap_free(struct sl_idmap *map);
 
-#endif
+/* The value of an id; one that is new gets `next`.  For lists: where the value is the list's length, its item is to be added. */
+static inline uint32_t sl_idmap_claim(struct sl_idmap *map, uint64_t id, size_t next)
+{
+	uint32_t value = sl_idmap_get(map, id, UINT32_MAX);
+
+	if (value == UINT32_MAX)
+		sl_idmap_set(map, id, value = (uint32_t)next);
+	return value;
+}
+
+void sl_idmap_free(struct sl_idmap *map);

@@ -32,7 +32,7 @@ static bool too_many(struct sl_images *folder, const char *path)
 	return folder->looked_at > most;
 }
 
-/* True: the file or folder was met before under another path or link. */
+/* False: the file or folder was met before, under this or another path or link. */
 static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
 {
 	char identity[64];

@@ -4,8 +4,7 @@
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
  * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.
  */
-#ifndef ANALYZER_TRACE_IMAGES_H
-#define ANALYZER_TRACE_IMAGES_H
+#pragma once
 
 #include "analyzer/base/map.h"
 #include "analyzer/trace/trace.h"
@@ -24,11 +23,11 @@ struct sl_images {
 	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
-	struct sl_damage copies; /* the same trace by another name: said, and counted once; files that are too many */
+	struct sl_damage copies; /* what is said of copies, which are counted once, and of files beyond the limit */
 	uint64_t looked_at;	 /* files and folders */
 	bool one_is_enough;	 /* the search ends with the first */
-	bool copies_too;	 /* they stay, for the reader of the summary to say: a part does not see those of others */
-	bool packs_apart;	 /* packs in folders are listed and not opened */
+	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */
+	bool packs_apart; /* packs in folders are listed and not opened */
 	SL_VECTOR(char *) summaries, packs; /* packs: of folders */
 	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
 };
@@ -40,5 +39,3 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 void sl_images_group(struct sl_images *folder);
 void sl_images_free(struct sl_images *folder);
 void sl_images_drop(struct sl_image *image); /* Frees what an image owns, not the image. */
-
-#endif

@@ -4,8 +4,7 @@
  * given addresses of its own: the upper bits of each say how many had moved before, so that in the whole trace an address means one
  * thing.
  */
-#ifndef ANALYZER_TRACE_MAPPED_H
-#define ANALYZER_TRACE_MAPPED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place
 
 /* The address as the trace means it. */
 uint64_t sl_mapped_address(const struct sl_mapped *mapped, uint64_t address);
-
-#endif

@@ -10,11 +10,8 @@
 static uint32_t module_of(struct sl_defs *defs, const struct sl_module *module)
 {
 	uint64_t key = sl_map_mix_two(sl_map_mix_two((uintptr_t)module->path, (uintptr_t)module->build_id), module->base);
-	uint32_t at = sl_idmap_get(&defs->module_ids, key, (uint32_t)defs->modules.count);
 
-	if (at == defs->modules.count)
-		sl_idmap_set(&defs->module_ids, key, at);
-	return at;
+	return sl_idmap_claim(&defs->module_ids, key, defs->modules.count);
 }
 
 void sl_defs_add_module(struct sl_defs *defs, const struct sl_module *found, bool gone)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of a process's files: rank-00003-41237.msgpack.zst, later segments rank-00003-41237.000002.msgpack.zst, and its .ring. */
-#ifndef ANALYZER_TRACE_NAMES_H
-#define ANALYZER_TRACE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ unsigned sl_names_segment(const char *path);
 
 /* The path without segment and suffix, malloc'ed; *segment as above. */
 char *sl_names_stem(const char *path, unsigned *segment);
-
-#endif

@@ -3,8 +3,7 @@
  * Parses msgpack maps that may be hostile: reads with common/unpack.h and makes msgpack-c's objects.  Counts and depth are
  * compared with the bytes present before memory is allocated for them.  Texts and bins point into the parsed bytes.
  */
-#ifndef ANALYZER_TRACE_OBJECT_H
-#define ANALYZER_TRACE_OBJECT_H
+#pragma once
 
 #include <msgpack.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ static inline bool sl_object_is_text(const msgpack_object *object, const char *t
 }
 
 bool sl_object_number(const msgpack_object *object, uint64_t *value);
-
-#endif

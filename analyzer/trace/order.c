@@ -52,13 +52,11 @@ static void sift_down(struct sl_order *order, size_t at)
 
 static struct sl_feed *feed_of(struct sl_order *order, struct sl_idmap *ids, uint32_t thread)
 {
-	uint32_t at = sl_idmap_get(ids, thread, UINT32_MAX);
+	uint32_t at = sl_idmap_claim(ids, thread, order->feed_count);
 
-	if (at == UINT32_MAX) {
-		at = (uint32_t)order->feed_count++;
-		order->feeds = sl_memory_must(realloc(order->feeds, order->feed_count * sizeof(*order->feeds)));
+	if (at == order->feed_count) {
+		order->feeds = sl_memory_must(realloc(order->feeds, ++order->feed_count * sizeof(*order->feeds)));
 		order->feeds[at] = (struct sl_feed){.trace = order->trace, .thread = thread, .item.thread = thread, .after = true};
-		sl_idmap_set(ids, thread, at);
 	}
 	return &order->feeds[at];
 }
@@ -155,8 +153,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 }
 
 /*
- * Where libraries came and went, the caller is meant as what was there then.  It is said in a copy: what a feed has goes into its
- * next event.
+ * Where libraries came and went, the caller's address means what was there at the time of the event.  The item is a copy, because
+ * a feed's own event is used again.
  */
 static SL_NOINLINE const struct sl_item *place_caller(struct sl_order *order, const struct sl_item *item)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Divides the images of a folder among processes that do not communicate. */
-#ifndef ANALYZER_TRACE_PARTS_H
-#define ANALYZER_TRACE_PARTS_H
+#pragma once
 
 #include "analyzer/trace/images.h"
 
@@ -15,5 +14,3 @@ void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts);
 void sl_parts_list(struct sl_images *folder);
 /* Adds a line of damage for each listing of which processes are not there.  Before grouping. */
 void sl_parts_miss(struct sl_images *folder);
-
-#endif

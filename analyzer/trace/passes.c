@@ -26,12 +26,10 @@ void sl_passes_begin(struct sl_trace *trace)
 static char *path_of(const struct sl_trace *trace, unsigned number)
 {
 	int stem = (int)(strlen(trace->name) - strlen(SL_TRACE_SUFFIX));
-	char *path;
 
 	if (number == 1)
 		return strdup(trace->name);
-	path = sl_memory_print("%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX);
-	return path;
+	return sl_memory_print("%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX);
 }
 
 static bool exists(const struct sl_trace *trace, unsigned number)

@@ -13,13 +13,10 @@
  * What was given and not taken (an item that was not wanted, a call in flight) is given again by the next pass.  An event may come
  * whose time lies before that of one taken earlier: its thread was between the stamp and the ring.
  */
-#ifndef ANALYZER_TRACE_PASSES_H
-#define ANALYZER_TRACE_PASSES_H
+#pragma once
 
 #include "analyzer/trace/trace.h"
 
 void sl_passes_begin(struct sl_trace *trace); /* To be called before the first pass. */
 /* Reads what was written since.  False: the trace must be opened anew, because files were folded that had not been read. */
 bool sl_passes_next(struct sl_trace *trace);
-
-#endif

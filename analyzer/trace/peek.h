@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an image tells without being opened: its header, for grouping images by run, and whether its process lives. */
-#ifndef ANALYZER_TRACE_PEEK_H
-#define ANALYZER_TRACE_PEEK_H
+#pragma once
 
 #include "analyzer/trace/trace.h"
 
@@ -10,5 +9,3 @@ bool sl_peek_header(const struct sl_image *image, struct sl_header *header);
 
 /* True: its ring says that its process is alive on this machine.  False: it is not, or there is no ring. */
 bool sl_peek_lives(const struct sl_image *image);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the analyzer may do once it is confined (base/confine.h): read its inputs and what is beside them, write its outputs. */
-#ifndef ANALYZER_TRACE_RIGHTS_H
-#define ANALYZER_TRACE_RIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ struct sl_rights {
  * been started.  False: this kernel has no Landlock.
  */
 bool sl_rights_give_up(const struct sl_rights *rights);
-
-#endif

@@ -259,17 +259,19 @@ const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_sl
 	return NULL;
 }
 
-/* Reads the records of one segment; returns the position behind the last whole one. */
-static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t position, uint64_t from,
+/* Reads the whole records of one segment; returns the position behind the last.  settled: one that is being written ends them. */
+static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t from, bool settled,
 			     void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
 {
+	uint64_t position = first;
+
 	while (position - first + 8 <= SL_SEGMENT_BYTES) {
 		uint64_t at = position - first, word = sl_load_le(log + at, 8), bytes = word >> 8;
 		unsigned state = word & 0xff;
 
-		if ((state != SL_DEF_WRITING && state != SL_DEF_DONE) || bytes > SL_SEGMENT_BYTES - at - 8)
+		if ((state != SL_DEF_DONE && (settled || state != SL_DEF_WRITING)) || bytes > SL_SEGMENT_BYTES - at - 8)
 			break;
-		if (state == SL_DEF_DONE && position >= from)
+		if (each && state == SL_DEF_DONE && position >= from)
 			each(data, log + at + 8, bytes);
 		position += SL_DEF_SIZE(bytes);
 	}
@@ -282,11 +284,8 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 	uint8_t index[SL_SEGMENT_MAX];
 	unsigned count = segments_of(ring, 0, index);
 
-	for (unsigned i = 0; i < count; i++) {
-		const struct sl_segment *segment = &ring->head->segment[index[i]];
-
-		segment_defs(ring->defs[index[i]], segment->first, segment->first, from, each, data);
-	}
+	for (unsigned i = 0; i < count; i++)
+		segment_defs(ring->defs[index[i]], ring->head->segment[index[i]].first, from, false, each, data);
 }
 
 /* True: the log goes on behind the record at `position`, in the next segment. */
@@ -303,17 +302,9 @@ uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t fro
 
 	for (unsigned i = 0; i < count; i++) {
 		const uint8_t *log = ring->defs[index[i]];
-		uint64_t first = ring->head->segment[index[i]].first, position = first;
+		uint64_t first = ring->head->segment[index[i]].first;
+		uint64_t position = segment_defs(log, first, from, true, each, data);
 
-		while (position - first + 8 <= SL_SEGMENT_BYTES) {
-			uint64_t at = position - first, word = sl_load_le(log + at, 8), bytes = word >> 8;
-
-			if ((word & 0xff) != SL_DEF_DONE || bytes > SL_SEGMENT_BYTES - at - 8)
-				break;
-			if (each && position >= from)
-				each(data, log + at + 8, bytes);
-			position += SL_DEF_SIZE(bytes);
-		}
 		if (position > from)
 			from = position;
 		if (!is_end(log, first, position))

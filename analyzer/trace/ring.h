@@ -4,8 +4,7 @@
  * is read with pread.  The process may be alive and writing meanwhile, so a slot counts only if its number is the expected one
  * both before and after the copy.
  */
-#ifndef ANALYZER_TRACE_RING_H
-#define ANALYZER_TRACE_RING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,16 +21,17 @@ struct sl_recovered_ring {
 	uint8_t **defs;		/* definition log segments in use */
 };
 
-/* false: no ring there, or none that can be read (said).  Read it before the trace file, so that what is
- * drained in between is in both and not in neither. */
+/*
+ * False: there is no ring, or none that can be read, which `damage` then says.  To be read before the trace file: what the writer
+ * moves in between is then in both, and not in neither.  _head: without the segments.
+ */
 bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
-/* Frees everything. */
 bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
 /* True: the process of this header lives: on this boot, with this pid and this start (ticks after boot). */
 bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_start);
 /* Frees the content and keeps the head. */
 void sl_ring_drop(struct sl_recovered_ring *ring);
-void sl_ring_free(struct sl_recovered_ring *ring);
+void sl_ring_free(struct sl_recovered_ring *ring); /* frees everything */
 
 /* The thread of an event segment; 0: it is no event segment. */
 uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment);
@@ -55,5 +55,3 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 /* The same up to the first map that is not whole yet; returns the position where to go on.  each NULL: only finds that position. */
 uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
 			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
-
-#endif

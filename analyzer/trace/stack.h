@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack of a call, as the definitions of its trace number it; model/stacks.h makes frames of it. */
-#ifndef ANALYZER_TRACE_STACK_H
-#define ANALYZER_TRACE_STACK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ static inline uint64_t sl_stack_mix(struct sl_stack stack)
 {
 	return sl_map_mix_two(stack.caller, (uint64_t)stack.python << 32 | stack.native);
 }
-
-#endif

@@ -224,7 +224,7 @@ static void put_text(msgpack_packer *pk, const char *text)
 	msgpack_pack_str_body(pk, text, strlen(text));
 }
 
-/* Each common once, in the order of the first process that has it; and of each process which it is, from 1, 0: none. */
+/* The commons, each once, in the order of the first process that has it.  of: which each process has, from 1; 0: none. */
 struct order {
 	struct sl_idmap numbers;
 	SL_VECTOR(const struct sl_summary_frame *) list;

@@ -4,8 +4,7 @@
  * each of them once, and each process: a frame of one map (analyzer/summary).  Frames are copied unchanged from file to file, so
  * merging never changes a process.
  */
-#ifndef ANALYZER_TRACE_SUMMARIES_H
-#define ANALYZER_TRACE_SUMMARIES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
-#define SL_SUMMARY_VERSION 4
+#define SL_SUMMARY_VERSION 5
 #define SL_SUMMARY_OLDEST  3 /* that is read */
 
 bool sl_summaries_named(const char *path);
@@ -57,5 +56,3 @@ struct sl_summary_frame {
 	struct sl_listing listing;
 };
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * One thread per trace.
  */
-#ifndef ANALYZER_TRACE_TRACE_H
-#define ANALYZER_TRACE_TRACE_H
+#pragma once
 
 #include "analyzer/base/budget.h"
 #include "analyzer/trace/damage.h"
@@ -166,5 +165,3 @@ void sl_order_suspend(struct sl_order *order); /* used instead of sl_order_free 
 bool sl_record_is(const msgpack_object *def);
 /* Parses a map that is a sample or an out-of-memory context into the item. */
 bool sl_record_read(struct sl_item *item, const msgpack_object *map);
-
-#endif

@@ -3,8 +3,7 @@
  * Makes the events of a session: whose they are, what the process held, what the device had in use at a time, and the metadata
  * of every event.  Texts and metadata live in the arena.
  */
-#ifndef ANALYZER_UPSTREAM_MAKER_H
-#define ANALYZER_UPSTREAM_MAKER_H
+#pragma once
 
 #include "analyzer/report/report.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -50,5 +49,3 @@ void sl_maker_set_hidden(struct sl_maker *m, const struct sl_device_state *devic
 
 /* Appends the event to the session, with the changes since the one before. */
 void sl_maker_add(struct sl_maker *m, struct sl_v3_event event);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes lines over time as a limited number of samples of a session, and the peak. */
-#ifndef ANALYZER_UPSTREAM_SESSION_SAMPLES_H
-#define ANALYZER_UPSTREAM_SESSION_SAMPLES_H
+#pragma once
 
 #include "analyzer/upstream/maker.h"
 
@@ -12,5 +11,3 @@ void sl_session_samples_peak(struct sl_maker *m, const struct sl_device_state *d
 
 /* For a process without a device, as Stormlog's CPU tracker does it: each change of its resident memory, and the peak. */
 void sl_session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples);
-
-#endif

@@ -7,8 +7,7 @@
  * allocated: bytes handed out to the program (blocks of PyTorch where it reports them, else calls); reserved: bytes
  * obtained from the driver; used: the whole device by its samples, else the same as reserved, and total is unknown.
  */
-#ifndef ANALYZER_UPSTREAM_SESSIONS_H
-#define ANALYZER_UPSTREAM_SESSIONS_H
+#pragma once
 
 #include "analyzer/report/report.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -36,5 +35,3 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 
 /* All of them as telemetry, which takes the events; texts live in `arena`, and it is freed first. */
 struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena);
-
-#endif

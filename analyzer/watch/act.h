@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an alert does: messages are printed here, everything else the doer does (doer.h). */
-#ifndef ANALYZER_WATCH_ACT_H
-#define ANALYZER_WATCH_ACT_H
+#pragma once
 
 #include "analyzer/watch/watch.h"
 
@@ -14,5 +13,3 @@ struct sl_act *sl_act_new(const struct sl_rule *rules, size_t count, bool quiet)
 void sl_act_free(struct sl_act *act); /* waits a while for actions under way */
 
 void sl_act_on(struct sl_act *act, const struct sl_alert *alert);
-
-#endif

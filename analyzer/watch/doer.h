@@ -12,8 +12,7 @@
  * SL_DOER_AT_ONCE at a time, killed after SL_DOER_LONGEST_S, and up to SL_DOER_WAITING more that wait for a place.  Files get
  * at most SL_DOER_FILES bytes an hour.  Failures and omissions are printed on stderr.
  */
-#ifndef ANALYZER_WATCH_DOER_H
-#define ANALYZER_WATCH_DOER_H
+#pragma once
 
 #include "analyzer/watch/rule.h"
 
@@ -24,5 +23,3 @@
 #define SL_DOER_LAST_S	  5 /* time for running processes after the line is closed */
 
 _Noreturn void sl_doer(int from, const struct sl_rule *rules, size_t count);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Which names there are, in which unit, and what is done stands in two tables in rule.c.
  */
-#ifndef ANALYZER_WATCH_RULE_H
-#define ANALYZER_WATCH_RULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED, SL_TURN_LOST };
  * has been unknown for as long.
  */
 enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks rules against followed processes at each look; changes of state go to the caller's function.  One thread. */
-#ifndef ANALYZER_WATCH_WATCH_H
-#define ANALYZER_WATCH_WATCH_H
+#pragma once
 
 #include "analyzer/follow/figures.h"
 #include "analyzer/watch/rule.h"
@@ -35,5 +34,3 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, unsigned device);
 /* The place that fills the device, by its ordinal, as alerts name it; "": none. */
 void sl_watch_full_by(const struct sl_watch *watch, struct sl_followed *followed, int device, char *out, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * What a child process gives up, for good, before it looks into a pack: memory and time beyond a limit, and every system call
  * that a program does not need which only reads, computes and writes to open files.
  */
-#ifndef SERVER_CHILD_CAGE_H
-#define SERVER_CHILD_CAGE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool sl_cage_limits(void);
  * False: errno.
  */
 bool sl_cage_close(void);
-
-#endif

@@ -3,9 +3,6 @@
  * Exit statuses of stormlog-index.  A pack that cannot be read will never be readable; after another failure a new try may
  * succeed.
  */
-#ifndef SERVER_CHILD_CHILD_H
-#define SERVER_CHILD_CHILD_H
+#pragma once
 
 enum { SL_CHILD_FINE = 0, SL_CHILD_FAILED = 1, SL_CHILD_UNREADABLE = 3 };
-
-#endif

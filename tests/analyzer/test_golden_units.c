@@ -36,7 +36,7 @@ static void no_problem(void *context, enum sl_source_loss loss, const char *file
 static int each_row(const char *path, void (*check)(const struct sl_value *))
 {
 	struct rows rows = {check, 0};
-	struct sl_source_reader reader = {one_row, no_problem, NULL, &rows};
+	struct sl_source_reader reader = {one_row, no_problem, &rows};
 
 	assert_true(sl_source_read(path, &reader));
 	return rows.count;

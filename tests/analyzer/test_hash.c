@@ -74,7 +74,7 @@ static void no_problem(void *context, enum sl_source_loss loss, const char *file
 static int each_line(const char *path, void (*check)(const struct sl_value *))
 {
 	struct line_reader reader = {check, 0};
-	struct sl_source_reader source = {one_line, no_problem, NULL, &reader};
+	struct sl_source_reader source = {one_line, no_problem, &reader};
 
 	assert_true(sl_source_read(path, &source));
 	return reader.lines;

@@ -20,6 +20,25 @@ static const void *shared[THREADS][TEXTS];
 static unsigned wrong[THREADS];
 static pthread_barrier_t together;
 
+/* The same again, and each fifth is none: as a list. */
+static unsigned keep_many(unsigned me)
+{
+	static _Thread_local char texts[TEXTS * 40];
+	static _Thread_local const char *kept[TEXTS];
+	static _Thread_local uint32_t sizes[TEXTS];
+	unsigned bad = 0;
+	char *at = texts;
+
+	for (unsigned i = 0; i < TEXTS; i++) {
+		sizes[i] = i % 5 ? (uint32_t)snprintf(at, 40, "layer_%u_of_%u", i, i & 1 ? me : THREADS) + 1 : 0;
+		at += sizes[i];
+	}
+	sl_pool_try_all(texts, sizes, TEXTS, kept);
+	for (unsigned i = 0; i < TEXTS; i++)
+		bad += kept[i] != (i % 5 ? shared[me][i] : NULL);
+	return bad;
+}
+
 static void *keep(void *data)
 {
 	unsigned me = (unsigned)(uintptr_t)data;
@@ -36,6 +55,7 @@ static void *keep(void *data)
 			wrong[me] += strcmp(kept, text) != 0;
 			shared[me][i] = kept;
 		}
+		wrong[me] += keep_many(me);
 		pthread_barrier_wait(&together);
 		for (unsigned i = 0; i < TEXTS; i += 2)
 			wrong[me] += shared[me][i] != shared[0][i];

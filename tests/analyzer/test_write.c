@@ -234,6 +234,20 @@ static void an_oom_bundle_loses_nothing(void **state)
 	free(a.events);
 }
 
+static int64_t bytes_of(const char *bundle)
+{
+	static const char *const names[] = {"manifest.json", "events.json", "metadata.json", "environment.json",
+					    "live_blocks.json"};
+	int64_t bytes = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_int_equal(stat(path(sl_arena_printf(&arena, "oom/%s/%s", bundle, names[i])), &st), 0);
+		bytes += st.st_size;
+	}
+	return bytes;
+}
+
 static void the_oldest_bundles_go_first(void **state)
 {
 	struct sl_session a = session("s-a", 0, SL_SESSION_RUNNING);
@@ -246,10 +260,10 @@ static void the_oldest_bundles_go_first(void **state)
 		assert_true(sl_bundle_write(&arena, path("oom"), &bundle, &names[i]));
 		assert_int_equal(utimensat(AT_FDCWD, path(sl_arena_printf(&arena, "oom/%s", names[i])), times, 0), 0);
 	}
-	assert_int_equal(sl_bundle_prune(path("oom"), 3, 0), 1);
+	assert_int_equal(sl_bundle_prune(path("oom"), 4 * bytes_of(names[0]) - 1), 1);
 	assert_int_not_equal(access(path(sl_arena_printf(&arena, "oom/%s", names[0])), F_OK), 0);
 	assert_int_equal(access(path(sl_arena_printf(&arena, "oom/%s", names[1])), F_OK), 0);
-	assert_int_equal(sl_bundle_prune(path("oom"), 0, 1), 3);
+	assert_int_equal(sl_bundle_prune(path("oom"), 1), 3);
 	free(a.events);
 }
 
@@ -262,7 +276,6 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 				      .title = " ",
 				      .started_at_ns = 5,
 				      .ended_at_ns = 4,
-				      .created_at_ns = 0,
 				      .tags = tags,
 				      .tag_count = 4,
 				      .sessions = sessions,
@@ -281,7 +294,6 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 	assert_int_equal(sl_value_get(read, "tags")->count, 2);
 	assert_int_equal(sl_value_get(read, "ended_at_ns")->kind, SL_VALUE_NULL);
 	assert_int_equal(sl_value_get(read, "title")->kind, SL_VALUE_NULL);
-	assert_string_equal(sl_value_get_text(read, "created_at_utc"), "1970-01-01T00:00:00Z");
 	free(a.events);
 }
 
@@ -327,7 +339,6 @@ static void alerts_are_raised_when_a_line_is_crossed(void **state)
 	struct sl_v3_event events[7];
 	const struct sl_v3_event *list[7];
 	struct sl_series series = {list, 7};
-	struct sl_alert_thresholds every = sl_alert_defaults;
 
 	for (int i = 0; i < 7; i++) {
 		events[i] = (struct sl_v3_event){
@@ -340,13 +351,8 @@ static void alerts_are_raised_when_a_line_is_crossed(void **state)
 	assert_int_equal(criticals, 1);
 	assert_int_equal(fragmented, 1);
 	assert_int_equal(jumps, 0);
-	warnings = criticals = 0;
-	every.crossings_only = false;
-	sl_alerts_derive(&series, &every, &arena, count_alert, NULL);
-	assert_int_equal(warnings, 3);
-	assert_int_equal(criticals, 2);
 	events[4].allocated_bytes = events[3].allocated_bytes + (450 << 20);
-	sl_alerts_derive(&series, &every, &arena, count_alert, NULL);
+	sl_alerts_derive(&series, &sl_alert_defaults, &arena, count_alert, NULL);
 	assert_int_equal(jumps, 1);
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -330,20 +331,50 @@ static int call_and_return(void *unused)
 	return 3;
 }
 
-/* As the manual page shows it: clone() ends the child by that system call. */
-static int cloned(int parent_too)
+static int hold_loader(struct dl_phdr_info *info, size_t size, void *held)
+{
+	(void)info;
+	(void)size;
+	atomic_store((_Atomic int *)held, 1);
+	while (atomic_load((_Atomic int *)held))
+		usleep(1000);
+	return 1;
+}
+
+static void *hold(void *held)
+{
+	dl_iterate_phdr(hold_loader, held);
+	return NULL;
+}
+
+/*
+ * As the manual page shows it: clone() ends the child by that system call.  1: the parent calls first; 2: while another thread
+ * of it holds the loader's lock, for which a thread of the child waits as long as the child lives.
+ */
+static int cloned(int parent)
 {
 	size_t bytes = 1 << 18;
 	char *stack = malloc(bytes);
+	_Atomic int held = 0;
+	pthread_t holder;
 	int status = -1;
 	pid_t child;
 	void *p;
 
-	if (parent_too)
+	if (parent)
 		OK(cudaMalloc(&p, MB));
+	if (parent == 2) {
+		CHECK(!pthread_create(&holder, NULL, hold, &held));
+		while (!atomic_load(&held))
+			usleep(1000);
+	}
 	CHECK(stack);
 	child = clone(call_and_return, stack + bytes, SIGCHLD, NULL);
 	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	if (parent == 2) {
+		atomic_store(&held, 0);
+		CHECK(!pthread_join(holder, NULL));
+	}
 	printf("the child ended with %x\n", (unsigned)status);
 	return 0;
 }

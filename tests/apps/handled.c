@@ -5,6 +5,7 @@
  *   first   the process's first call, then a thread's, in handlers that interrupt malloc
  *   often   a timer's handler, in the midst of whatever a thread does that allocates without a pause
  *   ranges, errors, blocks   the same, in the midst of new ranges, of allocations that fail, of what it says of its own blocks
+ *   threads the same, in threads that begin with a new range
  *   crash   as first, and the handler ends the process
  */
 #include "gpu.h"
@@ -18,7 +19,7 @@
 #include "include/stormlog.h"
 #include "writer.h"
 
-enum { CALLS = 40, ALARMS = 100, ALARM_US = 200 };
+enum { CALLS = 40, ALARMS = 100, THREADS = 1000, ALARM_US = 200 };
 
 int cudaMalloc(void **out, size_t size);
 int cudaFree(void *block);
@@ -150,6 +151,26 @@ static void often(char mode)
 	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
 }
 
+static void *begin_with_range(void *unused)
+{
+	open_range();
+	return unused;
+}
+
+static void threads(void)
+{
+	pthread_t thread;
+
+	make_block(512);
+	outside++;
+	for (int i = 0; i < THREADS; i++) {
+		CHECK(!pthread_create(&thread, NULL, begin_with_range, NULL));
+		for (volatile int wait = i * 37 % 1000 * 100; wait; wait--)
+			;
+		CHECK(!pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL));
+	}
+}
+
 int main(int count, char **words)
 {
 	CHECK(count == 2);
@@ -157,6 +178,8 @@ int main(int count, char **words)
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (*words[1] == 'f' || *words[1] == 'c')
 		first();
+	else if (*words[1] == 't')
+		threads();
 	else
 		often(*words[1]);
 	printf("%u %u %u\n", foreign, inside, outside);

@@ -267,6 +267,18 @@ class Summaries(unittest.TestCase):
             refused += self.run_it("--json", "y.summary", codes=(0, 3)).returncode == 3
         self.assertGreater(refused, 0, "what does not fit together was read")
 
+    def test_steps_of_a_label_that_is_not_there_are_refused(self):
+        subprocess.run([DEMO, self.traces], check=True)
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        index, *parts = self.parts("x.summary")
+        for part in parts[1:]:
+            self.assertTrue(part["process"]["kept"] and part["process"]["iterations"]["by_label"])
+            del part["model"]["labels"]["steps"]
+        packed = [zstandard.ZstdCompressor().compress(msgpack.packb(part)) for part in parts]
+        with open(os.path.join(self.folder, "y.summary"), "wb") as file:
+            file.write(self.index(msgpack.packb(index), list(map(len, packed))) + b"".join(packed))
+        self.assertEqual(self.run_it("--json", "y.summary", codes=(3,)).stderr.count(b"do not fit together"), 2)
+
     def index(self, map_of, sizes):
         index = msgpack.unpackb(map_of)
         index["commons"] = sizes[:len(index["commons"])]

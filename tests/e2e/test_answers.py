@@ -519,6 +519,13 @@ sys.exit(rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(sys.
             (finding,) = self.found("oom.neighbour", ranks.report())
         self.assertRegex(finding["description"], r"without another process, which held 5\.\d+ GiB, most of it at script\.py:\d+")
 
+    def test_neighbours_that_are_strays_are_sent_to_their_own_device(self):
+        def steps(rank):
+            return ["device=0", "alloc=700", "device=%d" % rank, "alloc=900", "meet=there", *["try=400"] * (rank == 0), "meet=done"]
+        with Ranks(2, steps, devices=2, SIM_VRAM="3G") as ranks:
+            (finding,) = self.found("oom.neighbour", ranks.report())
+        self.assertIn("their own device", finding["recommendation"])
+
     def test_a_neighbour_that_was_first_seen_after_the_error(self):
         def steps(rank):
             return (["device=0", "alloc=5000", "meet=there"] if rank == 0 else ["meet=there", "device=0", "try=4000", "samples=1"]) + ["meet=done"]
@@ -857,7 +864,7 @@ for p in kept: cuda.cudaFree(p)
         report = self.series("loads")
         (finding,) = self.found("memory.only_taken", report)
         self.assertEqual(finding["severity"], "info")
-        self.assertRegex(finding["description"], r"work\.py:\d+ .*: 61 of 61 blocks kept, 200 MiB, .*a leak, or what it loads")
+        self.assertRegex(finding["description"], r"work\.py:\d+ .*: 61 of 61 blocks kept, 200 MiB: a leak, or what it loads")
         self.absent("leak.kept", report)
         self.assertEqual({leak["verdict"] for leak in report["leaks"]}, {"live_at_exit"})
         self.absent("memory.only_taken", self.series("kept"))
@@ -963,7 +970,7 @@ for round in range(20):
 
     def test_what_only_takes_memory_until_there_is_none_is_a_leak_or_a_model_that_is_too_large(self):
         report = self.series("only-fails")
-        self.assertRegex(report["ooms"][-1]["cause"], r"it only took memory, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a leak, or what it loads$")
+        self.assertRegex(report["ooms"][-1]["cause"], r"it only took memory, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a first step that is too large, a leak, or what it loads$")
         self.assertNotIn("enough", report["findings"][0]["recommendation"])
         self.assertEqual({one["severity"] for one in self.found("memory.only_taken", report)}, {"info"})
         self.absent("leak.growing", report)
@@ -1091,6 +1098,53 @@ while True:
             (finding,) = self.found("oom.host", run.report())
         self.assertRegex(finding["description"], r"it grew: leak at .*, 50 of 50 blocks of pinned host memory kept")
         self.assertNotIn("raise the limit", finding["recommendation"])
+        late = program.replace("while True:\n    kept.append(pin(2))\n    rt.cudaFreeHost(pin(1))", """
+for n in range(2000):
+    block = pin(1)
+    kept.append(block) if n > 900 else rt.cudaFreeHost(block)
+""")
+        with Recording("python3", "-c", late, code=1, SIM_PINNED="240M") as run:
+            (finding,) = self.found("oom.host", run.report())
+        self.assertRegex(finding["description"], r"it grew: leak at .*, 240 of 1 141 blocks of pinned host memory kept")
+
+    # A handler keeps what the first try got; a step keeps 32 blocks where it kept one.
+    STEPS = """
+import ctypes, sys, time
+rt = ctypes.CDLL("libcudart.so.12")
+class Block:
+    def __init__(self, mib):
+        self.at = ctypes.c_void_p()
+        if rt.cudaMalloc(ctypes.byref(self.at), ctypes.c_size_t(mib << 20)):
+            raise MemoryError
+    def __del__(self):
+        rt.cudaFree(self.at)
+def step(blocks, mib, together):
+    held = []
+    for i in range(blocks):
+        held = held + [Block(mib)] if together else [Block(mib)]
+def retry():
+    for n in range(20):
+        try:
+            step(10, 40 if n < 19 else 120, True)
+        except MemoryError as error:
+            last = error
+            step(10, 25, True)
+def more():
+    for n in range(80):
+        step(32, 20 if n < 72 else 22 + n - 72, n > 60)
+globals()[sys.argv[1]]()
+"""
+
+    def test_what_a_failed_try_took_and_what_is_held_at_once_is_told(self):
+        told = {"retry": r"a try at steps.py:18 retry had failed before, and the 8\d\d MiB that it had got there was not given back",
+                "more": r"what is held at once at steps.py:\d+ .*grew: [12] blocks? at most until .*, up to 32 since"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "steps.py")
+            with open(path, "w") as file:
+                file.write(self.STEPS)
+            for how, sentence in told.items():
+                with self.subTest(how), Recording("python3", path, how, code=1, SIM_VRAM="1200M") as run:
+                    self.assertRegex("\n".join(one["description"] for one in self.found("oom.full", run.report())), sentence)
 
     def test_steps_that_take_turns_are_no_spike(self):
         with script(*sum([["alloc=%d" % (90 if n % 5 == 0 else 10), "free"] for n in range(30)], [])) as run:

@@ -104,6 +104,10 @@ class Faults(unittest.TestCase):
         said, _ = self.strace("fallocate:error=EDQUOT")
         self.assertRegex(said, "nothing recorded: .*[Qq]uota exceeded")
 
+    def test_threads_that_are_slow_to_end(self):
+        """Our thread that tries the loader's locks is not taken for one of a bare clone's, with whose status it would end."""
+        self.strace("madvise:delay_enter=400000", app=[os.path.join(e2e.APPS, "foreign"), "cloned", "1"])
+
     def test_writes_that_are_interrupted(self):
         said, report = self.strace("pwrite64:error=EINTR:when=1+2", "fallocate:error=EINTR:when=1+2")
         self.assertIn("1 process recorded", said)

@@ -81,6 +81,9 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("cloned", 1, timeout=60)
         self.assertEqual(sorted((row["allocations"], row["failed_allocations"]) for row in self.device_rows(run)), [(0, 1), (1, 0)])
 
+    def test_so_does_one_in_which_a_lock_of_the_loader_is_held_for_ever(self):
+        self.plain_and_recorded("cloned", 2, timeout=60)
+
     def test_the_writer_has_a_stack_of_its_own_size(self):
         for stack in (16384, 24576, 36864):
             with self.subTest(stack=stack):

@@ -149,16 +149,19 @@ class Invisible(unittest.TestCase):
                 self.assertEqual((launched[0], launched[2]), (b"secure 1 inside 0\n", 7))
                 self.assertIn(b"nothing will be recorded", launched[1])
 
-    def test_a_static_program(self):
-        source, binary = os.path.join(self.folder, "s.c"), os.path.join(self.folder, "static")
-        with open(source, "w") as file:
-            file.write(HELLO)
-        if subprocess.run(["gcc", "-static", "-o", binary, source], capture_output=True).returncode:
-            self.skipTest("no static C library")
-        self.same(binary)
-        launched = run([e2e.RUN, "--", binary], False, self.folder)
-        self.assertEqual((launched[0], launched[2]), (b"hello\n", 7))
-        self.assertIn(b"is statically linked", launched[1])
+    def test_a_program_that_is_not_recorded(self):
+        for kind, compiler, why in (("static", ("gcc", "-static"), b"is statically linked"), ("musl", ("musl-gcc",), b"is built for musl")):
+            source, binary = os.path.join(self.folder, "s.c"), os.path.join(self.folder, kind)
+            with open(source, "w") as file:
+                file.write(HELLO)
+            with self.subTest(kind):
+                if not shutil.which(compiler[0]) or subprocess.run([*compiler, "-o", binary, source], capture_output=True).returncode:
+                    self.skipTest("no C library for this")
+                self.same(binary)
+                self.same(binary, STORMLOG_HOST="1")
+                launched = run([e2e.RUN, "--", binary], False, self.folder)
+                self.assertEqual((launched[0], launched[2]), (b"hello\n", 7))
+                self.assertIn(why, launched[1])
 
     def test_sanitizers(self):
         source = os.path.join(self.folder, "s.c")

@@ -88,8 +88,8 @@ class Limits(unittest.TestCase):
                         self.assertEqual([bool(python) for python in made], [True] * (1 + calls) + [left > 6144])
 
     def test_few_descriptors(self):
-        for count in (16, 12):
-            self.below("-n %d" % count, RUNTIME)
+        for count in (16, 12, 11, 8, 7, 5, 4):
+            self.below("-n %d" % count, RUNTIME, recorded=count >= 12)  # a driver has none to spare
 
     def test_little_address_space(self):
         self.below("-v 4000000", RUNTIME)
@@ -127,10 +127,10 @@ class Limits(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("valgrind"), "no valgrind")
     def test_valgrind_has_nothing_to_say_of_us(self):
-        for argv, threads in (((RUNTIME,), 1), ((THREADS, 4, 50), 4)):
+        for tool, argv, threads in (("memcheck", (RUNTIME,), 1), ("memcheck", (THREADS, 4, 50), 4), ("helgrind", (RUNTIME,), 1), ("drd", (RUNTIME,), 1)):
             for stacks in ("none", "native"):
-                with self.subTest(argv=argv, stacks=stacks):
-                    self.holds("valgrind", "-q", "--error-exitcode=99", *argv, threads=threads, STORMLOG_STACKS=stacks)
+                with self.subTest(tool=tool, argv=argv, stacks=stacks):
+                    self.holds("valgrind", "-q", "--tool=" + tool, "--error-exitcode=99", *argv, threads=threads, STORMLOG_STACKS=stacks)
 
     def test_in_a_cgroup_that_is_nearly_full(self):
         version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")

@@ -64,7 +64,7 @@ class Rude(unittest.TestCase):
         self.assertEqual(self.handled("first"), 0)
 
     def test_a_handlers_calls_in_the_midst_of_our_own_work(self):
-        for mode, settings in (("often", {}), ("often", {"STORMLOG_LIMIT": "8G"}), ("ranges", {}), ("errors", {}), ("blocks", {"STORMLOG_STACKS": "none"})):
+        for mode, settings in (("often", {}), ("often", {"STORMLOG_LIMIT": "8G"}), ("ranges", {}), ("errors", {}), ("threads", {}), ("blocks", {"STORMLOG_STACKS": "none"})):
             with self.subTest(mode=mode, settings=settings):
                 self.handled(mode, **settings)
 
@@ -107,7 +107,7 @@ class Rude(unittest.TestCase):
     def test_a_program_without_memory_for_a_recording_is_told(self):
         with e2e.Recording(RUDE, "starved", 20000, launcher=("-o", "traces")) as run:
             self.assertEqual((run.done.stdout, run.files()), (b"\n20000 20000\n", []))
-            self.assertIn(b"no memory for a recording", run.done.stderr)
+            self.assertIn(b"no memory or descriptors for a recording", run.done.stderr)
 
     @unittest.skipUnless(shutil.which("strace"), "no strace")
     def test_memory_for_a_recording_is_not_asked_for_at_every_call(self):

@@ -60,9 +60,9 @@ def members_of(struct):
 def rows():
     """{struct: names of its rows, and of the counts beside them}"""
     found = {}
-    for struct, text in re.findall(r"#define STRUCT struct (\w+)\n(.*?)#undef STRUCT", SHAPES, re.S):
-        names = re.findall(r"\b(?:M|STACK|IN|VECTOR|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text) + re.findall(r'\.name = "(\w+)"', text)
-        names += re.findall(r"\b(?:LIST|KEPT|FIXED)\(\w+, (\w+)", text) + re.findall(r"\.count = offsetof\(struct \w+, (\w+)\)", text)
+    for struct, text in re.findall(r"^(?:SHAPE|PUBLIC)\(\w+, (\w+),(.*?)\);$", SHAPES, re.S | re.M):
+        names = re.findall(r"\b(?:M|STACK|IN|VECTOR|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text)
+        names += re.findall(r"\b(?:LIST|KEPT|FIXED)\(\w+, (\w+)", text)
         found.setdefault(struct, set()).update(names)
     return found
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The page without its data, bundled at build time by bundle.py; absent (SL_REPORT_PAGE 0) without node and npm. */
-#ifndef ANALYZER_OUTPUTS_HTML_TEMPLATE_H
-#define ANALYZER_OUTPUTS_HTML_TEMPLATE_H
+#pragma once
 
 #include <stddef.h>
 
 extern const char sl_html_before[], sl_html_after[]; /* base64 of gzipped data goes between the two */
 extern const size_t sl_html_before_size, sl_html_after_size;
-
-#endif

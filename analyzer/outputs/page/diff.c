@@ -6,6 +6,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/outputs/page/parts.h"
@@ -74,22 +75,17 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 static int by_change(const void *a, const void *b)
 {
 	const struct sl_difference *x = *(const struct sl_difference *const *)a, *y = *(const struct sl_difference *const *)b;
-	bool total = x->of == SL_MEASURE_TOTAL, real = x->change > SL_CHANGE_UNKNOWN;
 
-	if (total != (y->of == SL_MEASURE_TOTAL))
-		return total ? -1 : 1;
-	if (real != (y->change > SL_CHANGE_UNKNOWN))
-		return real ? -1 : 1;
-	if (fabs(x->bytes) != fabs(y->bytes))
-		return fabs(x->bytes) > fabs(y->bytes) ? -1 : 1;
-	return x < y ? -1 : x > y;
+	return SL_FALLING(x->of == SL_MEASURE_TOTAL, y->of == SL_MEASURE_TOTAL)
+	       ?: SL_FALLING(x->change > SL_CHANGE_UNKNOWN, y->change > SL_CHANGE_UNKNOWN)
+	       ?: SL_FALLING(fabs(x->bytes), fabs(y->bytes)) ?: SL_RISING(x, y);
 }
 
 static int by_place(const void *a, const void *b)
 {
 	const struct sl_difference *x = *(const struct sl_difference *const *)a, *y = *(const struct sl_difference *const *)b;
 
-	return x < y ? -1 : x > y;
+	return SL_RISING(x, y);
 }
 
 static void put_row(struct sl_page *page, const struct sl_difference *d)
@@ -158,11 +154,7 @@ static int by_difference(const void *a, const void *b)
 	const struct sl_page_change *x = a, *y = b;
 	double p = fabs(x->after - x->before), q = fabs(y->after - y->before);
 
-	if (p != q)
-		return p > q ? -1 : 1;
-	if (x->after != y->after)
-		return x->after > y->after ? -1 : 1;
-	return x->node < y->node ? -1 : x->node > y->node;
+	return SL_FALLING(p, q) ?: SL_FALLING(x->after, y->after) ?: SL_RISING(x->node, y->node);
 }
 
 static void put_stacks(struct sl_page *page, const struct sl_page_changes *changes)

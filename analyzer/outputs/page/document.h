@@ -6,8 +6,7 @@
  * Times in the page are ns since the run's first process started.  Texts, frames and stacks are numbers into tables, which are
  * written last, when they are complete.
  */
-#ifndef ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
-#define ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
+#pragma once
 
 #include "analyzer/report/report.h"
 #include "analyzer/base/map.h"
@@ -129,5 +128,3 @@ void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 
 void sl_page_free(struct sl_page *page);
-
-#endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 #include "analyzer/outputs/page/parts.h"
 
@@ -25,14 +26,14 @@ static int by_node(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	return x->node < y->node ? -1 : x->node > y->node;
+	return SL_RISING(x->node, y->node);
 }
 
 static int by_bytes(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
-	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : by_node(a, b);
+	return SL_FALLING(x->bytes, y->bytes) ?: by_node(a, b);
 }
 
 /* One sample per stack, largest first; those beyond the budget are merged. */

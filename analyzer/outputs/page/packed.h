@@ -3,8 +3,7 @@
  * The data of the page: msgpack-c into a buffer that grows, and columns of numbers as extension types, little-endian
  * (doc/report-page.md).  Memory running out ends the program.
  */
-#ifndef ANALYZER_OUTPUTS_PAGE_PACKED_H
-#define ANALYZER_OUTPUTS_PAGE_PACKED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size);
 
 /* As base64 without line breaks; 0 on success. */
 int sl_packed_base64(const unsigned char *data, size_t size, FILE *out);
-
-#endif

@@ -13,7 +13,7 @@ static int by_oddness(const void *a, const void *b, void *oddness)
 	unsigned i = *(const unsigned *)a, k = *(const unsigned *)b;
 	const uint64_t *odd = oddness;
 
-	return odd[i] != odd[k] ? (odd[i] < odd[k] ? 1 : -1) : (i > k) - (i < k);
+	return SL_FALLING(odd[i], odd[k]) ?: SL_RISING(i, k);
 }
 
 /* Which processes keep their detail: out of memory first, then killed, then by distance from the median peak. */

@@ -3,8 +3,7 @@
  * The data of report.html, built from a report (doc/report-page.md has the format).  What may be given up to fit a
  * size is in struct sl_page_budget; everything else is the same at every size.
  */
-#ifndef ANALYZER_OUTPUTS_PAGE_PAGE_H
-#define ANALYZER_OUTPUTS_PAGE_PAGE_H
+#pragma once
 
 #include "analyzer/outputs/page/document.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -42,5 +41,3 @@ void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const s
 unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks);
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);
-
-#endif

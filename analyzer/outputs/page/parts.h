@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the page: each writes its keys and their values into the open map. */
-#ifndef ANALYZER_OUTPUTS_PAGE_PARTS_H
-#define ANALYZER_OUTPUTS_PAGE_PARTS_H
+#pragma once
 
 #include "analyzer/outputs/page/document.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -32,5 +31,3 @@ void sl_page_put_findings(struct sl_page *page); /* findings */
 
 /* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
-
-#endif

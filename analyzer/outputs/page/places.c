@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/roles.h"
@@ -74,11 +75,7 @@ static int by_weight(const void *a, const void *b)
 {
 	const struct place *x = *(struct place *const *)a, *y = *(struct place *const *)b;
 
-	if (x->weight != y->weight)
-		return x->weight < y->weight ? 1 : -1;
-	if (x->made_bytes != y->made_bytes)
-		return x->made_bytes < y->made_bytes ? 1 : -1;
-	return x < y ? -1 : x > y;
+	return SL_FALLING(x->weight, y->weight) ?: SL_FALLING(x->made_bytes, y->made_bytes) ?: SL_RISING(x, y);
 }
 
 /* Places that held most at the peak or the end, or whose blocks outlived windows, are shown by themselves. */

@@ -7,6 +7,7 @@
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/upstream/answers/emit.h"
 
@@ -70,9 +71,7 @@ static int by_confidence(const void *a, const void *b)
 {
 	const struct sl_collective_interval *x = a, *y = b;
 
-	return x->confidence != y->confidence	       ? (x->confidence < y->confidence ? 1 : -1)
-	       : x->peak_gap_bytes < y->peak_gap_bytes ? 1
-						       : -1;
+	return SL_FALLING(x->confidence, y->confidence) ?: SL_FALLING(x->peak_gap_bytes, y->peak_gap_bytes);
 }
 
 static void take_collectives(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,

@@ -8,6 +8,7 @@
 
 #include "analyzer/upstream/answers/markers.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/upstream/answers/emit.h"
@@ -236,7 +237,7 @@ static int by_rank(const void *rank, const void *other)
 {
 	int64_t x = *(const int64_t *)rank, y = *(const int32_t *)other;
 
-	return (x > y) - (x < y);
+	return SL_RISING(x, y);
 }
 
 static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)

@@ -3,11 +3,8 @@
 
 #include <string.h>
 
-const struct sl_alert_thresholds sl_alert_defaults = {.warning_percent = 80,
-						      .critical_percent = 95,
-						      .jump_bytes = INT64_C(100) << 20,
-						      .fragmentation = 0.3,
-						      .crossings_only = true};
+const struct sl_alert_thresholds sl_alert_defaults = {
+	.warning_percent = 80, .critical_percent = 95, .jump_bytes = 100 << 20, .fragmentation = 0.3};
 
 struct deriving {
 	const struct sl_alert_thresholds *thresholds;
@@ -45,7 +42,7 @@ static void check_usage(struct deriving *d, const struct sl_v3_event *sample, in
 	int64_t used = sample->active_bytes == SL_EVENT_UNKNOWN ? sample->used_bytes : sample->allocated_bytes;
 	double percent = (double)used / (double)sample->total_bytes * 100;
 	int now = level_of(percent, d->thresholds);
-	bool say = now > 0 && (!d->thresholds->crossings_only || now > *level);
+	bool say = now > *level;
 
 	*level = now;
 	if (!say)
@@ -61,7 +58,7 @@ static void check_jump(struct deriving *d, const struct sl_v3_event *sample, int
 {
 	char size[32];
 
-	if (change <= d->thresholds->jump_bytes)
+	if (change <= 0 || (uint64_t)change <= d->thresholds->jump_bytes)
 		return;
 	sl_utf8_format_bytes((double)change, size);
 	raise_alert(d, sample, "warning", sl_arena_printf(d->arena, "Large allocation detected: %s", size), "large_allocation",
@@ -73,7 +70,7 @@ static void check_fragmentation(struct deriving *d, const struct sl_v3_event *sa
 	double share = sample->reserved_bytes > 0
 			       ? (double)(sample->reserved_bytes - sample->allocated_bytes) / (double)sample->reserved_bytes
 			       : 0;
-	bool now = share > d->thresholds->fragmentation, say = now && (!d->thresholds->crossings_only || !*fragmented);
+	bool now = share > d->thresholds->fragmentation, say = now && !*fragmented;
 
 	*fragmented = now;
 	if (say)

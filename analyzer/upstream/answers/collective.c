@@ -180,7 +180,7 @@ static int by_time(const void *a, const void *b)
 {
 	const struct spike *x = *(const struct spike *const *)a, *y = *(const struct spike *const *)b;
 
-	return (x->event->timestamp_ns > y->event->timestamp_ns) - (x->event->timestamp_ns < y->event->timestamp_ns);
+	return SL_RISING(x->event->timestamp_ns, y->event->timestamp_ns);
 }
 
 /* For each spike, how many ranks spike within the window: one walk with a window over all of them. */
@@ -295,11 +295,7 @@ static int by_rank_and_start(const void *a, const void *b)
 {
 	const struct sl_collective_interval *x = a, *y = b;
 
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
+	return SL_RISING(x->rank, y->rank) ?: SL_RISING(x->start_ns, y->start_ns) ?: SL_RISING(x->end_ns, y->end_ns);
 }
 
 static void merge_overlapping(struct sl_phases *phases, struct sl_collective_result *result)

@@ -3,8 +3,7 @@
  * Collective attribution: spikes of the gap that coincide with collectives, by markers of NCCL and its kin and by
  * ranks that spike together. Numbers are upstream's.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_COLLECTIVE_H
-#define ANALYZER_UPSTREAM_ANSWERS_COLLECTIVE_H
+#pragma once
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -42,5 +41,3 @@ void sl_collective_analyze(const struct sl_session_series *series, struct sl_pha
 void sl_collective_free(struct sl_collective_result *result);
 
 void sl_collective_write(struct sl_json *j, const char *key, const struct sl_collective_result *result);
-
-#endif

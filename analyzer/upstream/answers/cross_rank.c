@@ -106,13 +106,8 @@ static int by_time_pid_host(const void *a, const void *b)
 {
 	const struct sl_v3_event *x = *(const struct sl_v3_event *const *)a, *y = *(const struct sl_v3_event *const *)b;
 
-	if (x->timestamp_ns != y->timestamp_ns)
-		return x->timestamp_ns < y->timestamp_ns ? -1 : 1;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	int order = strcmp(x->host, y->host);
-
-	return order ? order : x < y ? -1 : x > y; /* in file order */
+	return SL_RISING(x->timestamp_ns, y->timestamp_ns) ?: SL_RISING(x->pid, y->pid) ?: strcmp(x->host, y->host)
+	       ?: SL_RISING(x, y); /* in file order */
 }
 
 static struct participant *collect(const struct sl_session_series *series, const char *only_job, struct sl_arena *arena,
@@ -192,11 +187,8 @@ static int by_aligned_time(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->aligned_ns != y->aligned_ns)
-		return x->aligned_ns < y->aligned_ns ? -1 : 1;
-	if (x->delta_bytes != y->delta_bytes)
-		return x->delta_bytes > y->delta_bytes ? -1 : 1;
-	return x->event->rank < y->event->rank ? -1 : x->event->rank > y->event->rank;
+	return SL_RISING(x->aligned_ns, y->aligned_ns) ?: SL_FALLING(x->delta_bytes, y->delta_bytes)
+	       ?: SL_RISING(x->event->rank, y->event->rank);
 }
 
 static void describe_ranks(struct sl_cross_rank *result, struct participant *list, size_t count, int64_t interval_ns)

@@ -3,8 +3,7 @@
  * Which rank's device memory rose first. Ranks are aligned by their first samples, so clocks of hosts need not agree.
  * Numbers are upstream's.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_CROSS_RANK_H
-#define ANALYZER_UPSTREAM_ANSWERS_CROSS_RANK_H
+#pragma once
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -40,5 +39,3 @@ struct sl_cross_rank {
 void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_phases *phases, struct sl_cross_rank *result);
 void sl_cross_rank_free(struct sl_cross_rank *result);
 void sl_cross_rank_write(struct sl_json *j, const char *key, const struct sl_cross_rank *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields computed from the counters of one event, and of a session as a whole. */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_DERIVED_H
-#define ANALYZER_UPSTREAM_ANSWERS_DERIVED_H
+#pragma once
 
 #include "analyzer/upstream/records/series.h"
 
@@ -16,5 +15,3 @@ void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_
 
 /* derived_session: peak utilization, mean fragmentation, whether the last event is not a stop. */
 void sl_derived_write_session(struct sl_json *j, const char *key, const struct sl_series *all);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Telemetry into report.json: the object "telemetry", and the three top-level findings of the selected session.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_EMIT_H
-#define ANALYZER_UPSTREAM_ANSWERS_EMIT_H
+#pragma once
 
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -23,5 +22,3 @@ void sl_telemetry_emit_selected(struct sl_json *j, const struct sl_telemetry *t,
 
 /* Each problem, and each analysis that could not be made, as "FILE:LINE: reason" or a sentence. */
 void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * Decides when two problems are the same issue, across runs and in Stormlog's own files: same kind and same normalized
  * dimensions.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
-#define ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
+#pragma once
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/value.h"
@@ -18,5 +17,3 @@ struct sl_value sl_fingerprint_normalize(struct sl_arena *arena, const struct sl
 /* The category of an alert's text and the stem of an error message. */
 const char *sl_fingerprint_category(struct sl_arena *arena, const struct sl_value *context);
 const char *sl_fingerprint_error_stem(struct sl_arena *arena, const struct sl_value *error);
-
-#endif

@@ -4,8 +4,7 @@
  * a session or of one rank. Three findings: transient_spike, persistent_drift, fragmentation_like.
  * Numbers and rounding are upstream's.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_GAP_H
-#define ANALYZER_UPSTREAM_ANSWERS_GAP_H
+#pragma once
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -59,5 +58,3 @@ void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result
 
 /* The object `evidence` of one finding. */
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding);
-
-#endif

@@ -72,11 +72,9 @@ void sl_issue_list_add(struct sl_issue_list *all, const char *kind, const char *
 static int by_importance(const void *a, const void *b)
 {
 	const struct sl_issue *x = a, *y = b;
-	int order = severity_rank(x->severity) - severity_rank(y->severity);
 
-	if (!order)
-		order = (x->last_ns < y->last_ns) - (x->last_ns > y->last_ns);
-	return order ? order : strcmp(x->id, y->id);
+	return severity_rank(x->severity) - severity_rank(y->severity) ?: SL_FALLING(x->last_ns, y->last_ns)
+	       ?: strcmp(x->id, y->id);
 }
 
 static void write_time(struct sl_json *j, const char *key, int64_t time_ns)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Collects issues, where problems with the same fingerprint are one issue, and writes the array of them. */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_ISSUE_LIST_H
-#define ANALYZER_UPSTREAM_ANSWERS_ISSUE_LIST_H
+#pragma once
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/json.h"
@@ -43,5 +42,3 @@ void sl_issue_list_add(struct sl_issue_list *all, const char *kind, const char *
 /* The array, the worst first.  states: see sl_issues_write. */
 void sl_issue_list_write(struct sl_json *j, const char *key, struct sl_issue_list *all, const struct sl_value *states);
 void sl_issue_list_free(struct sl_issue_list *all);
-
-#endif

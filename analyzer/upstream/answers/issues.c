@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "analyzer/base/search.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/upstream/answers/issue_list.h"
@@ -45,9 +46,9 @@ static int64_t parse_utc(const char *text)
 static int by_creation(const void *a, const void *b)
 {
 	const struct sl_oom_row *const *x = a, *const *y = b;
-	int order = strcmp((*x)->created_at_utc ? (*x)->created_at_utc : "", (*y)->created_at_utc ? (*y)->created_at_utc : "");
 
-	return order ? order : strcmp((*x)->path, (*y)->path);
+	return strcmp((*x)->created_at_utc ? (*x)->created_at_utc : "", (*y)->created_at_utc ? (*y)->created_at_utc : "")
+		       ?: strcmp((*x)->path, (*y)->path);
 }
 
 static void add_bundles(struct sl_issue_list *all, const struct sl_telemetry *t)
@@ -194,13 +195,8 @@ static int by_time_and_session(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	if (x->event->timestamp_ns != y->event->timestamp_ns)
-		return x->event->timestamp_ns < y->event->timestamp_ns ? -1 : 1;
-	int order = strcmp(x->event->session_id, y->event->session_id);
-
-	if (!order) /* in the order of loading */
-		order = (x->session > y->session) - (x->session < y->session);
-	return order ? order : (x->event > y->event) - (x->event < y->event);
+	return SL_RISING(x->event->timestamp_ns, y->event->timestamp_ns) ?: strcmp(x->event->session_id, y->event->session_id)
+	       ?: SL_RISING(x->session, y->session) ?: SL_RISING(x->event, y->event); /* in the order of loading */
 }
 
 static bool has_issues(const struct sl_session *session)

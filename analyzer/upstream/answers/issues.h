@@ -3,8 +3,7 @@
  * Issues: what went wrong, grouped by a fingerprint that stays the same from run to run.
  * Kinds: oom, collector_degradation, alert, hidden_memory_anomaly. Ids, grouping and order are upstream's.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_ISSUES_H
-#define ANALYZER_UPSTREAM_ANSWERS_ISSUES_H
+#pragma once
 
 #include "analyzer/upstream/files/telemetry.h"
 
@@ -13,5 +12,3 @@
  * an issue that is not in it is open.
  */
 void sl_issues_write(struct sl_json *j, const char *key, const struct sl_telemetry *t, const struct sl_value *states);
-
-#endif

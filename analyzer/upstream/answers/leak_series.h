@@ -3,8 +3,7 @@
  * Upstream's leak heuristics on a series of memory use in MB: those of its TensorFlow analyzer and those of its JAX
  * analyzer. They look at totals only; what holds the memory is the business of leaks by stack.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_LEAK_SERIES_H
-#define ANALYZER_UPSTREAM_ANSWERS_LEAK_SERIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ struct sl_leak_series {
 
 /* Fills all fields; fewer than ten values find nothing. */
 void sl_leak_series_analyze(const double *megabytes, size_t count, struct sl_leak_series *result);
-
-#endif

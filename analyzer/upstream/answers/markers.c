@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/stats.h"
+
 static const struct {
 	const char *event_type, *kind, *severity, *label;
 } points[] = {
@@ -93,26 +95,16 @@ static int by_place(const void *a, const void *b)
 	const struct sl_marker *x = a, *y = b;
 	int64_t end_x = x->has_end ? x->end_ns : x->start_ns, end_y = y->has_end ? y->end_ns : y->start_ns;
 
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (end_x != end_y)
-		return end_x < end_y ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	int order = strcmp(x->kind, y->kind);
-
-	if (!order)
-		order = strcmp(x->label, y->label);
-	return order;
+	return SL_RISING(x->start_ns, y->start_ns) ?: SL_RISING(end_x, end_y) ?: SL_RISING(x->rank, y->rank)
+	       ?: strcmp(x->kind, y->kind) ?: strcmp(x->label, y->label);
 }
 
 /* qsort is not stable: equal markers keep their order through an array of pointers. */
 static int by_place_of_pointer(const void *a, const void *b)
 {
 	const struct sl_marker *const *x = a, *const *y = b;
-	int order = by_place(*x, *y);
 
-	return order ? order : *x < *y ? -1 : *x > *y;
+	return by_place(*x, *y) ?: SL_RISING(*x, *y);
 }
 
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers)

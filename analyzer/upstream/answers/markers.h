@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Landmarks of a session's timeline: its life, alerts, collector trouble, OOMs, phases. */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_MARKERS_H
-#define ANALYZER_UPSTREAM_ANSWERS_MARKERS_H
+#pragma once
 
 #include "analyzer/upstream/answers/phases.h"
 
@@ -24,5 +23,3 @@ struct sl_markers {
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers);
 void sl_markers_free(struct sl_markers *markers);
 void sl_markers_write(struct sl_json *j, const char *key, const struct sl_markers *markers);
-
-#endif

@@ -56,21 +56,12 @@ static bool read_boundary(const struct sl_v3_event *event, struct boundary *b)
 	       (!parent || parent->kind == SL_VALUE_NULL || is_text(parent));
 }
 
-static int compare(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct boundary *x = a, *y = b;
-	int order = compare(x->event->timestamp_ns, y->event->timestamp_ns);
 
-	if (!order)
-		order = compare(x->sequence, y->sequence);
-	if (!order)
-		order = strcmp(x->scope_id, y->scope_id);
-	return order ? order : x->place < y->place ? -1 : 1;
+	return SL_RISING(x->event->timestamp_ns, y->event->timestamp_ns) ?: SL_RISING(x->sequence, y->sequence)
+	       ?: strcmp(x->scope_id, y->scope_id) ?: SL_RISING(x->place, y->place);
 }
 
 static void set_path(struct sl_arena *arena, const struct sl_value *path, struct sl_phase_span *span)
@@ -114,11 +105,8 @@ static void add_span(struct sl_phases *phases, struct sl_phase_rank *rank, const
 static int by_start(const void *a, const void *b)
 {
 	const struct sl_phase_span *x = a, *y = b;
-	int order = compare(x->start_ns, y->start_ns);
 
-	if (!order)
-		order = compare(x->end_ns, y->end_ns);
-	return order ? order : compare(x->sequence, y->sequence);
+	return SL_RISING(x->start_ns, y->start_ns) ?: SL_RISING(x->end_ns, y->end_ns) ?: SL_RISING(x->sequence, y->sequence);
 }
 
 /* The spans sorted by start are a balanced tree, the middle of a range its root: the latest end below each. */
@@ -298,9 +286,8 @@ static size_t sort_unique(const char **texts, size_t count)
 static int by_thread_and_depth(const void *a, const void *b)
 {
 	const struct sl_phase_span *x = *(const struct sl_phase_span *const *)a, *y = *(const struct sl_phase_span *const *)b;
-	int order = compare(x->thread_id, y->thread_id);
 
-	return order ? order : compare(y->depth, x->depth);
+	return SL_RISING(x->thread_id, y->thread_id) ?: SL_FALLING(x->depth, y->depth);
 }
 
 /* The deepest span of each thread. One thread and one label: that is it. */

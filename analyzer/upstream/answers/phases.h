@@ -3,8 +3,7 @@
  * Phases: phase_enter and phase_exit events replayed, one stack per thread, into spans; and which phase a moment
  * belongs to.
  */
-#ifndef ANALYZER_UPSTREAM_ANSWERS_PHASES_H
-#define ANALYZER_UPSTREAM_ANSWERS_PHASES_H
+#pragma once
 
 #include "analyzer/upstream/records/series.h"
 
@@ -62,5 +61,3 @@ void sl_phases_write_attribution(struct sl_json *j, const char *key, const struc
 
 /* phase_spans of the report: an array by rank, start, end and sequence. */
 void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases);
-
-#endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/upstream/files/folder.h"
+#include "analyzer/base/stats.h"
 
 static const char prefix[] = "oom_dump_";
 
@@ -207,11 +208,8 @@ static int by_age(const void *a, const void *b)
 {
 	const struct old_bundle *x = a, *y = b;
 
-	if (x->changed.tv_sec != y->changed.tv_sec)
-		return x->changed.tv_sec < y->changed.tv_sec ? -1 : 1;
-	if (x->changed.tv_nsec != y->changed.tv_nsec)
-		return x->changed.tv_nsec < y->changed.tv_nsec ? -1 : 1;
-	return strcmp(x->path, y->path);
+	return SL_RISING(x->changed.tv_sec, y->changed.tv_sec) ?: SL_RISING(x->changed.tv_nsec, y->changed.tv_nsec)
+	       ?: strcmp(x->path, y->path);
 }
 
 static int64_t bytes_in(struct sl_arena *arena, const char *path)
@@ -228,7 +226,7 @@ static int64_t bytes_in(struct sl_arena *arena, const char *path)
 	return bytes;
 }
 
-size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes)
+size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes)
 {
 	struct sl_arena arena = {0};
 	struct old_bundle *list = NULL;
@@ -250,7 +248,7 @@ size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes
 		closedir(dir);
 	if (count)
 		qsort(list, count, sizeof(*list), by_age);
-	while (gone < count && ((max_dumps && count - gone > max_dumps) || (max_bytes > 0 && total > max_bytes))) {
+	while (gone < count && total > max_bytes) {
 		sl_folder_remove(list[gone].path);
 		total -= list[gone++].bytes;
 	}

@@ -3,8 +3,7 @@
  * Writing OOM bundles: what led up to an out-of-memory error, in upstream's form (version 2) without its losses:
  * events.json keeps upstream's keys and adds those that V3 needs, so that reading it back gives the same events.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_BUNDLE_WRITE_H
-#define ANALYZER_UPSTREAM_FILES_BUNDLE_WRITE_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -38,7 +37,5 @@ struct sl_bundle {
  */
 bool sl_bundle_write(struct sl_arena *arena, const char *dump_dir, const struct sl_bundle *bundle, const char **name);
 
-/* Remove the oldest bundles until at most max_dumps and max_bytes are left; 0 is no limit. Returns how many went. */
-size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes);
-
-#endif
+/* Removes the oldest bundles until at most max_bytes are left.  Returns how many went. */
+size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes);

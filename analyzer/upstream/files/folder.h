@@ -3,8 +3,7 @@
  * Writing a folder of files so that a reader sees all of it or nothing: built beside its place under a name with a
  * dot in front, then renamed. Folders are 0700, files 0600.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_FOLDER_H
-#define ANALYZER_UPSTREAM_FILES_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,5 +34,3 @@ bool sl_folder_end(struct sl_folder *folder);
 
 /* Remove a folder and all in it. */
 void sl_folder_remove(const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * and the manifest is replaced by a rename, so a reader never sees a part of either.  There is no rollups.json, which would be
  * out of date.  One thread.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
-#define ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -25,5 +24,3 @@ void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_sessi
 
 /* Completes sessions that were not ended.  False: something was not written. */
 bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns);
-
-#endif

@@ -143,7 +143,7 @@ static void finish(struct loading *l, const struct sl_manifest *manifest, const 
 
 static void read_one(struct loading *l, const char *path, const char *session_id)
 {
-	struct sl_source_reader reader = {on_record, on_problem, NULL, l};
+	struct sl_source_reader reader = {on_record, on_problem, l};
 
 	l->path = path;
 	l->display = sl_telemetry_display(l->t, path);

@@ -2,8 +2,7 @@
 /*
  * manifest.json: what kind of folder it heads, and the ledger of a telemetry sink.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_MANIFEST_H
-#define ANALYZER_UPSTREAM_FILES_MANIFEST_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -31,5 +30,3 @@ enum sl_manifest_kind sl_manifest_kind_of(const struct sl_value *payload);
 
 /* Never fails: entries that make no sense are left out, as upstream does, and counted in *skipped. */
 void sl_manifest_read(struct sl_arena *arena, const struct sl_value *payload, struct sl_manifest *manifest, size_t *skipped);
-
-#endif

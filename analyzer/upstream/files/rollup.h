@@ -3,8 +3,7 @@
  * Rollups: what happened in a session, per rank and per minute, small enough to read at a glance.
  * Numbers and layout are upstream's (rollups.json, version 1).
  */
-#ifndef ANALYZER_UPSTREAM_FILES_ROLLUP_H
-#define ANALYZER_UPSTREAM_FILES_ROLLUP_H
+#pragma once
 
 #include "analyzer/upstream/records/series.h"
 
@@ -13,5 +12,3 @@
 /* One session's rollup object. */
 void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session, const struct sl_session_series *series,
 		     int64_t window_ns);
-
-#endif

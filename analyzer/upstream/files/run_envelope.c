@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/run_envelope.h"
 
-#include <string.h>
-#include <time.h>
-
 static const char *or_null(const char *text)
 {
 	return text && !sl_utf8_is_blank(text) ? text : NULL;
@@ -53,20 +50,6 @@ static void write_attachment(struct sl_json *j, const struct sl_run_attachment *
 	sl_json_end(j);
 }
 
-static void write_created(struct sl_json *j, int64_t created_at_ns)
-{
-	time_t seconds = (time_t)(created_at_ns / 1000000000);
-	struct tm tm;
-	char text[40];
-
-	if (created_at_ns < 0) {
-		sl_json_null(j, "created_at_utc");
-		return;
-	}
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
-	sl_json_string(j, "created_at_utc", text);
-}
-
 void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run)
 {
 	/* An end before the start would have the whole file refused. */
@@ -77,11 +60,11 @@ void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run)
 	sl_json_string(j, "format", "stormlog.run_envelope");
 	sl_json_string(j, "run_id", run->run_id);
 	sl_json_string(j, "title", or_null(run->title));
-	sl_json_string(j, "description", run->description);
+	sl_json_null(j, "description");
 	sl_json_string(j, "job_id", or_null(run->job_id));
 	sl_json_known(j, "started_at_ns", run->started_at_ns);
 	sl_json_known(j, "ended_at_ns", ends ? run->ended_at_ns : SL_EVENT_UNKNOWN);
-	write_created(j, run->created_at_ns);
+	sl_json_null(j, "created_at_utc");
 	write_tags(j, run);
 	sl_json_array(j, "sessions");
 	for (size_t i = 0; i < run->session_count; i++)

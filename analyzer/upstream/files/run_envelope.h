@@ -3,8 +3,7 @@
  * stormlog_run.json: the run as a whole, so that `stormlog query runs` lists it with its sessions and attachments.
  * Upstream refuses a file with a key it does not know: these structures have all there are.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_RUN_ENVELOPE_H
-#define ANALYZER_UPSTREAM_FILES_RUN_ENVELOPE_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -16,10 +15,10 @@ struct sl_run_attachment {
 };
 
 struct sl_run_envelope {
-	const char *run_id;				   /* not blank */
-	const char *title, *description, *job_id;	   /* or NULL */
-	int64_t started_at_ns, ended_at_ns, created_at_ns; /* or SL_EVENT_UNKNOWN */
-	const char *const *tags;			   /* blank and repeated ones are left out */
+	const char *run_id;		    /* not blank */
+	const char *title, *job_id;	    /* or NULL */
+	int64_t started_at_ns, ended_at_ns; /* or SL_EVENT_UNKNOWN */
+	const char *const *tags;	    /* blank and repeated ones are left out */
 	size_t tag_count;
 	const struct sl_session_summary *const *sessions;
 	size_t session_count;
@@ -30,5 +29,3 @@ struct sl_run_envelope {
 
 /* The document. */
 void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run);
-
-#endif

@@ -10,6 +10,7 @@
 #include "analyzer/upstream/files/manifest.h"
 #include "analyzer/upstream/files/rollup.h"
 #include "analyzer/upstream/records/source.h"
+#include "analyzer/base/stats.h"
 
 static const char rollups_format[] = "stormlog.telemetry_rollups";
 
@@ -31,9 +32,7 @@ static int by_start(const void *a, const void *b)
 	const struct sl_session_summary *x = &(*(const struct sl_session *const *)a)->summary;
 	const struct sl_session_summary *y = &(*(const struct sl_session *const *)b)->summary;
 
-	if (x->started_at_ns != y->started_at_ns)
-		return x->started_at_ns < y->started_at_ns ? -1 : 1;
-	return strcmp(x->session_id, y->session_id);
+	return SL_RISING(x->started_at_ns, y->started_at_ns) ?: strcmp(x->session_id, y->session_id);
 }
 
 /* Writes events from *next on until the segment is full. */

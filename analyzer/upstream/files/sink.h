@@ -2,8 +2,7 @@
 /*
  * Writing a telemetry sink that Python Stormlog opens as its own: manifest.json, segment-NNNNNN.jsonl, rollups.json.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_SINK_H
-#define ANALYZER_UPSTREAM_FILES_SINK_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -25,5 +24,3 @@ bool sl_sink_write(const char *folder, const struct sl_session *const *sessions,
 /* Is rollups.json next to the manifest still true of it? */
 enum sl_rollups_state { SL_ROLLUPS_ABSENT, SL_ROLLUPS_FRESH, SL_ROLLUPS_STALE, SL_ROLLUPS_BROKEN };
 enum sl_rollups_state sl_sink_rollups_state(const char *folder);
-
-#endif

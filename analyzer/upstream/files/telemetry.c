@@ -210,11 +210,9 @@ static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundl
 static int by_job_then_id(const void *a, const void *b)
 {
 	const struct sl_session *x = a, *y = b;
-	int order = strcmp(x->summary.job_id, y->summary.job_id);
 
-	if (!order)
-		order = (x->summary.world_size > y->summary.world_size) - (x->summary.world_size < y->summary.world_size);
-	return order ? order : strcmp(x->summary.session_id, y->summary.session_id);
+	return strcmp(x->summary.job_id, y->summary.job_id) ?: SL_RISING(x->summary.world_size, y->summary.world_size)
+	       ?: strcmp(x->summary.session_id, y->summary.session_id);
 }
 
 static bool same_job(const struct sl_session *a, const struct sl_session *b)

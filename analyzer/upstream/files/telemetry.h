@@ -13,8 +13,7 @@
  * only where nothing else has that session, since upstream's bundles lose fields. Ranks of one job whose files hold
  * one session each get an additional session in which all ranks share an id: cross-rank analysis needs one.
  */
-#ifndef ANALYZER_UPSTREAM_FILES_TELEMETRY_H
-#define ANALYZER_UPSTREAM_FILES_TELEMETRY_H
+#pragma once
 
 #include "analyzer/upstream/files/manifest.h"
 #include "analyzer/upstream/records/session.h"
@@ -92,5 +91,3 @@ void sl_bundle_load(struct sl_telemetry *t, const char *folder, const struct sl_
 void sl_telemetry_load_file(struct sl_telemetry *t, const char *path, enum sl_session_kind kind);
 /* load.c: a sink; path is the folder, its manifest.json or one segment. */
 void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_session_kind kind);
-
-#endif

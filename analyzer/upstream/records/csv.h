@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Telemetry exported as CSV: the first row names the columns, each further row is one record. */
-#ifndef ANALYZER_UPSTREAM_RECORDS_CSV_H
-#define ANALYZER_UPSTREAM_RECORDS_CSV_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@
 
 /* Hands each row to reader->record; the line is the one the row begins on. */
 void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader);
-
-#endif

@@ -5,8 +5,7 @@
  * Bytes are bytes and times Unix nanoseconds. Counts are exact to 63 bits and ranks to 31; a record beyond that is
  * refused by sl_event_from_record with a reason. Texts and metadata belong to whoever made the event.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_EVENT_H
-#define ANALYZER_UPSTREAM_RECORDS_EVENT_H
+#pragma once
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/json.h"
@@ -68,5 +67,3 @@ const char *sl_event_dimension_of(struct sl_arena *arena, const struct sl_value 
 
 /* Stable sort by time. */
 void sl_event_sort(struct sl_v3_event *events, size_t count);
-
-#endif

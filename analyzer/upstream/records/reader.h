@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The receiver of a file's records: readers of every form of file (source.h, csv.h) hand the records to one. */
-#ifndef ANALYZER_UPSTREAM_RECORDS_READER_H
-#define ANALYZER_UPSTREAM_RECORDS_READER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -19,8 +18,6 @@ struct sl_source_reader {
 	/* A record; it and all it points to are gone after the call. */
 	void (*record)(void *context, const struct sl_value *raw, uint32_t line);
 	void (*problem)(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason);
-	/* A diagnose timeline instead of records; NULL: that is a problem. */
-	void (*timeline)(void *context, const struct sl_value *payload);
 	void *context;
 };
 
@@ -31,5 +28,3 @@ struct sl_source_clock {
 };
 void sl_source_start(struct sl_source_clock *clock, FILE *file);
 bool sl_source_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);
-
-#endif

@@ -151,13 +151,13 @@ static bool collect(const struct sl_value *raw, int without, struct sl_record *r
 	return true;
 }
 
-static bool resolve_identity(struct sl_arena *arena, const struct sl_value *raw, const struct sl_value *metadata,
-			     struct sl_record *record, struct sl_record_error *error)
+static bool resolve_identity(const struct sl_value *raw, const struct sl_value *metadata, struct sl_record *record,
+			     struct sl_record_error *error)
 {
 	struct sl_value identity[SL_IDENTITY_FIELDS];
 	const char *reason;
 
-	if (!sl_identity_resolve(arena, raw, metadata, NULL, NULL, identity, &reason))
+	if (!sl_identity_resolve(raw, metadata, identity, &reason))
 		return fail(error, "%s", reason);
 	for (int i = 0; i < SL_IDENTITY_FIELDS; i++)
 		record->field[identity_fields[i]] = identity[i];
@@ -176,7 +176,6 @@ static bool check_version(const struct sl_value *version, struct sl_record_error
 bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *error)
 {
 	struct sl_record record = {0};
-	struct sl_arena arena = {0};
 
 	if (!sl_value_is(raw, SL_VALUE_OBJECT))
 		return fail(error, "record must be an object");
@@ -190,10 +189,7 @@ bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *erro
 		return false;
 	if (v2)
 		record.field[SL_RECORD_SESSION] = sl_value_of_text("none");
-	bool ok = resolve_identity(&arena, raw, NULL, &record, error) && check_record(&record, error);
-
-	sl_arena_free(&arena);
-	return ok;
+	return resolve_identity(raw, NULL, &record, error) && check_record(&record, error);
 }
 
 const char *sl_record_session_id(struct sl_arena *arena, const char *const *parts, size_t count)
@@ -276,7 +272,7 @@ static bool normalize_versioned(struct sl_arena *arena, const struct sl_value *r
 		return false;
 	record->field[SL_RECORD_SESSION] = sl_value_of_text(session_of(arena, raw, metadata, rules));
 	record->field[SL_RECORD_VERSION] = sl_value_of_int(3);
-	return resolve_identity(arena, raw, NULL, record, error) && check_record(record, error);
+	return resolve_identity(raw, NULL, record, error) && check_record(record, error);
 }
 
 /* --- legacy ------------------------------------------------------------------------------------------------ */
@@ -485,7 +481,7 @@ static bool normalize_legacy(struct sl_arena *arena, const struct sl_value *raw,
 	field[SL_RECORD_CONTEXT] = or_else(FIRST(raw, "context", "message"), null);
 	field[SL_RECORD_SESSION] = sl_value_of_text(session_of(arena, raw, &metadata, rules));
 	field[SL_RECORD_VERSION] = sl_value_of_int(3);
-	if (!resolve_identity(arena, raw, &metadata, record, error))
+	if (!resolve_identity(raw, &metadata, record, error))
 		return false;
 	drop_identity(&metadata);
 	field[SL_RECORD_METADATA] = metadata;

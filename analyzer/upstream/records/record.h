@@ -8,8 +8,7 @@
  * A record keeps JSON values, so integers are exact to 127 bits here; struct sl_v3_event (event.h) is the form that
  * the analyses use, with 63 bits.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_RECORD_H
-#define ANALYZER_UPSTREAM_RECORDS_RECORD_H
+#pragma once
 
 #include "analyzer/base/json.h"
 #include "analyzer/base/value.h"
@@ -68,5 +67,3 @@ void sl_record_write(struct sl_json *j, const char *key, const struct sl_record 
 
 /* "legacy-" and the uuid5 of the parts joined by "::", NULL parts left out: the id of a session that had none. */
 const char *sl_record_session_id(struct sl_arena *arena, const char *const *parts, size_t count);
-
-#endif

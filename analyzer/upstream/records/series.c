@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/records/series.h"
+#include "analyzer/base/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@ static int by_rank(const void *a, const void *b)
 {
 	int32_t x = ((const struct sl_rank_series *)a)->rank, y = ((const struct sl_rank_series *)b)->rank;
 
-	return (x > y) - (x < y);
+	return SL_RISING(x, y);
 }
 
 static struct sl_rank_series *find(struct sl_session_series *series, int32_t rank)
@@ -22,7 +23,7 @@ static int by_number(const void *a, const void *b)
 {
 	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
-	return (x > y) - (x < y);
+	return SL_RISING(x, y);
 }
 
 static void collect_ranks(struct sl_session_series *series, const struct sl_session *session)

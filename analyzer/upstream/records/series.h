@@ -3,8 +3,7 @@
  * What the analyses work on: the events of one session in time order, whole or one rank's, as pointers into the
  * session. Made once per session, so that nothing goes through all events once per rank.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_SERIES_H
-#define ANALYZER_UPSTREAM_RECORDS_SERIES_H
+#pragma once
 
 #include "analyzer/upstream/records/session.h"
 
@@ -27,5 +26,3 @@ struct sl_session_series {
 
 void sl_series_init(struct sl_session_series *series, const struct sl_session *session);
 void sl_series_free(struct sl_session_series *series);
-
-#endif

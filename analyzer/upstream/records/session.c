@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/stats.h"
+
 const char *const sl_session_status_names[] = {
 	[SL_SESSION_COMPLETED] = "completed",
 	[SL_SESSION_INTERRUPTED] = "interrupted",
@@ -134,21 +136,13 @@ void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, co
 	}
 }
 
-static int larger_first(int64_t a, int64_t b)
-{
-	return a > b ? -1 : a < b;
-}
-
 int sl_session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b)
 {
-	int order = (int)a->status - (int)b->status;
+	int64_t end_a = a->has_end && a->ended_at_ns ? a->ended_at_ns : a->started_at_ns;
+	int64_t end_b = b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns;
 
-	if (!order)
-		order = larger_first(a->has_end && a->ended_at_ns ? a->ended_at_ns : a->started_at_ns,
-				     b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns);
-	if (!order)
-		order = larger_first(a->started_at_ns, b->started_at_ns);
-	return order ? order : strcmp(a->session_id, b->session_id);
+	return SL_RISING(a->status, b->status) ?: SL_FALLING(end_a, end_b) ?: SL_FALLING(a->started_at_ns, b->started_at_ns)
+	       ?: strcmp(a->session_id, b->session_id);
 }
 
 void sl_session_add_event(struct sl_session *session, const struct sl_v3_event *event)

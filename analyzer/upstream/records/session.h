@@ -2,8 +2,7 @@
 /*
  * A session: one process from start to end, its identity and its events in time order.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_SESSION_H
-#define ANALYZER_UPSTREAM_RECORDS_SESSION_H
+#pragma once
 
 #include "analyzer/upstream/records/event.h"
 
@@ -59,5 +58,3 @@ void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, co
 int sl_session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b);
 
 void sl_session_add_event(struct sl_session *session, const struct sl_v3_event *event);
-
-#endif

@@ -189,12 +189,6 @@ static bool looks_like_event(const struct sl_value *payload)
 	return false;
 }
 
-static bool is_timeline(const struct sl_value *payload)
-{
-	return sl_value_is(sl_value_get(payload, "timestamps"), SL_VALUE_ARRAY) &&
-	       sl_value_is(sl_value_get(payload, "allocated"), SL_VALUE_ARRAY);
-}
-
 static void give_items(const struct sl_value *items, const struct sl_source_reader *reader)
 {
 	for (uint32_t i = 0; i < items->count; i++)
@@ -218,8 +212,6 @@ static bool read_json(const char *path, const struct sl_source_reader *reader)
 		give_items(events, reader);
 	else if (looks_like_event(payload))
 		reader->record(reader->context, payload, payload->line);
-	else if (is_timeline(payload) && reader->timeline)
-		reader->timeline(reader->context, payload);
 	else
 		problem(reader, SL_SOURCE_FILE, path, payload->line, "no telemetry events in this JSON");
 	sl_arena_free(&arena);

@@ -3,13 +3,12 @@
  * Reading the records of one file, whatever its form:
  *
  *	.jsonl	one object a line, in constant memory
- *	.json	an array of objects, an object with an array "events", one record, or a diagnose timeline
+ *	.json	an array of objects, an object with an array "events", or one record
  *	.csv	a header and rows, numbers and metadata as Stormlog's own reader takes them
  *
  * Anything else is read as lines. What cannot be read is a problem with file and line, and reading goes on.
  */
-#ifndef ANALYZER_UPSTREAM_RECORDS_SOURCE_H
-#define ANALYZER_UPSTREAM_RECORDS_SOURCE_H
+#pragma once
 
 #include "analyzer/upstream/records/reader.h"
 
@@ -22,5 +21,3 @@ bool sl_source_read(const char *path, const struct sl_source_reader *reader);
 
 /* A whole file that is one JSON document: NULL and a filled error when there is none. */
 const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error);
-
-#endif
