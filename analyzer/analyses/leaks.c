@@ -19,6 +19,7 @@
 #include "analyzer/report/suppressed.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 
 #define GROWING_BLOCKS_MIN 5
 #define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
@@ -126,21 +127,15 @@ static int compare_groups(const struct grouping *by, const struct birth *a, cons
 	const struct sl_site *x = &by->model->sites.item[a->site], *y = &by->model->sites.item[b->site];
 	uint64_t stack = by->births->stacks[a->site], other = by->births->stacks[b->site];
 
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (stack != other)
-		return stack < other ? -1 : 1;
-	return a->torch != b->torch ? (int)a->torch - (int)b->torch : (int)a->passing - (int)b->passing;
+	return SL_RISING(x->kind, y->kind) ?: SL_RISING(x->device, y->device) ?: SL_RISING(stack, other)
+	       ?: SL_RISING(a->torch, b->torch) ?: SL_RISING(a->passing, b->passing);
 }
 
 static int by_group_and_time(const void *a, const void *b, void *by)
 {
 	const struct birth *x = a, *y = b;
-	int order = compare_groups(by, x, y);
 
-	return order ? order : x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+	return compare_groups(by, x, y) ?: SL_RISING(x->time_ns, y->time_ns);
 }
 
 /* The program's own clock: its steps, or seconds where it has none. */
@@ -285,7 +280,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_leak *x = a, *y = b;
 
-	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+	return SL_FALLING(x->bytes, y->bytes);
 }
 
 static void process(struct sl_process *process)
@@ -483,7 +478,7 @@ static int by_time(const void *a, const void *b)
 {
 	const struct birth *x = a, *y = b;
 
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+	return SL_RISING(x->time_ns, y->time_ns);
 }
 
 /* True: kept.c judged its births, and they do not grow. */

@@ -288,7 +288,7 @@ void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, con
 
 		some = count < AHEAD ? count : AHEAD;
 		for (size_t i = 0; i < some; text += sizes[i++]) {
-			hashes[i] = sizes[i] ? sl_map_hash((const unsigned char *)text, sizes[i] - 1) : 0;
+			hashes[i] = sizes[i] ? sl_map_hash(text, sizes[i] - 1) : 0;
 			fetch(hashes[i], false);
 		}
 		for (size_t i = 0; i < some; i++)

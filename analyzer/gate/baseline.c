@@ -11,6 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
+#include "analyzer/base/stats.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
 
@@ -45,7 +46,7 @@ static int by_key(const void *a, const void *b)
 {
 	const struct sl_measure *x = *(const struct sl_measure *const *)a, *y = *(const struct sl_measure *const *)b;
 
-	return x->of != y->of ? (x->of < y->of ? -1 : 1) : strcmp(x->key, y->key);
+	return SL_RISING(x->of, y->of) ?: strcmp(x->key, y->key);
 }
 
 bool sl_baseline_write(const struct sl_measures *measures, const char *path)

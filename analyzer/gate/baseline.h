@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The numbers of a run as a small file for the repository, sorted and with one place per line, so that its diff can be read. */
-#ifndef ANALYZER_GATE_BASELINE_H
-#define ANALYZER_GATE_BASELINE_H
+#pragma once
 
 #include "analyzer/gate/measure.h"
 
@@ -13,5 +12,3 @@ bool sl_baseline_may_replace(const char *path, char *why, size_t size);
 
 /* False: `why` says why it is not a baseline. */
 bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why, size_t size);
-
-#endif

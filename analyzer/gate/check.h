@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Compares a run with limits and a baseline; one outcome for each thing compared. */
-#ifndef ANALYZER_GATE_CHECK_H
-#define ANALYZER_GATE_CHECK_H
+#pragma once
 
 #include "analyzer/gate/limits.h"
 #include "analyzer/gate/measure.h"
@@ -44,5 +43,3 @@ struct sl_outcomes {
 void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
 	      const struct sl_limits *limits, const struct sl_measures *baseline);
 void sl_outcomes_free(struct sl_outcomes *outcomes);
-
-#endif

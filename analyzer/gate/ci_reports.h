@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the outcomes of a check in the formats that CI systems read.  False: a write failed (errno). */
-#ifndef ANALYZER_GATE_CI_REPORTS_H
-#define ANALYZER_GATE_CI_REPORTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -35,5 +34,3 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out);
 
 /* ::error lines, which GitHub shows beside the code. */
 void sl_form_annotations(const struct sl_forms *forms, FILE *out);
-
-#endif

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 const char *const sl_change_names[] = {"same", "noise", "unknown", "less", "more", "gone", "new"};
 
@@ -131,13 +132,8 @@ static int by_change(const void *a, const void *b)
 	const struct sl_difference *x = a, *y = b;
 	bool x_real = x->change > SL_CHANGE_UNKNOWN, y_real = y->change > SL_CHANGE_UNKNOWN;
 
-	if (x->of != y->of)
-		return x->of < y->of ? -1 : 1;
-	if (x_real != y_real)
-		return x_real ? -1 : 1;
-	if (fabs(x->bytes) != fabs(y->bytes))
-		return fabs(x->bytes) > fabs(y->bytes) ? -1 : 1;
-	return strcmp(x->key, y->key);
+	return SL_RISING(x->of, y->of) ?: SL_FALLING(x_real, y_real) ?: SL_FALLING(fabs(x->bytes), fabs(y->bytes))
+	       ?: strcmp(x->key, y->key);
 }
 
 /* The row of the same words, or NULL. */

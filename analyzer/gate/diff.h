@@ -3,8 +3,7 @@
  * Compares two sides, each of one run or several.  With several runs a number has a spread.  A change is noise if the ranges of
  * the two sides touch.
  */
-#ifndef ANALYZER_GATE_DIFF_H
-#define ANALYZER_GATE_DIFF_H
+#pragma once
 
 #include "analyzer/base/arena.h"
 #include "analyzer/gate/measure.h"
@@ -48,5 +47,3 @@ struct sl_differences {
 
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after);
 void sl_differences_free(struct sl_differences *differences);
-
-#endif

@@ -6,8 +6,7 @@
  * native functions, or their modules where the objects are not here.  The kind of memory and the library that asked
  * are part of it.  A function that is renamed or moved to another file is another place.
  */
-#ifndef ANALYZER_GATE_FINGERPRINT_H
-#define ANALYZER_GATE_FINGERPRINT_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -18,5 +17,3 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 
 /* libcublas.so.13.1 -> libcublas.so; bytes of out as snprintf. */
 void sl_fingerprint_library(char *out, size_t size, const char *library);
-
-#endif

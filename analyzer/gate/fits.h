@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* --fits: would the run have fit on a device of this capacity?  analyzer/fit answers. */
-#ifndef ANALYZER_GATE_FITS_H
-#define ANALYZER_GATE_FITS_H
+#pragma once
 
 #include "analyzer/report/report.h"
 
@@ -17,5 +16,3 @@ struct sl_fits {
 
 /* An answer for every device of every process of the report; the caller frees the array. */
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count);
-
-#endif

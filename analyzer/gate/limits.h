@@ -8,8 +8,7 @@
  *	max-growth = 2MiB/step
  *	no-oom = yes
  */
-#ifndef ANALYZER_GATE_LIMITS_H
-#define ANALYZER_GATE_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool sl_limits_any(const struct sl_limits *limits);
 
 /* The names of what is checked: "max-peak, no-oom". */
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size);
-
-#endif

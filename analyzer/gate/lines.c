@@ -6,6 +6,7 @@
 
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 #define PAIRS_MAX (1 << 20) /* pairs of lines that are compared */
 
@@ -32,7 +33,7 @@ static int by_order(const void *a, const void *b)
 {
 	const struct sl_measure_line *x = a, *y = b;
 
-	return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->place, y->place);
+	return SL_RISING(x->order, y->order) ?: strcmp(x->place, y->place);
 }
 
 void sl_lines_sort(struct sl_measure_lines *lines)

@@ -3,8 +3,7 @@
  * The lines of code that a place of a baseline is made of.  The place is told apart by functions, so that code may move; what is
  * said of it is said of a line, with what the line holds.
  */
-#ifndef ANALYZER_GATE_LINES_H
-#define ANALYZER_GATE_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ const struct sl_measure_line *sl_lines_most(const struct sl_measure_lines *lines
  * the other; else code has moved, and lines stay in order, so that least changed in all.
  */
 void sl_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was);
-
-#endif

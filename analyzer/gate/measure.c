@@ -36,11 +36,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_measure *x = a, *y = b;
 
-	if (x->of != y->of)
-		return x->of < y->of ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return strcmp(x->key, y->key);
+	return SL_RISING(x->of, y->of) ?: SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->key, y->key);
 }
 
 void sl_measures_sort(struct sl_measures *measures)

@@ -3,8 +3,7 @@
  * Describes a run by a flat list of numbers whose names mean the same in other runs; limits, baselines and comparisons use it.
  * Every number is that of the worst process (or device), so that runs of different world sizes can be compared.
  */
-#ifndef ANALYZER_GATE_MEASURE_H
-#define ANALYZER_GATE_MEASURE_H
+#pragma once
 
 #include "analyzer/gate/lines.h"
 #include "analyzer/report/report.h"
@@ -49,5 +48,3 @@ struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_
 /* Appends one; texts are copied. */
 struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what);
 void sl_measures_sort(struct sl_measures *measures);
-
-#endif
