@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
 
 #define FIRST_WIDTH_NS 65536
@@ -13,7 +14,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_held *x = a, *y = b;
 
-	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
+	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING(x->site, y->site);
 }
 
 static void put_unused(struct sl_moment *moment, unsigned slot, uint64_t bytes)
@@ -160,7 +161,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct sl_piece *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return SL_RISING(x->address, y->address);
 }
 
 static struct sl_piece *pieces(const struct sl_model *model, const struct sl_table *table, int device, bool torch_only,

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
@@ -291,7 +292,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct extent *x = a, *y = b;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+	return SL_RISING(x->begin, y->begin);
 }
 
 static void collect(struct extent **list, size_t *count, size_t *capacity, const struct sl_live *live, bool mapped)

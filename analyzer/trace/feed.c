@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/arena.h"
+#include "analyzer/base/stats.h"
 #include "common/tracefile.h"
 
 static bool stamped_before(const struct sl_hook *hook)
@@ -248,11 +249,7 @@ static int by_slot(const void *a, const void *b)
 {
 	const struct sl_zstd_frame *x = *(struct sl_zstd_frame *const *)a, *y = *(struct sl_zstd_frame *const *)b;
 
-	if (x->first != y->first)
-		return x->first < y->first ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return SL_RISING(x->first, y->first) ?: SL_RISING(x->file, y->file) ?: SL_RISING(x->offset, y->offset);
 }
 
 /* Leaves out a frame whose slots are already in another frame, so that no event comes twice. */

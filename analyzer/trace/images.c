@@ -234,26 +234,19 @@ static int compare(const char *a, const char *b)
 /* Folders of several hosts may contain the same names; then the processes' identity decides, also for processes in summaries. */
 static int by_process(const struct sl_header *a, const struct sl_header *b)
 {
-	int order = compare(a->host, b->host);
-
-	if (!order)
-		order = compare(a->run_id, b->run_id);
-	if (!order)
-		order = (a->started_ns > b->started_ns) - (a->started_ns < b->started_ns);
-	return order ? order : (a->pid > b->pid) - (a->pid < b->pid);
+	return compare(a->host, b->host) ?: compare(a->run_id, b->run_id) ?: SL_RISING(a->started_ns, b->started_ns)
+	       ?: SL_RISING(a->pid, b->pid);
 }
 
 /* A trace comes before a summary of the same process. */
 static int by_name(const void *a, const void *b)
 {
 	const struct sl_image *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
+	int order = strcmp(x->name, y->name) ?: SL_RISING(x->identity != NULL, y->identity != NULL);
 
-	if (!order)
-		order = (x->identity != NULL) - (y->identity != NULL);
 	if (!order && x->identity)
 		order = by_process(x->identity, y->identity);
-	return order ? order : compare(x->summary, y->summary);
+	return order ?: compare(x->summary, y->summary);
 }
 
 /* Sorts by segment number, then by path. */
@@ -261,7 +254,7 @@ static int by_segment(const void *a, const void *b)
 {
 	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);
 
-	return x != y ? (x < y ? -1 : 1) : sl_stats_by_text(a, b);
+	return SL_RISING(x, y) ?: sl_stats_by_text(a, b);
 }
 
 static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns)
@@ -286,9 +279,7 @@ static int newest_first(const void *a, const void *b)
 {
 	const struct sl_run *x = a, *y = b;
 
-	if (x->started_ns != y->started_ns)
-		return x->started_ns > y->started_ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	return SL_FALLING(x->started_ns, y->started_ns) ?: SL_RISING(x->number, y->number);
 }
 
 /* Sorts runs newest first; run_of is renumbered. */

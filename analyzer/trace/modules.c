@@ -4,6 +4,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/search.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/trace/defs.h"
 
 /* Index of the same module, perhaps with another end, or of this one from now on. */
@@ -56,7 +57,7 @@ static int by_address(const void *a, const void *b)
 {
 	const struct edge *x = a, *y = b;
 
-	return x->address != y->address ? (x->address < y->address ? -1 : 1) : 0;
+	return SL_RISING(x->address, y->address);
 }
 
 /* A heap of modules, the last mapped first. */

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/trace/idmap.h"
 #include "common/fnv.h"
 
@@ -39,11 +40,9 @@ static int heaviest_first(const void *a, const void *b)
 {
 	const struct weighed *x = a, *y = b;
 	const char *one = x->image->summary, *other = y->image->summary;
-	int names = strcmp(x->image->name, y->image->name);
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return names ? names : strcmp(one ? one : "", other ? other : "");
+	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->image->name, y->image->name)
+	       ?: strcmp(one ? one : "", other ? other : "");
 }
 
 /* Gives each image, largest first, to the part with the fewest bytes so far.  is_mine: one flag for each image. */
