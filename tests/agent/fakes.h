@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_AGENT_FAKES_H
-#define TESTS_AGENT_FAKES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ enum {
 };
 
 extern uint64_t fake_claimed; /* bytes that calls under way claim of a limit */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmocka wants these before it, in this order. */
-#ifndef TESTS_AGENT_TEST_H
-#define TESTS_AGENT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,5 +9,3 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A temporary folder, and a synthetic trace replayed into a model. */
-#ifndef TESTS_ANALYZER_REPLAY_H
-#define TESTS_ANALYZER_REPLAY_H
+#pragma once
 
 #include <ftw.h>
 #include <setjmp.h>
@@ -87,5 +86,3 @@ static inline const struct sl_row *replay_row(const struct replay *r, enum sl_ki
 		assert_int_equal(row_->live_bytes, live);                                                                          \
 		assert_int_equal(row_->allocations, row_->frees + row_->implicit_frees + row_->live_blocks);                       \
 	} while (0)
-
-#endif

@@ -10,8 +10,7 @@
  * Time starts at 1 s of CLOCK_MONOTONIC and goes on by 1 us an event unless .time_ns says otherwise.  Unix time is
  * monotonic + SYNTH_UNIX_NS.  A failed write ends the program: these are tests.
  */
-#ifndef TESTS_ANALYZER_SYNTH_H
-#define TESTS_ANALYZER_SYNTH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -83,5 +82,3 @@ enum synth_end {
 	SYNTH_NO_RING,	 /* no footer, the ring is out of reach: what was not flushed is lost */
 };
 void synth_close(struct sl_synth *synth, enum synth_end end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A child made so that the C library's handlers of fork run, or so that they do not. */
-#ifndef APPS_CHILD_H
-#define APPS_CHILD_H
+#pragma once
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -21,5 +20,3 @@ static inline pid_t make_child(const char *how)
 		exit(77);
 	return by_name();
 }
-
-#endif

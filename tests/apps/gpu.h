@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the small programs use of CUDA and HIP, so that they build without either; and how they check themselves. */
-#ifndef APPS_GPU_H
-#define APPS_GPU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -209,5 +208,3 @@ int hipMemGetInfo(size_t *, size_t *);
 int hipSetDevice(int);
 int hipGetLastError(void);
 int hipDeviceReset(void);
-
-#endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The library of late_free.c: makes its blocks now, and frees them when it is unloaded, on a thread of `stack` bytes. */
-#ifndef APPS_LATE_FREE_H
-#define APPS_LATE_FREE_H
+#pragma once
 
 #include <stddef.h>
 
 void late_free(size_t stack);
-
-#endif

@@ -3,8 +3,7 @@
  * The agent's writer as its program sees it.  A program that makes events faster than they are written and folded has
  * files of any size; one that waits has files of which the same is true on a slow machine and a busy one.
  */
-#ifndef APPS_WRITER_H
-#define APPS_WRITER_H
+#pragma once
 
 #include <ctype.h>
 #include <dirent.h>
@@ -49,5 +48,3 @@ static inline void wait_for_writer_to_sleep(int writer)
 			return;
 	}
 }
-
-#endif

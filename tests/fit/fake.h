@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of the device, set by the oracle. */
-#ifndef TESTS_FIT_FAKE_H
-#define TESTS_FIT_FAKE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ struct fake {
 };
 
 extern struct fake fake;
-
-#endif

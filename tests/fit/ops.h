@@ -3,8 +3,7 @@
  * A program's requests, made from a number: the same ones for PyTorch's real allocator (oracle.cpp) and for ours
  * (replay.c).  Plain C that is C++ too.
  */
-#ifndef TESTS_FIT_OPS_H
-#define TESTS_FIT_OPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -263,5 +262,3 @@ struct answer {
 #define ANSWER_VALUES(a)                                                                                                           \
 	(a).oom, (a).peak_reserved, (a).peak_allocated, (a).peak_inactive, (a).peak_segments, (a).calls, (a).retries,              \
 		(a).reserved, (a).allocated
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Without libFuzzer a target mutates its seeds by itself: a smoke of what scripts/fuzz-* run for long.  Included by a target. */
-#ifndef TESTS_FUZZ_ALONE_H
-#define TESTS_FUZZ_ALONE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -47,5 +46,3 @@ static int alone_main(int argc, char **argv)
 		alone_fuzz(argv[i], (unsigned)atoi(argv[1]));
 	return argc < 3;
 }
-
-#endif

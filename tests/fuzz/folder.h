@@ -3,8 +3,7 @@
  * A libFuzzer target (scripts/fuzz) that reads files of a folder in /dev/shm: which of `targets` it is says FUZZ.  Without libFuzzer
  * the program changes each seed: PROGRAM ROUNDS SEED....  Included by a target's one source.
  */
-#ifndef TESTS_FUZZ_FOLDER_H
-#define TESTS_FUZZ_FOLDER_H
+#pragma once
 
 #include <ftw.h>
 #include <stdint.h>
@@ -88,6 +87,4 @@ int main(int argc, char **argv)
 		return 1;
 	return alone_main(argc, argv);
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A trace of frames from what they hold: [kind, thread, size (4 bytes), content before compression]...  Included by a target. */
-#ifndef TESTS_FUZZ_FRAMES_H
-#define TESTS_FUZZ_FRAMES_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,5 +48,3 @@ static uint8_t *frames_of(const uint8_t *bytes, size_t size, size_t *used)
 	}
 	return out;
 }
-
-#endif

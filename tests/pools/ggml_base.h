@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef POOLS_GGML_BASE_H
-#define POOLS_GGML_BASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct ggml_buffer *ggml_backend_buft_alloc_buffer(const char *type, size_t byte
 void ggml_backend_buffer_set_usage(struct ggml_buffer *buffer, int usage);
 int ggml_backend_tensor_alloc(struct ggml_buffer *buffer, struct ggml_tensor *tensor, void *address);
 void ggml_backend_buffer_free(struct ggml_buffer *buffer);
-
-#endif

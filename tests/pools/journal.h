@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a stand-in handed out and took back, a line each, in the file that POOLS_JOURNAL names. */
-#ifndef TESTS_POOLS_JOURNAL_H
-#define TESTS_POOLS_JOURNAL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,5 +20,3 @@ __attribute__((format(printf, 1, 2))) static void journal(const char *format, ..
 	va_end(list);
 	fflush(file);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Between the runtime's functions (cudart_api.c) and what they share (cudart.c). */
-#ifndef SIM_CUDART_H
-#define SIM_CUDART_H
+#pragma once
 
 #include "sim.h"
 
@@ -24,5 +23,3 @@ int sim_rt_device(void);
 int sim_rt_set_device(int ordinal, bool make_context);
 int sim_rt_reset(void);
 void *sim_rt_ask(const char *name, int version, uint64_t flags);
-
-#endif

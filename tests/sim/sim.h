@@ -6,8 +6,7 @@
  * Locking: one mutex per process around everything behind a driver call, taken by sim_enter, dropped by sim_leave.
  * Functions here are called with it held unless they say otherwise.
  */
-#ifndef SIM_H
-#define SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -309,5 +308,3 @@ uint64_t sim_graph_id(struct sim_graph *graph);
 
 /* vmm.c */
 int sim_mapping_device(struct sim_object *mapping);
-
-#endif

@@ -3,8 +3,7 @@
  * Stand-ins for PyTorch's libraries, in C under the mangled names: FLAVOUR 1 is 1.6 to 1.9, 2 is 1.10 to 2.0,
  * 3 is later, 4 the names between them.
  */
-#ifndef TESTS_LABELS_C10_H
-#define TESTS_LABELS_C10_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool profiling(void) __asm__("_ZN3c1022memoryProfilingEnabledEv");
 
 /* What reached the real functions: reports, out of memory, and a sum of all their arguments. */
 extern uint64_t c10_seen[3];
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Stand-ins for other interposers, written after what their sources do.  Each forwards calls as its model does, and prints at the end what it saw.
  */
-#ifndef BESIDE_H
-#define BESIDE_H
+#pragma once
 
 #include <dlfcn.h>
 #include <link.h>
@@ -26,5 +25,3 @@ static inline void *need(void *found, const char *name)
 	}
 	return found;
 }
-
-#endif
