@@ -331,6 +331,17 @@ static void take_rate(struct sl_process *process, struct sl_leak *leak)
 	}
 }
 
+static uint64_t births_at(const struct sl_model *model, const struct sl_leak *leak)
+{
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (sl_stack_same(site->stack, leak->stack) && site->kind == leak->kind && site->device == leak->device)
+			return model->tracks.item[site->track].births;
+	}
+	return leak->blocks;
+}
+
 static bool is_left(struct sl_process *process, const struct sl_kept *kept)
 {
 	for (size_t i = 0; i < process->leaks.count; i++)
@@ -345,7 +356,8 @@ static void join_few(struct sl_process *process)
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		struct sl_leak *leak = &process->leaks.item[i];
 
-		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing)
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing ||
+		    births_at(process->model, leak) >= SL_KEEPING_BIRTHS)
 			continue;
 		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
 			const struct sl_kept *kept = &process->kept.item[k];
@@ -451,17 +463,6 @@ static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *lea
 		hash = sl_hash64(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
 	}
 	return hash ? hash : 1;
-}
-
-static uint64_t births_at(const struct sl_model *model, const struct sl_leak *leak)
-{
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (sl_stack_same(site->stack, leak->stack) && site->kind == leak->kind && site->device == leak->device)
-			return model->tracks.item[site->track].births;
-	}
-	return leak->blocks;
 }
 
 /* Spreads a part's births evenly between its first and its last. */

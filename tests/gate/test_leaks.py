@@ -361,6 +361,36 @@ class Leaks(Folder):
                 self.assertRegex(out, r"(?m)^FAIL +leak +320 MiB left behind, and growing, at %s:\d+ store < " % name)
                 self.assertEqual(len(re.findall(r"(?m)^\w+ +leak ", out)), 1, out)
 
+    def test_what_a_stack_that_does_not_leak_leaves_at_the_line_of_a_leak_does_not_grow(self):
+        """One caller of enter() keeps a MiB in each round; the other keeps three of 7 MiB, and frees the others."""
+        program = """
+import ctypes, time
+cudart = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+def store(mib):
+    passing = take(2)
+    kept = take(mib)
+    cudart.cudaFree(passing)
+    return kept
+def enter(mib):
+    return store(mib)
+def leaks(): return enter(1)
+def meant(): return enter(7)
+for i in range(80):
+    leaks()
+    p = meant()
+    if i not in (9, 20, 50):
+        cudart.cudaFree(p)
+    time.sleep(0.001)
+"""
+        with Recording(sys.executable, self.path("meant.py", program)) as run:
+            self.assertRegex(screen_of(run), r"LEAK .* 80 of 80 blocks kept, 80.0 MiB")
+            self.assertEqual({(leak["verdict"], leak["bytes"] >> 20) for leak in run.report()["leaks"]}, {("growing", 80), ("live_at_exit", 21)})
+            self.assertRegex(check("--fail-on", "critical", run.traces, code=1).stdout, r"(?m)^FAIL +leak +101 MiB left behind, and 80.0 MiB of it growing, at meant.py:10 store ")
+
     def test_each_device_that_one_line_fills_has_its_forecast(self):
         with Recording(sys.executable, self.path("twice.py", TWICE), SIM_VRAM="8G") as run:
             screen = " ".join(screen_of(run).split())
