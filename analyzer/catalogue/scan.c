@@ -306,7 +306,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 		sl_door_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
 	fine = fine && put_files(scan, &before, &runs);
 	sl_images_free(&images);
-	sl_pack_close(path);
+	sl_archive_close(path);
 	SL_DROP(&runs);
 	forget(&before);
 	free(whole);

@@ -242,7 +242,7 @@ static bool is_torn(const struct sl_report *report)
 		const struct sl_image *image = &report->images.images[i];
 		const char *file = image->file_count ? image->files[0] : image->ring;
 
-		if (file && sl_pack_is_torn(file))
+		if (file && sl_archive_is_torn(file))
 			return true;
 	}
 	return false;

@@ -64,7 +64,7 @@ static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 	bool fine = true;
 
 	while (left && fine) {
-		size_t wanted = left < sizeof(bytes) ? left : sizeof(bytes), got = sl_read_at(fd, bytes, wanted, from);
+		size_t wanted = left < sizeof(bytes) ? left : sizeof(bytes), got = sl_frames_read_at(fd, bytes, wanted, from);
 
 		memset(bytes + got, 0, wanted - got);
 		fine = push(p, bytes, wanted, ZSTD_e_continue);
@@ -78,7 +78,7 @@ static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 static uint64_t behind_header(int fd)
 {
 	struct sl_frame_index index;
-	bool whole = sl_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_valid(&index, sizeof(index)) &&
+	bool whole = sl_frames_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_valid(&index, sizeof(index)) &&
 		     index.kind == SL_FRAME_HEADER;
 
 	return whole ? sizeof(index) + index.compressed : 0;
@@ -156,7 +156,7 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 	bool fine = true;
 
 	while (size && fine) {
-		size_t got = sl_read_at(frames->fd, bytes, size < sizeof(bytes) ? size : sizeof(bytes), offset);
+		size_t got = sl_frames_read_at(frames->fd, bytes, size < sizeof(bytes) ? size : sizeof(bytes), offset);
 
 		fine = got && fwrite(bytes, 1, got, to) == got;
 		offset += got;
@@ -194,7 +194,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 			break;
 		}
 
-		if (!frame->kind || sl_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
+		if (!frame->kind || sl_frames_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
 		    !sl_frame_valid(&index, sizeof(index)))
 			continue;
 		if (!sl_frame_read(&plain, &frames, frame, NULL))
@@ -274,13 +274,13 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 	uint64_t size = fine ? (uint64_t)st.st_size : 0, most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES;
 
 	size = size < most ? size : most;
-	if (fine && sl_read_at(fd, begin, SL_RINGFILE_HEAD, 0) == SL_RINGFILE_HEAD && is_known(head)) {
+	if (fine && sl_frames_read_at(fd, begin, SL_RINGFILE_HEAD, 0) == SL_RINGFILE_HEAD && is_known(head)) {
 		sl_redact_maps(&p->redaction, begin + SL_RINGFILE_HEADER_AT, head->header_bytes);
 		memset(head->trace, 0, sizeof(head->trace));
 		fine = push_head(p, name, size) && push(p, begin, SL_RINGFILE_HEAD, ZSTD_e_continue);
 		for (uint64_t at = SL_RINGFILE_HEAD, i = 0; fine && at < size; at += SL_SEGMENT_BYTES, i++) {
 			size_t wanted = size - at < SL_SEGMENT_BYTES ? size - at : SL_SEGMENT_BYTES,
-			       got = sl_read_at(fd, part, wanted, at);
+			       got = sl_frames_read_at(fd, part, wanted, at);
 
 			memset(part + got, 0, SL_SEGMENT_BYTES - got);
 			if (atomic_load(&head->segment[i].use) != SL_SEGMENT_EVENTS)

@@ -8,13 +8,9 @@ static void remake(struct sl_table *table, uint64_t mask, uint64_t seed)
 {
 	struct sl_table bigger = {.mask = mask, .shift = (unsigned)__builtin_clzll(mask), .seed = seed};
 
-	bigger.slot = sl_memory_must(calloc(bigger.mask + 1, sizeof(*bigger.slot)));
+	bigger.slot = sl_memory_must(calloc(mask + 1, sizeof(*bigger.slot)));
 	SL_TABLE_EACH(table, entry)
-	{
-		struct sl_live *now = sl_table_add(&bigger, entry->address);
-
-		*now = *entry;
-	}
+	*sl_table_add(&bigger, entry->address) = *entry;
 	free(table->slot);
 	bigger.looks = table->looks;
 	bigger.tied = table->tied;

@@ -26,9 +26,7 @@ struct sl_vmm {
 
 struct sl_vmm *sl_vmm_new(void)
 {
-	struct sl_vmm *vmm = sl_memory_must(calloc(1, sizeof(*vmm)));
-
-	return vmm;
+	return sl_memory_must(calloc(1, sizeof(struct sl_vmm)));
 }
 
 void sl_vmm_free(struct sl_vmm *vmm)

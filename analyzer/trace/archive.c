@@ -209,7 +209,7 @@ static const char *unpack(FILE *in, const char *path)
 	return pack.folder;
 }
 
-const char *sl_pack_open(const char *path)
+const char *sl_archive_open(const char *path)
 {
 	char magic[sizeof(SL_PACK_MAGIC)];
 	const char *folder = NULL;
@@ -238,21 +238,21 @@ static const struct opened *pack_of(const char *file)
 	return NULL;
 }
 
-bool sl_pack_is_torn(const char *file)
+bool sl_archive_is_torn(const char *file)
 {
 	const struct opened *pack = pack_of(file);
 
 	return pack && pack->torn;
 }
 
-const char *sl_pack_member(const char *file)
+const char *sl_archive_member(const char *file)
 {
 	const struct opened *pack = pack_of(file);
 
 	return pack ? file + strlen(pack->folder) + 1 : file;
 }
 
-void sl_pack_close(const char *path)
+void sl_archive_close(const char *path)
 {
 	size_t at = sl_map_find(&known, path);
 

@@ -15,12 +15,12 @@
  * ends. NULL: it is not a pack, or it cannot be unpacked (printed on stderr).  Of a torn pack, what is left is unpacked, and a
  * message says so.
  */
-const char *sl_pack_open(const char *path);
+const char *sl_archive_open(const char *path);
 
 /* True: the file was unpacked from a pack of which a part is missing. */
-bool sl_pack_is_torn(const char *file);
+bool sl_archive_is_torn(const char *file);
 /* The name in its pack of a file that was unpacked; another path as it is. */
-const char *sl_pack_member(const char *file);
+const char *sl_archive_member(const char *file);
 
 /* Removes that folder earlier, for callers that open one pack after the other.  Nothing from it may be in use any more. */
-void sl_pack_close(const char *path);
+void sl_archive_close(const char *path);

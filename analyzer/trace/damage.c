@@ -12,7 +12,7 @@ static void add(struct sl_damage *damage, const char *file, int64_t offset, cons
 	char *what, *line;
 
 	damage->count++;
-	file = file ? sl_pack_member(file) : NULL;
+	file = file ? sl_archive_member(file) : NULL;
 	if (damage->lines == SL_DAMAGE_LINES || vasprintf(&what, format, args) < 0)
 		return;
 	if (file && offset >= 0)

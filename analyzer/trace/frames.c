@@ -19,7 +19,7 @@
 #define CONTENT_MAX  (64u << 20) /* decompressed */
 #define SEARCH_BYTES (1u << 20)
 
-size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
+size_t sl_frames_read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
 
@@ -62,7 +62,7 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 			break;
 		from = data > (off_t)from ? (uint64_t)data : from;
 
-		size_t got = sl_read_at(frames->fd, buffer, want, from);
+		size_t got = sl_frames_read_at(frames->fd, buffer, want, from);
 		uint32_t magic = SL_FRAME_MAGIC;
 		uint8_t *at = buffer;
 
@@ -90,7 +90,7 @@ static uint32_t whole_frame(const struct sl_frames *frames, uint64_t offset, uin
 
 	if (!bytes)
 		return 0;
-	got = sl_read_at(frames->fd, bytes, size, offset);
+	got = sl_frames_read_at(frames->fd, bytes, size, offset);
 	whole = ZSTD_findFrameCompressedSize(bytes, got);
 	if (got < 4 || sl_load_le(bytes, 4) != ZSTD_MAGICNUMBER || ZSTD_isError(whole))
 		whole = 0;
@@ -136,7 +136,7 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 
 	/* Bytes at the end that are not a whole frame may become one: `scanned` stays before them. */
 	for (; offset < size; frames->scanned = offset < size ? offset : frames->scanned) {
-		size_t got = sl_read_at(frames->fd, &index, sizeof(index), offset);
+		size_t got = sl_frames_read_at(frames->fd, &index, sizeof(index), offset);
 		uint64_t inside = offset + sizeof(index);
 
 		if (got < sizeof(index)) {
@@ -263,7 +263,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 
 	if (!room(&inflate->in, &inflate->in_capacity, frame->compressed))
 		return false;
-	got = sl_read_at(frames->fd, inflate->in, frame->compressed, frame->offset);
+	got = sl_frames_read_at(frames->fd, inflate->in, frame->compressed, frame->offset);
 	if (got < frame->compressed) {
 		if (damage)
 			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "the file has shrunk");

@@ -48,7 +48,7 @@ void sl_frames_rest(struct sl_frames *frames);
 void sl_frames_wake(struct sl_frames *frames);
 
 /* Reads into buffer; returns fewer bytes where the file ends or cannot be read. */
-size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset);
+size_t sl_frames_read_at(int fd, void *buffer, size_t bytes, uint64_t offset);
 
 /* Buffers for reading frames; one per thread of the analyzer. */
 struct sl_inflate {

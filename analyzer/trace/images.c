@@ -166,12 +166,12 @@ static void search(struct sl_images *folder, const char *path)
 
 static void add_pack(struct sl_images *folder, const char *path)
 {
-	const char *unpacked = sl_pack_open(path);
+	const char *unpacked = sl_archive_open(path);
 
 	if (!unpacked)
 		return;
 	search(folder, unpacked);
-	if (sl_pack_is_torn(unpacked))
+	if (sl_archive_is_torn(unpacked))
 		sl_damage_add(&folder->copies, sl_paths_name(path), -1, "the pack is damaged: a part of the run is missing");
 }
 

@@ -14,7 +14,7 @@
 /* Fills the rest of the buffer with zeros. */
 static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
-	size_t got = sl_read_at(fd, buffer, bytes, offset);
+	size_t got = sl_frames_read_at(fd, buffer, bytes, offset);
 
 	memset((char *)buffer + got, 0, bytes - got);
 	return got == bytes;

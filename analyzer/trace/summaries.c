@@ -156,7 +156,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	}
 	got = (uint64_t)st.st_size < INDEX_MAX ? (size_t)st.st_size : INDEX_MAX;
 	head = malloc(got + 1);
-	got = head ? sl_read_at(fd, head, got, 0) : 0;
+	got = head ? sl_frames_read_at(fd, head, got, 0) : 0;
 	close(fd);
 	first = got ? ZSTD_findFrameCompressedSize(head, got) : 0;
 	if (got && !ZSTD_isError(first))
@@ -180,7 +180,7 @@ void *sl_summaries_frame(const struct sl_image *image, struct sl_damage *damage)
 	struct stat st;
 	int fd = sl_paths_open_regular(image->summary, &st);
 	void *frame = fd >= 0 ? malloc(image->bytes) : NULL;
-	bool fine = frame && sl_read_at(fd, frame, image->bytes, image->offset) == image->bytes;
+	bool fine = frame && sl_frames_read_at(fd, frame, image->bytes, image->offset) == image->bytes;
 
 	if (fd >= 0)
 		close(fd);

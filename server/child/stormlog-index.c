@@ -49,7 +49,7 @@ static void enter(const char *folder, char *const *packs)
 	sl_lender_refuse(); /* what lies on this machine is not what the run used, and none of a stranger's business */
 	sl_confine((const char *const *)packs, writes, false); /* where the kernel supports it */
 	for (; *packs; packs++)
-		if (!sl_pack_open(*packs)) {
+		if (!sl_archive_open(*packs)) {
 			fputs("this is no pack that can be unpacked\n", stderr);
 			exit(SL_CHILD_UNREADABLE);
 		}

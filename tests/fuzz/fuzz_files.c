@@ -234,7 +234,7 @@ static void fuzz_packs(const uint8_t *bytes, size_t size)
 	sl_images_add(&images, path);
 	sl_images_group(&images);
 	sl_images_free(&images);
-	sl_pack_close(path);
+	sl_archive_close(path);
 }
 
 /* ---- files of text */
