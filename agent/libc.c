@@ -2,10 +2,12 @@
 /*
  * memcpy and its like for this library alone: our calls, the compiler's and zstd's are bound to these.  A sanitizer's runtime
  * replaces those of the C library.  It would see what we read and write, but not what orders it: ThreadSanitizer would report
- * false races, and MemorySanitizer reads of memory that it never saw written.
+ * false races, and MemorySanitizer reads of memory that it never saw written.  syscall is replaced by others: uid_wrapper's takes a
+ * lock, which it holds while it closes libraries.
  *
  * Compiled so that no loop is turned into a call of itself (meson.build).
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -234,4 +236,26 @@ char *strstr(const char *text, const char *part)
 		if (!*text)
 			return NULL;
 	return (char *)text;
+}
+
+long syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* Its arguments lie where those of the C library's variadic one do. */
+long syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+#ifdef __x86_64__
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+#else
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c,
+			 x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	number = x0;
+#endif
+	if (SL_LIKELY((unsigned long)number < -4095ul))
+		return number;
+	errno = (int)-number;
+	return -1;
 }

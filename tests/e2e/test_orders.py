@@ -76,6 +76,10 @@ class Orders(unittest.TestCase):
         for order in orders(1):
             self.holds(order)
 
+    def test_beside_a_library_whose_system_calls_wait_for_a_lock(self):
+        for order in itertools.permutations(("us", "locked_calls")):
+            self.holds(order)
+
     def test_beside_two_others(self):
         for order in orders(2):
             self.holds(order)
