@@ -126,13 +126,14 @@ static bool is_eval(const struct sl_defs *defs, uint64_t pc)
 	return false;
 }
 
-/* Objects and headers of the system, of installed packages, and of PyTorch wherever it was built. */
+/* Objects and headers of the system, of Rust, of installed packages, and of PyTorch wherever it was built. */
 static bool is_systems(const char *path)
 {
 	const char *name = sl_paths_name(path);
 
 	return !path || !strncmp(name, "libc10", 6) || !strncmp(name, "libtorch", 8) || !strncmp(path, "/usr/", 5) ||
-	       !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") || strstr(path, "dist-packages/");
+	       !strncmp(path, "/rustc/", 7) || !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") ||
+	       strstr(path, "dist-packages/");
 }
 
 /* By what a pack says: it was made where the libraries are.  Else by what is on this machine. */
@@ -229,16 +230,22 @@ unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
 	return left;
 }
 
+/* By the names of IPython, old and new, and of its kernel. */
+static bool is_cell(const char *file)
+{
+	return !strncmp(file, "<ipython-input-", 15) || !strncmp(file, "Cell In[", 8) || strstr(file, "/ipykernel_");
+}
+
 bool sl_stacks_is_made_anew(const char *file)
 {
-	return file && (*file == '<' || strstr(file, "/ipykernel_")) && strpbrk(file, "0123456789");
+	return file && (*file == '<' || is_cell(file)) && strpbrk(file, "0123456789");
 }
 
 /* Files of Python's standard library or installed packages, not the user's. */
 bool sl_stacks_is_installed(const char *file)
 {
 	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
-	       strstr(file, "/stormlog_native/") || file[0] == '<';
+	       strstr(file, "/stormlog_native/") || (file[0] == '<' && !is_cell(file));
 }
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)
@@ -264,6 +271,9 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 {
 	const char *file = sl_paths_name(frame->file);
 
+	if (file && !strncmp(file, "__", 2) && file > frame->file) /* of a package, which has a name */
+		for (file--; file > frame->file && file[-1] != '/';)
+			file--;
 	if (file && frame->line)
 		snprintf(out, size, "%s:%u %s", file, frame->line, frame->function ? frame->function : "");
 	else if (frame->function)

@@ -52,7 +52,7 @@ static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const str
 }
 
 /* Code that is made anew each time has a number in its name, and is one caller: a notebook's cells, traced graphs. */
-static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t frame, bool innermost)
+static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t frame)
 {
 	const struct sl_python_frame *line = sl_defs_frame(defs, frame);
 	const char *file = line ? sl_defs_file(defs, line) : NULL;
@@ -60,9 +60,9 @@ static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t fr
 	if (!sl_stacks_is_made_anew(file))
 		return mix(hash, frame);
 	for (const char *c = file; *c; c++)
-		if (!isdigit((unsigned char)*c))
+		if (!isxdigit((unsigned char)*c)) /* a number, or a hash of the text */
 			hash = mix(hash, (unsigned char)*c);
-	return innermost ? mix(hash, line->line) : hash;
+	return mix(hash, line->line);
 }
 
 static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event, unsigned kind, int device)
@@ -77,7 +77,7 @@ static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event
 		hash = hash_address(hash, sl_defs_module_at(defs, event->caller - 1), event->caller);
 	for (uint32_t i = 0; lines && i < lines->count; i++)
 		if (!is_repeated(defs, lines, i))
-			hash = hash_line(hash, defs, lines->frames[i], !i);
+			hash = hash_line(hash, defs, lines->frames[i]);
 	return hash;
 }
 
@@ -127,7 +127,6 @@ static void merge(struct sl_track_course *course)
 
 		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
-		one.most_blocks = two->most_blocks > one.most_blocks ? two->most_blocks : one.most_blocks;
 		one.born_bytes += two->born_bytes;
 		one.ended_blocks += two->ended_blocks;
 		course->windows[i] = one;
@@ -163,7 +162,7 @@ static SL_NOINLINE void open_window(struct sl_track_course *course, const struct
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
-		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0, 0};
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0, 0, 0, 0};
 	course->births_in_last = 0;
 }
 
@@ -206,7 +205,6 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
 	struct sl_track_course *course = &tracks->course[index];
-	struct sl_track_window *window;
 
 	tracks->ticks++;
 	sl_tracks_asked(tracks);
@@ -230,9 +228,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	if (!course->count || course->births_in_last >= course->births_per_window)
 		open_window(course, track, model);
 	course->births_in_last++;
-	window = &course->windows[course->count - 1];
-	window->born_bytes += bytes;
-	window->most_blocks = track->live_blocks > window->most_blocks ? track->live_blocks : window->most_blocks;
+	course->windows[course->count - 1].born_bytes += bytes;
 	if (course->recent)
 		add_recent(course->recent, track->births - 1, model->now_ns, bytes);
 }
