@@ -156,12 +156,19 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 	const struct sl_event *event = item->event;
 	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
 
-	oom->elsewhere = !is_at(oom, event) && !is_beside(&both);
+	bool other_order = event->bytes < oom->requested_bytes / LESS_MIN;
+
+	oom->elsewhere = other_order || (!is_at(oom, event) && !is_beside(&both));
+	if (other_order)
+		return !is_at(oom, event) && is_beside(&both) && !is_usual(model, oom, item);
 	return is_at(oom, event) ||
 	       ((is_beside(&both) || is_by_another_function(&both) || oom->sought) && !is_usual(model, oom, item));
 }
 
-/* The thread failed, once or several times at one place, then asked for less there (of the same order) and got it. */
+/*
+ * The thread failed, once or several times at one place, then asked for less there, of the same order, and got it; or for far less at
+ * another line of the function.
+ */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_oom *last = NULL;
@@ -172,8 +179,7 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 		if (oom->thread != item->thread || oom->api != item->event->api)
 			continue;
 		if (oom->less_bytes || oom->recovered >= 0 || item->event->bytes >= oom->requested_bytes ||
-		    item->event->bytes < oom->requested_bytes / LESS_MIN || (last && (!sl_stack_same(oom->stack, last->stack))) ||
-		    (!last && !is_instead(model, oom, item)))
+		    (last && (!sl_stack_same(oom->stack, last->stack))) || (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
 		oom->elsewhere |= last && last->elsewhere;
