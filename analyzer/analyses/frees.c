@@ -32,7 +32,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 				       .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
 				       .stack = failed->stack,
 				       .advice = sl_memory_copy("give it once what an allocation of its own kind gave: cudaFree "
-								"what cudaMalloc did, cudaFreeHost what cudaMallocHost did")});
+								"what cudaMalloc did, cudaFreeHost what cudaMallocHost did, "
+								"cudaHostUnregister what cudaHostRegister did")});
 }
 
 static void run(struct sl_report *report)

@@ -4,6 +4,7 @@
  * are reported where neither a range nor a leak explains the growth.  The series is taken where the timeline's bins end, evenly
  * over the run.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +29,9 @@
 #define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
 #define LARGER_LEVEL   0.98 /* of the quarter before: as large, where they got larger in one step */
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
-#define MORE_TIMES     4    /* blocks at once over those before */
-#define MORE_BIRTHS    16   /* before */
+#define ON_TIMES       2    /* the same, where memory in use did not rise */
+#define ON_PART	       0.35 /* of the mean between two quarters */
+#define LARGER_ALIKE   0.05 /* of how many times larger */
 #define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
@@ -95,41 +97,21 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
-/* The window since which it has held at least half of the most at once, and never a quarter of that before; 0: none. */
-static uint32_t more_since(const struct sl_track_course *course, uint32_t most, uint32_t *before)
+/* True: they got much larger, and as much from each quarter to the next. */
+static bool goes_on(const double mean[4])
 {
-	uint32_t at = 0;
+	double least = mean[3] - mean[0];
 
-	for (*before = 0; at < course->count && 2 * course->windows[at].most_blocks < most; at++)
-		*before = course->windows[at].most_blocks > *before ? course->windows[at].most_blocks : *before;
-	for (uint32_t i = at; i < course->count; i++)
-		if (2 * course->windows[i].most_blocks < most)
-			return 0;
-	return at * course->births_per_window >= MORE_BIRTHS && MORE_TIMES * *before <= most ? at : 0;
+	for (unsigned q = 0; q < 3; q++)
+		least = mean[q + 1] - mean[q] < least ? mean[q + 1] - mean[q] : least;
+	return mean[3] >= ON_TIMES * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
 }
 
-/* The place that holds many more blocks at once than it did, if that makes more. */
-static void find_more(const struct sl_model *model, struct sl_heuristics *found, double least)
+/* The place whose requests got larger, by what that makes at once; of several that did alike the first: the others may follow it. */
+static void find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
 {
-	for (size_t i = 0; i < model->tracks.count; i++) {
-		const struct sl_track *track = &model->tracks.item[i];
-		const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-		uint32_t before, at = more_since(course, track->most_blocks, &before);
-		double more = (double)(track->most_blocks - before) * (double)track->born_bytes / (double)track->births;
+	double times = 0;
 
-		if (!at || track->device != found->device || track->kind >= SL_OBJECT_CONTEXT || more < least)
-			continue;
-		least = more;
-		found->larger = track;
-		found->larger_from = before;
-		found->larger_to = track->most_blocks;
-		found->more_since_ns = course->windows[at].begin_ns;
-	}
-}
-
-/* The place whose requests got larger, of several the one where that makes most at once. */
-static double find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
-{
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		double mean[4], more;
@@ -141,11 +123,14 @@ static double find_larger(const struct sl_model *model, struct sl_heuristics *fo
 		if (more < least)
 			continue;
 		least = more;
+		if (fabs(times / (mean[3] / mean[0]) - 1) < LARGER_ALIKE)
+			continue;
+		times = mean[3] / mean[0];
 		found->larger = track;
 		found->larger_from = sl_stats_bytes(mean[0]);
 		found->larger_to = sl_stats_bytes(mean[3]);
+		found->larger_on = goes_on(mean);
 	}
-	return least;
 }
 
 /* What the place held at least since the window of that moment, and in its last window before the program freed all. */
@@ -199,7 +184,7 @@ static void process(struct sl_process *process)
 		found->fell |= has_fallen(megabytes, found->samples, &found->series);
 		if (process->model->folded_ns)
 			continue;
-		find_more(process->model, found, find_larger(process->model, found, LARGER_PART * (double)state->known_peak));
+		find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
 		find_grown(process->model, found, state->torch.used);
 	}
 }
@@ -226,8 +211,10 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 	static const struct sl_track nowhere;
 	const struct sl_track *place = found->larger ? found->larger : found->grown ? found->grown : &nowhere;
 
-	if (found->fell || found->samples < POINTS_MIN || !series->monotonic ||
-	    series->last_average < GROWN_MIN * series->first_average)
+	bool rises = !found->fell && found->samples >= POINTS_MIN && series->monotonic &&
+		     series->last_average >= GROWN_MIN * series->first_average;
+
+	if (!rises && !found->larger_on)
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
@@ -240,16 +227,17 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 		report,
 		&(struct sl_finding){
 			.id = "memory.rising",
-			.severity = series->monotonic_high ? "warning" : "info",
+			.severity = rises && series->monotonic_high ? "warning" : "info",
 			.process = (int)process,
 			.device = found->device,
-			.bytes = last - first,
-			.text = sl_memory_print("memory in use rose in %.0f%% of %zu stretches of the run, from %s to %s%s%s",
-						100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
-						sl_format_size(to, last), *larger ? "; " : "", larger),
+			.bytes = rises ? last - first : found->larger_to - found->larger_from,
+			.text = !rises ? sl_memory_copy(larger)
+				       : sl_memory_print(
+						 "memory in use rose in %.0f%% of %zu stretches of the run, from %s to %s%s%s",
+						 100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
+						 sl_format_size(to, last), *larger ? "; " : "", larger),
 			.advice = strdup(
-				found->more_since_ns ? "find what holds them since then"
-				: found->larger	     ? "bound what is asked for there: a batch, a length"
+				found->larger ? "bound what is asked for there: a batch, a length"
 				: found->grown
 					? "a cache or a list that is still filling, or one without a bound: a longer run tells"
 					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),

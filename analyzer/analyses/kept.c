@@ -34,7 +34,9 @@
 #include "analyzer/report/suppressed.h"
 
 #define STAIRS_MIN     4
-#define STAIRS_PART    0.1 /* of the most that was held: fewer blocks have to be large */
+#define MOMENT_PART    0.05 /* of the time until memory ran out */
+#define LITTLE_PART    0.1  /* of what was held when memory ran out */
+#define STAIRS_PART    0.1  /* of the most that was held: fewer blocks have to be large */
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define QUARTER_MIN    0.35
@@ -65,6 +67,7 @@
 #define ONSET_BIRTHS 32
 #define ONSET_PART   0.1
 #define ONSET_BEFORE 0.1 /* of what is left: kept before */
+#define BEGUN_PART   0.05
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -166,6 +169,9 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 
 	if (track->births < BURST_MAX && is_burst(model, track))
 		return true;
+	if (is_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
+	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
+		return true; /* one step */
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
 		sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
@@ -346,13 +352,20 @@ static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_kee
 	       sl_keeping_evenness(left, left->tick, &last) >= QUARTER_MIN;
 }
 
-/* When the first block that is left was born.  Where in its window follows from how many are left of later windows. */
+/* When the first block that is left was born, or what is held began to grow.  Where in its window follows from how many are left of later windows. */
 static double since_of(const struct sl_keeping *series, const struct sl_keeping *left, unsigned onset)
 {
 	unsigned window = onset ? onset : sl_keeping_window_of(left, 0), later = left->count - 1 - window;
 	double here = left->kept[window] - (window ? left->kept[window - 1] : 0);
 	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : here, width;
+	unsigned begun = 0;
 
+	/* what is kept may have begun to grow before the oldest that is left was born: a queue */
+	while (begun + 1 < series->count &&
+	       series->kept[begun + 1] - series->kept[0] <= BEGUN_PART * (series->kept[series->count - 1] - series->kept[0]))
+		begun++;
+	if (!onset && begun + 1 < window)
+		return series->time[begun];
 	width = series->time[window + 1] - series->time[window];
 	return series->time[window] + (full > here ? width * (1 - here / full) : 0);
 }
@@ -700,9 +713,14 @@ static bool is_unrolled(struct sl_process *process, const struct sl_track *track
 	return false;
 }
 
-/* True: a finding that is certain is about the same blocks. */
+/* True: a finding that is certain is about the same blocks, or the error that ended the program is not about these. */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
+	const struct sl_model *model = process->model;
+
+	if (kept->verdict == SL_KEPT_UNCLEAR && is_ended_by_error(model)) /* what holds little is not why */
+		return kept->bytes != SL_UNKNOWN &&
+		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
 	if (kept->verdict != SL_KEPT_PARTLY && kept->verdict != SL_KEPT_STAIRS)
 		return false;
 	return is_left(process, kept) || (kept->verdict == SL_KEPT_STAIRS && is_unrolled(process, kept->track));

@@ -401,7 +401,7 @@ static unsigned typical_peer(const struct sl_report *report, const struct group 
 
 static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i, unsigned *divergences)
 {
-	bool peer = has_role(group, i), told;
+	bool peer = has_role(group, i), told, gathers;
 	struct sl_process *process = &report->processes[i],
 			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
 	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
@@ -415,12 +415,13 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 		first = divergence(process, typical);
 	if (peer)
 		sl_process_who(who, typical);
+	/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+	gathers = process->trace->header.rank == 0 && peak > usual && !difference.grows;
 	sl_report_find(
 		report,
 		&(struct sl_finding){
 			.id = "ranks.outlier",
-			/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
-			.severity = process->trace->header.rank == 0 && peak > usual && !difference.grows ? "info" : "warning",
+			.severity = gathers || (peak < usual && !difference.grows) ? "info" : "warning",
 			.process = (int)i,
 			.device = sl_devices_home(process)->device,
 			.bytes = (uint64_t)peak,
@@ -431,10 +432,12 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 						peak > usual ? "more" : "less", who, peer ? ", one" : "",
 						peer ? group->members[group->members[i].first].count : group->count,
 						told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-			.advice = strdup(difference.grows ? "free there what is not needed any more: the other ranks free it, or "
-							    "never ask for it"
-							  : "look at what this rank was given: its batch, its lengths, its part of "
-							    "the model"),
+			.advice = strdup(
+				difference.grows ? "free there what is not needed any more: the other ranks free it, or "
+						   "never ask for it"
+				: gathers ? "the first rank often gathers or writes for the others; else look at what it was given"
+					  : "look at what this rank was given: its batch, its lengths, its part of "
+					    "the model"),
 			.stack = difference.stack});
 	free(first);
 }
@@ -482,10 +485,13 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned coun
 	take_roles(report, &group);
 	for (unsigned i = lead; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
-		double more = is_far(&group, process) ? peak_of(process) - group.median : 0;
+		double more = is_far(&group, process) ? peak_of(process) - group.median : 0, beside;
 
-		if (has_role(&group, i))
+		if (has_role(&group, i)) {
 			more -= group.members[i].role.bytes;
+			beside = peak_of(process) - peak_of(&report->processes[typical_peer(report, &group, i)]);
+			more = fabs(beside) < fabs(more) ? beside : more;
+		}
 		if (fabs(more) > group.least && (more > 0 || !out_at(process, &oom)))
 			tell_outlier(report, &group, i, divergences);
 	}

@@ -13,6 +13,11 @@
 
 #define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
 #define SPIKE_TIMES   2
+#define JUMP_TIMES    1.2  /* what the device held, over what it had held for most of the time */
+#define JUMP_LEVEL    0.9  /* of that it had held in the first half, so that it did not grow */
+#define JUMP_PART     0.25 /* of the time */
+#define LARGER_TIMES  2	   /* requests of a place, by which they are the reason */
+#define JUMP_BINS     32   /* of the time line */
 #define GREW_PART     0.25 /* share of what the process held */
 #define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
@@ -158,9 +163,12 @@ static unsigned leaks_together(struct sl_process *process, const struct sl_oom *
 	return places;
 }
 
-/* True: little was freed on the device by then, so nothing tells whether what is held is kept or needed at once. */
+/* True: nothing was freed on the device for a while, so nothing tells whether what is held is kept or needed at once. */
 static bool is_first_rise(const struct sl_oom *oom)
 {
+	for (unsigned i = 1; i < oom->change_count; i++)
+		if (oom->changes[i].known < oom->changes[i - 1].known)
+			return false;
 	return oom->device >= 0 && !oom->device_rise.count;
 }
 
@@ -241,22 +249,25 @@ void sl_larger_say(char *out, size_t size, struct sl_process *process, const str
 {
 	const struct sl_track *track = found->larger;
 	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
-	uint64_t since;
 
 	out[0] = 0;
 	if (!track)
 		return;
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	if (found->more_since_ns) {
-		since = sl_process_unix(process, found->more_since_ns) - process->report->started_unix_ns;
-		snprintf(out, size, "what is held at once at %s grew: %llu block%s at most until %s, up to %llu since", where,
-			 (unsigned long long)found->larger_from, found->larger_from == 1 ? "" : "s",
-			 sl_format_duration(from, since), (unsigned long long)found->larger_to);
-		return;
-	}
 	snprintf(out, size, "what is asked for at %s grew: on average from %s to %s each, up to %llu at once", where,
 		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
 		 (unsigned long long)track->most_blocks);
+}
+
+/* True: it held enough then, or asked; what had been given back by then is no reason. */
+static bool is_there(const struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
+{
+	bool there = sl_stack_same(track->stack, oom->stack);
+
+	for (unsigned i = 0; i < oom->owner_count && !there; i++)
+		there = &process->model->tracks.item[process->model->sites.item[oom->owners[i].site].track] == track &&
+			oom->owners[i].bytes >= sl_oom_missing(oom);
+	return there;
 }
 
 /* A place that asks for more each time. */
@@ -265,13 +276,10 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 	for (size_t i = 0; i < process->heuristics.count; i++) {
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
-		if (found->device != oom->device || !found->larger)
+		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger))
 			continue;
 		sl_larger_say(story->text, sizeof(story->text), process, found);
-		advise(story, oom,
-		       found->more_since_ns ? "find what holds them since then, or bound how many there are at once"
-					    : "bound what is asked for there, a batch or a length",
-		       but_once);
+		advise(story, oom, "bound what is asked for there, a batch or a length", but_once);
 		return true;
 	}
 	return false;
@@ -308,6 +316,53 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
+static uint64_t most_in(const struct sl_line *line, uint32_t bins)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < bins; i++)
+		most = line->bins[line->first + i].max > most ? line->bins[line->first + i].max : most;
+	return most;
+}
+
+/* The device held as much for most of the time, and then much more within a moment. */
+static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+	const struct sl_line *line = oom->device >= 0 ? process->model->devices[oom->device + 1]->line : NULL;
+	uint32_t bins =
+		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
+	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
+	struct sl_stack stack = oom->stack;
+	char where[300], then[SL_FORMAT_BYTES];
+
+	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
+		return false;
+	before = most_in(line, bins - (uint32_t)(JUMP_PART * bins));
+	if (2 * oom->asked_bytes + before > most || (double)most < JUMP_TIMES * (double)before ||
+	    (double)most_in(line, bins / 2) < JUMP_LEVEL * (double)before)
+		return false;
+	for (size_t i = 0; i < process->heuristics.count; i++) {
+		const struct sl_heuristics *found = &process->heuristics.item[i];
+
+		if (found->device == oom->device && found->larger && found->larger_to >= LARGER_TIMES * found->larger_from)
+			return false; /* that says more */
+	}
+	then_ns = timeline->begin_ns + ((uint64_t)(line->first + bins - (uint32_t)(JUMP_PART * bins)) << timeline->shift);
+	for (unsigned i = oom->owner_count; i--;) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		stack = process->model->tracks.item[site->track].first_ns >= then_ns ? site->stack : stack;
+	}
+	sl_owners_line(process, stack, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text), "it had held %s at most until %s, and then at once %.1f times that, %s %s",
+		 SL_SIZE(before), sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),
+		 (double)most / (double)before, sl_stack_same(stack, oom->stack) ? "the last part of it at" : "most of it new at",
+		 where);
+	advise(story, oom, "bound what is held at once there", but_once);
+	return true;
+}
+
 static bool is_same_line(struct sl_process *process, const struct sl_site *site, const struct sl_oom *oom)
 {
 	struct sl_stack_frame frames[2][SL_STACK_MAX];
@@ -331,8 +386,7 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	sl_owners_line(process, site->stack, 2, where, sizeof(where));
 	if (is_first_rise(oom)) {
 		snprintf(story->text, sizeof(story->text),
-			 "it was still filling: %llu requests before this one at %s, %s, and next to nothing had been given back "
-			 "yet",
+			 "it was still filling: %llu requests before this one at %s, %s, and nothing was given back meanwhile",
 			 (unsigned long long)most->blocks, where, SL_SIZE(most->bytes));
 		advise(story, oom, "ask for less at once there, a smaller batch", but_once);
 		return true;
@@ -433,6 +487,6 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_leak(story, process, oom)) ||
-	       tell_surge(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
+	       tell_surge(story, process, oom) || tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
 	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom);
 }

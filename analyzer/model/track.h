@@ -39,7 +39,6 @@ struct sl_track_window {
 	uint64_t born_bytes;
 	uint64_t late_tick;		    /* of `asked` */
 	uint32_t ended_blocks, late_blocks; /* of those born here: freed; and of these since late_tick */
-	uint32_t most_blocks;		    /* that lived at once */
 };
 
 struct sl_track {

@@ -95,11 +95,11 @@ struct sl_heuristics {
 	size_t samples;
 	struct sl_leak_series series;
 	bool fell; /* what had been added was given back long before the program ended, or nothing more was added */
-	/* The place whose requests got larger all the time, or that holds more of them, by what that makes at once; NULL: none. */
+	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
 	const struct sl_track *larger;
-	/* Bytes of a request, the means of the first and the last quarter; blocks at once, if more_since_ns is not 0. */
-	uint64_t larger_from, larger_to, more_since_ns;
-	const struct sl_track *grown; /* the place that holds most of what was added; NULL: none holds a third of it */
+	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */
+	bool larger_on;			 /* from each quarter to the next, and by much */
+	const struct sl_track *grown;	 /* the place that holds most of what was added; NULL: none holds a third of it */
 	uint64_t grown_bytes;
 };
 

@@ -184,6 +184,8 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	return roles;
 }
 
+#define TEMPORARY_TIMES 50 /* state is made anew for each of a few models */
+
 /* True: its blocks are not made again and again. */
 static bool stays(const struct sl_track *track)
 {
@@ -194,13 +196,15 @@ static enum sl_role role_of(enum phase phase, const struct sl_track *track)
 {
 	switch (phase) {
 	case MAKING:
-		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_WORKSPACE;
+		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_UNKNOWN;
 	case FORWARD:
 		return SL_ROLE_ACTIVATIONS;
 	case BACKWARD:
 		return SL_ROLE_GRADIENTS;
 	case OPTIMIZING:
-		return stays(track) ? SL_ROLE_OPTIMIZER : SL_ROLE_WORKSPACE;
+		return stays(track)					       ? SL_ROLE_OPTIMIZER
+		       : track->births >= TEMPORARY_TIMES * track->most_blocks ? SL_ROLE_WORKSPACE
+									       : SL_ROLE_UNKNOWN;
 	case WORKING:
 		return SL_ROLE_WORKSPACE;
 	case TALKING:
