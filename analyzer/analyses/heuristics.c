@@ -107,7 +107,7 @@ static bool goes_on(const double mean[4])
 	return mean[3] >= ON_TIMES * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
 }
 
-/* The place whose requests got larger, by what that makes at once; of several that did alike the first: the others may follow it. */
+/* The place whose requests got larger, by what that makes at once; of several that did alike the first, which others may follow. */
 static void find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
 {
 	double times = 0;

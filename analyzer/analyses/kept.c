@@ -352,7 +352,10 @@ static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_kee
 	       sl_keeping_evenness(left, left->tick, &last) >= QUARTER_MIN;
 }
 
-/* When the first block that is left was born, or what is held began to grow.  Where in its window follows from how many are left of later windows. */
+/*
+ * When the first block that is left was born, or what is held began to grow.  Where in its window follows from how many are left
+ * of later windows.
+ */
 static double since_of(const struct sl_keeping *series, const struct sl_keeping *left, unsigned onset)
 {
 	unsigned window = onset ? onset : sl_keeping_window_of(left, 0), later = left->count - 1 - window;

@@ -166,8 +166,8 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 }
 
 /*
- * The thread failed, once or several times at one place, then asked for less there, of the same order, and got it; or for far less at
- * another line of the function.
+ * The thread failed, once or several times at one place, then asked for less there, of the same order, and got it; or for far
+ * less at another line of the function.
  */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
