@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every figure that two outputs of a run share is the same in both: eight seeded runs, PyTorch's allocator, ranks that share devices, the demo."""
+"""Every figure that two outputs of a run share is the same in both: eight seeded runs, PyTorch's allocator, ranks that share devices, the demo.
+
+Longer than other files: each output is compared with each other one."""
 import contextlib
 import csv
+import gzip
 import json
 import os
 import re
@@ -43,6 +46,30 @@ for i in range(pick.randrange(20, 60)):
     nvtx.nvtxRangePop()
 """
 GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
+
+
+
+
+def number(data, at):
+    """A protobuf's number, and where the next begins."""
+    value = shift = 0
+    while data[at] >= 128:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return value | data[at] << shift, at + 1
+
+
+def fields(data):
+    """(field, value) of a protobuf message: a number, or bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = number(data, at)
+        if tag & 7 == 0:
+            value, at = number(data, at)
+        else:
+            size, at = number(data, at) if tag & 7 == 2 else ({1: 8, 5: 4}[tag & 7], at)
+            value, at = data[at:at + size], at + size
+        yield tag >> 3, value
 
 
 class Agreement(unittest.TestCase):
@@ -273,6 +300,7 @@ class Agreement(unittest.TestCase):
         peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["device_id"] >= 0]
         if not torch:
             self.assertEqual((weights["total"], weights["peak"]), (sum(row["allocated_bytes"] for row in rows), sum(peaks)))
+        self.protobuf_agrees(run, report, weights, peaks)
         for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
             mine = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == line["pid"]]
             most = max(line["most_bytes"])
@@ -292,6 +320,30 @@ class Agreement(unittest.TestCase):
                     told = json.load(file)["custom_metadata"]
                 for name in ("api", "code", "requested_bytes", "live_bytes", "device_free_bytes", "device_total_bytes", "injected", "cause"):
                     self.assertEqual(told[name], oom[name], name)
+
+    def protobuf_agrees(self, run, report, weights, peaks):
+        """Sums of pprof are those of collapsed stacks; counters of perfetto rise as high as the sinks, with an instant for each error."""
+        def ask(form):
+            data = subprocess.run([e2e.ANALYZE, "export", form, "-q", run.traces], check=True, capture_output=True).stdout
+            return fields(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        profile = list(ask("pprof"))
+        texts = [value.decode() for field, value in profile if field == 6]
+        kinds = [texts[dict(fields(value))[1]] for field, value in profile if field == 1]
+        samples = [[value for name, value in fields(sample) if name == 2] for field, sample in profile if field == 2]
+        sums = {kind: sum(sample[k] for sample in samples) for k, kind in enumerate(kinds)}
+        self.assertEqual([sums[kind] for kind in ("inuse_space", "alloc_space", "peak_space")], [weights[weigh] for weigh in ("live", "total", "peak")])
+        tracks, most, instants = {}, {}, 0
+        for packet in (dict(fields(value)) for field, value in ask("perfetto") if field == 1):
+            event = dict(fields(packet.get(11, b"")))
+            if 60 in packet:
+                track = dict(fields(packet[60]))
+                tracks[track[1]] = track.get(2, b"").decode()
+            if event.get(9) == 4:
+                most[event[11]] = max(most.get(event[11], 0), event[30])
+            instants += event.get(9) == 3
+        self.assertEqual(instants, len(report["ooms"]))
+        held = sorted(bytes for track, bytes in most.items() if re.fullmatch(r"device \d+ held", tracks[track]) and bytes)
+        self.assertEqual(held, sorted(peak for peak in peaks if peak))
 
     def peaks(self, page, known):
         return known + [process["peak"] for process in page["processes"]] if page else known
