@@ -203,26 +203,21 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	return true;
 }
 
-bool sl_story_others(char *out, size_t size, const struct sl_account *account)
+const char *sl_story_others(char *out, size_t size, const struct sl_account *account)
 {
+	static const char own[] = "give each process a device of its own: CUDA_VISIBLE_DEVICES";
 	const struct sl_device_state *state;
 	struct sl_process *other;
 	struct sl_owners owners;
-	unsigned most = 0;
+	unsigned most = 0, held;
 	char where[300];
 
 	out[0] = 0;
 	for (unsigned i = 1; i < account->other_count; i++)
 		most = account->others[i].bytes > account->others[most].bytes ? i : most;
 	if (!account->other_count || !(other = account->others[most].process))
-		return false;
+		return own;
 	state = account->others[most].state;
-	if (2 * state->context_bytes >= account->others[most].bytes) {
-		sl_leaking_line(other, state->context_stack, where, sizeof(where));
-		snprintf(out, size, ", mostly %u context%s%s%s", account->contexts, account->contexts == 1 ? "" : "s",
-			 where[0] ? ", made at " : "", where);
-		return account->others[most].stray;
-	}
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < other->model->sites.count; i++) {
 		const struct sl_site *site = &other->model->sites.item[i];
@@ -235,14 +230,18 @@ bool sl_story_others(char *out, size_t size, const struct sl_account *account)
 			sl_owners_add(&owners, &name, 1, sl_model_site_at_peak(other->model, site), 0);
 	}
 	sl_owners_sort(&owners);
-	if (owners.share.item[0].child && owners.share.item[owners.share.item[0].child].bytes)
-		snprintf(out, size, ", most of it at %s", owners.share.item[owners.share.item[0].child].name);
-	else if (account->others[most].stray) {
+	held = 2 * state->context_bytes < account->others[most].bytes ? owners.share.item[0].child : 0;
+	if (held && owners.share.item[held].bytes) {
+		snprintf(out, size, ", most of it at %s", owners.share.item[held].name);
+	} else {
+		held = 0;
 		sl_leaking_line(other, state->context_stack, where, sizeof(where));
-		snprintf(out, size, ", mostly stray contexts%s%s", where[0] ? ", made at " : "", where);
+		snprintf(out, size, ", mostly contexts%s%s", where[0] ? ", made at " : "", where);
 	}
 	sl_owners_free(&owners);
-	return account->others[most].stray;
+	if (account->others[most].stray)
+		return "let those ranks use their own device alone: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
+	return held ? own : "let those processes make no context there, or give each a device of its own: CUDA_VISIBLE_DEVICES";
 }
 
 void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)

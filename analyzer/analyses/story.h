@@ -15,9 +15,9 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 
 /*
  * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
- * where its context was made, if that is most of it; "" if it was not recorded.  True: it is a rank whose device is another.
+ * where its context was made, if that is most of it; "" if it was not recorded.  Returns the advice, static.
  */
-bool sl_story_others(char *out, size_t size, const struct sl_account *account);
+const char *sl_story_others(char *out, size_t size, const struct sl_account *account);
 
 /* "%s less would have ..." */
 #define SL_WOULD_PASS "would have let this request pass"

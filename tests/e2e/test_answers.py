@@ -526,6 +526,26 @@ sys.exit(rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(sys.
             (finding,) = self.found("oom.neighbour", ranks.report())
         self.assertIn("their own device", finding["recommendation"])
 
+    def test_neighbours_that_have_contexts_alone_are_to_make_none(self):
+        program = """
+import ctypes, os
+(ready, told), (stop, stopped) = os.pipe(), os.pipe()
+for _ in range(4):
+    if not os.fork():
+        os.close(stopped)
+        ctypes.CDLL("libcudart.so.13").cudaFree(None)
+        os.write(told, b".")
+        os.read(stop, 1)
+        os._exit(0)
+os.read(ready, 1), os.read(ready, 1), os.read(ready, 1), os.read(ready, 1)
+at = ctypes.c_void_p()
+raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1000 << 20)))
+"""
+        with Recording("python3", "-c", program, code=2, SIM_VRAM="2400M") as run:
+            (finding,) = self.found("oom.neighbour", run.report())
+        self.assertRegex(finding["description"], r"mostly contexts, made at <string>:7")
+        self.assertIn("make no context there", finding["recommendation"])
+
     def test_a_neighbour_that_was_first_seen_after_the_error(self):
         def steps(rank):
             return (["device=0", "alloc=5000", "meet=there"] if rank == 0 else ["meet=there", "device=0", "try=4000", "samples=1"]) + ["meet=done"]
