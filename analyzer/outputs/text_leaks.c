@@ -8,6 +8,7 @@
 #include "analyzer/outputs/text_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
+#include "analyzer/report/place.h"
 
 #define KEPT_SHOWN  3
 #define PARTS_SHOWN 5
@@ -22,16 +23,14 @@ static double at_least(const struct sl_growth *growth)
 }
 
 /* True: the process leaks at that line on other devices only, so that LEAK does not tell of what lies on this one. */
-static bool is_elsewhere(struct sl_process *process, const char *where, int device)
+static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, int device)
 {
-	char line[300];
 	bool elsewhere = false;
 
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		sl_leaking_line(process, track->stack, line, sizeof(line));
-		if (strcmp(line, where))
+		if (sl_place_line(process, track->stack) != sl_place_line(process, stack))
 			continue;
 		if (track->device < 0 || track->device == device)
 			return false;
@@ -50,7 +49,7 @@ static bool is_told(const struct sl_text_page *page, struct sl_process *process,
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (place->told && !strcmp(line, place->where))
-			return !is_elsewhere(process, line, device);
+			return !is_elsewhere(process, stack, device);
 	}
 	return false;
 }

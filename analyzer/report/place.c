@@ -25,6 +25,8 @@ struct pairs {
 struct sl_places {
 	struct pairs lines, callers; /* sorted, each pair once */
 	const struct sl_places *run; /* of all processes; NULL: there is one */
+	struct sl_idmap asked;	     /* stacks, by a hash, to what sl_place_line found */
+	SL_VECTOR(uint64_t) found;
 };
 
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
@@ -366,6 +368,27 @@ bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *
 	       (a->line ? a->line == b->line : !b->line && a->offset == b->offset && is_same_text(a->module, b->module));
 }
 
+uint64_t sl_place_line(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_places *places = sl_places_of(process);
+	uint64_t id = sl_map_mix_two(stack.caller, (uint64_t)stack.python << 32 | stack.native);
+	uint32_t index = sl_idmap_claim(&places->asked, id, places->found.count);
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *place;
+	uint64_t number;
+
+	if (index < places->found.count)
+		return places->found.item[index];
+	*SL_PUSH(&places->found) = 0;
+	place = sl_place_at(process, stack, frames);
+	if (!place)
+		return 0;
+	number = place->line ? place->line : place->offset;
+	number = sl_utf8_mix(SL_FNV_START, (const char *)&number, sizeof(number));
+	number = sl_utf8_mix_text(number, place->file);
+	return places->found.item[index] = place->line ? number : sl_utf8_mix_text(number, place->module);
+}
+
 unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame)
 {
 	static const struct sl_places none;
@@ -380,5 +403,7 @@ void sl_places_free(struct sl_places *places)
 		return;
 	free(places->lines.list.item);
 	free(places->callers.list.item);
+	sl_idmap_free(&places->asked);
+	SL_DROP(&places->found);
 	free(places);
 }

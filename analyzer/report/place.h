@@ -33,6 +33,10 @@ const struct sl_stack_frame *sl_place_at(struct sl_process *process, struct sl_s
 /* One line; where no line is known, one address of one object. */
 bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *b);
 
+/* A hash of that line, or of that address and object, by which two stacks have one place; 0: the stack is empty.  Each stack is
+ * looked at once. */
+uint64_t sl_place_line(struct sl_process *process, struct sl_stack stack);
+
 #define SL_PLACE_VIA 4
 
 /*
