@@ -108,26 +108,21 @@ static void compare(struct places *places, struct sl_process *unlike, int device
 
 static size_t say(char *out, size_t size, size_t at, const struct place *place)
 {
-	char bytes[SL_FORMAT_BYTES];
-
-	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "",
-				     sl_format_size(bytes, (uint64_t)fabs(place->more)), place->more > 0 ? "more" : "less",
-				     place->name, place->grows ? ", which grows" : "");
+	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "", SL_SIZE((uint64_t)fabs(place->more)),
+				     place->more > 0 ? "more" : "less", place->name, place->grows ? ", which grows" : "");
 }
 
 /* So that the parts add up. */
 static void say_rest(char *out, size_t size, size_t at, const struct places *places, double rest, double least)
 {
-	char bytes[SL_FORMAT_BYTES];
 	size_t i = 0;
 
 	if (fabs(rest) <= least || at >= size)
 		return;
 	while (i < places->list.count && (places->list.item[i].told || (places->list.item[i].more > 0) != (rest > 0)))
 		i++;
-	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", sl_format_size(bytes, (uint64_t)fabs(rest)),
-		 rest > 0 ? "more" : "less", i < places->list.count ? ", most at " : "",
-		 i < places->list.count ? places->list.item[i].name : "");
+	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", SL_SIZE((uint64_t)fabs(rest)), rest > 0 ? "more" : "less",
+		 i < places->list.count ? ", most at " : "", i < places->list.count ? places->list.item[i].name : "");
 }
 
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,

@@ -63,7 +63,7 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 	const struct sl_process *p = &report->processes[first];
 	unsigned followed = 0, close = 0, silent = 0, others = 0;
 	uint64_t next = UINT64_MAX, last_end = 0;
-	char text[320], span[SL_FORMAT_BYTES], within[160];
+	char text[320], within[160];
 
 	sl_skew_describe(&report->skew, within, sizeof(within));
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -90,10 +90,10 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 			 (long long)p->trace->header.rank, close, within);
 	else if (followed)
 		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later",
-			 (long long)p->trace->header.rank, followed, followed == 1 ? "" : "s", sl_format_duration(span, next - at));
+			 (long long)p->trace->header.rank, followed, followed == 1 ? "" : "s", SL_SPAN(next - at));
 	else if (silent == others && last_end > at)
 		snprintf(text, sizeof(text), "rank %lld was first; the others made no call after it and ended %s later",
-			 (long long)p->trace->header.rank, sl_format_duration(span, last_end - at));
+			 (long long)p->trace->header.rank, SL_SPAN(last_end - at));
 	else
 		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory",
 			 (long long)p->trace->header.rank, others + 1);
@@ -286,7 +286,7 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 	struct sl_order *x = trace_a ? sl_order_new(trace_a) : NULL, *y = trace_b ? sl_order_new(trace_b) : NULL;
 	uint32_t thread_a = busiest(a->model), thread_b = busiest(b->model);
 	const struct sl_item *one, *two;
-	char *text = NULL, here[2][200], size[2][SL_FORMAT_BYTES], count[SL_FORMAT_BYTES];
+	char *text = NULL, here[2][200], size[2][SL_FORMAT_BYTES];
 
 	for (uint64_t n = 1; x && y && !text; n++) {
 		one = next_allocation(x, thread_a);
@@ -297,10 +297,9 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 			continue;
 		describe_item(a, one, here[0], sizeof(here[0]));
 		describe_item(b, two, here[1], sizeof(here[1]));
-		text = sl_memory_print("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s",
-				       sl_format_count(count, n), (long long)a->trace->header.rank,
-				       sl_format_size(size[0], one->event->bytes), here[0], (long long)b->trace->header.rank,
-				       sl_format_size(size[1], two->event->bytes), here[1]);
+		text = sl_memory_print("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s", SL_NUMBER(n),
+				       (long long)a->trace->header.rank, sl_format_size(size[0], one->event->bytes), here[0],
+				       (long long)b->trace->header.rank, sl_format_size(size[1], two->event->bytes), here[1]);
 	}
 	if (x)
 		sl_order_free(x);

@@ -176,7 +176,7 @@ static bool is_first_rise(const struct sl_oom *oom)
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_story_leak(process, oom);
-	char where[300], what[300], all[SL_FORMAT_BYTES];
+	char where[300], what[300];
 	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom), together = then;
 	unsigned places = 1;
 
@@ -196,7 +196,7 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	}
 	if (places > 1)
 		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
-			 sl_format_size(all, together), where, what);
+			 SL_SIZE(together), where, what);
 	else
 		snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
 	advise(story, oom, "free there what is not needed any more", but_once);

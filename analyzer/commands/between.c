@@ -127,15 +127,12 @@ static void say_nothing_between(const struct sl_report *report, const struct sl_
 /* Where --keep has folded files, blocks that were freed before the end of the folded part are not in the trace. */
 static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 {
-	char rank[SL_FORMAT_BYTES];
-
 	if (until_ns < process->model->folded_ns)
 		sl_door_print(
 			stderr,
 			"stormlog-analyze: %s: --keep has folded the trace beyond that moment: blocks that were freed by %.3f s "
 			"after its start are missing\n",
-			sl_process_who(rank, process),
-			(double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
+			SL_WHO(process), (double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
 }
 
 struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2])

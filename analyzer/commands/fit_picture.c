@@ -65,7 +65,7 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 {
 	size_t count, drawn = 0, gaps = 0;
 	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
-	char bar[BAR + 1], size[SL_FORMAT_BYTES], gap[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
+	char bar[BAR + 1], gap[SL_FORMAT_BYTES];
 	uint64_t held = 0, free_bytes = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -74,17 +74,17 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 	}
 	for (size_t i = 0; i < picture->pieces.count; i++)
 		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
-	sl_door_print(stdout, "  what lay where: %s segments, %s held", sl_format_count(number, count), sl_format_size(size, held));
-	sl_door_print(stdout, ", %s in %s gaps\n", sl_format_size(size, free_bytes), sl_format_count(number, gaps));
+	sl_door_print(stdout, "  what lay where: %s segments, %s held", SL_NUMBER(count), SL_SIZE(held));
+	sl_door_print(stdout, ", %s in %s gaps\n", SL_SIZE(free_bytes), SL_NUMBER(gaps));
 	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
 		draw(bar, &segments[drawn]);
-		sl_door_print(stdout, "    %10s  %s  %10s free", sl_format_size(size, segments[drawn].bytes), bar,
+		sl_door_print(stdout, "    %10s  %s  %10s free", SL_SIZE(segments[drawn].bytes), bar,
 			      sl_format_size(gap, segments[drawn].largest_gap));
 		put_neighbours(r, &segments[drawn]);
 		putchar('\n');
 	}
 	if (drawn < count)
-		sl_door_print(stdout, "    and %s more segments\n", sl_format_count(number, count - drawn));
+		sl_door_print(stdout, "    and %s more segments\n", SL_NUMBER(count - drawn));
 	free(segments);
 }
 

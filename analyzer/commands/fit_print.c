@@ -24,21 +24,18 @@ static void put_line(const struct sl_fit_recording *r, size_t at)
 
 static void put_failures(const struct sl_fit_subject *s)
 {
-	char size[SL_FORMAT_BYTES], capacity[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
-
 	for (unsigned c = 0; c < s->choice_count; c++)
 		for (unsigned i = 0; i < s->capacity_count; i++) {
 			const struct sl_fit_outcome *o = &s->answers[c].at[i];
 
 			if (o->verdict != SL_FIT_FAILS)
 				continue;
-			sl_door_print(stdout, "  %s, %s: ", sl_format_size(capacity, s->capacities[i]), sl_fit_name(s, c));
+			sl_door_print(stdout, "  %s, %s: ", SL_SIZE(s->capacities[i]), sl_fit_name(s, c));
 			if (o->request)
-				sl_door_print(stdout, "request %s, of %s", sl_format_count(number, o->request),
-					      sl_format_size(size, o->bytes));
+				sl_door_print(stdout, "request %s, of %s", SL_NUMBER(o->request), SL_SIZE(o->bytes));
 			else
-				sl_door_print(stdout, "another call, when everything else had %s", sl_format_size(size, o->bytes));
-			sl_door_print(stdout, ", %s reserved%s", sl_format_size(size, o->stats.reserved),
+				sl_door_print(stdout, "another call, when everything else had %s", SL_SIZE(o->bytes));
+			sl_door_print(stdout, ", %s reserved%s", SL_SIZE(o->stats.reserved),
 				      o->stats.broken ? ": there PyTorch dies of a mistake of its own" : "");
 			put_line(s->recording, o->at);
 			putchar('\n');
@@ -48,34 +45,32 @@ static void put_failures(const struct sl_fit_subject *s)
 static void put_row(const struct sl_fit_subject *s, unsigned c)
 {
 	const struct sl_fit_answer *a = &s->answers[c];
-	char size[SL_FORMAT_BYTES];
 
 	sl_door_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	sl_door_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : sl_format_size(size, a->scan.always_from));
-	sl_door_print(stdout, " %10s", sl_format_size(size, a->free.stats.peak_reserved));
+	sl_door_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : SL_SIZE(a->scan.always_from));
+	sl_door_print(stdout, " %10s", SL_SIZE(a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
 		sl_door_print(stdout, " %10s", sl_fit_word(a, i));
 	putchar('\n');
 	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
 		char to[SL_FORMAT_BYTES];
 
-		sl_door_print(stdout, "    also from %s to %s\n", sl_format_size(size, a->scan.also.item[i].from),
+		sl_door_print(stdout, "    also from %s to %s\n", SL_SIZE(a->scan.also.item[i].from),
 			      sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		sl_door_print(stdout, "    %s where the driver places segments or streams otherwise\n",
-			      sl_format_size(size, a->other_from));
+		sl_door_print(stdout, "    %s where the driver places segments or streams otherwise\n", SL_SIZE(a->other_from));
 }
 
 static void put_best(const struct sl_fit_subject *s)
 {
 	unsigned best = sl_fit_best(s);
-	char size[SL_FORMAT_BYTES], less[SL_FORMAT_BYTES];
+	char less[SL_FORMAT_BYTES];
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
 	sl_door_print(stdout, "best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
-		      sl_format_size(size, s->answers[best].scan.always_from));
+		      SL_SIZE(s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
 		sl_door_print(stdout, ", %s less",
 			      sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
@@ -85,13 +80,11 @@ static void put_best(const struct sl_fit_subject *s)
 /* What would have been enough where memory ran out. */
 static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
 {
-	char size[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
 	bool any = false;
 
 	if (!instead->known)
 		return;
-	sl_door_print(stdout, "it ended out of memory: request %s, of %s", sl_format_count(number, instead->request),
-		      sl_format_size(size, instead->bytes));
+	sl_door_print(stdout, "it ended out of memory: request %s, of %s", SL_NUMBER(instead->request), SL_SIZE(instead->bytes));
 	put_line(s->recording, instead->at);
 	fputs("\n  on the recorded device it would have been granted", stdout);
 	for (unsigned c = 0; c < s->choice_count; c++)
@@ -100,8 +93,8 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 			any = true;
 		}
 	if (instead->block_bytes) {
-		sl_door_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",",
-			      sl_format_size(size, instead->block_bytes), sl_format_count(number, instead->block_request));
+		sl_door_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",", SL_SIZE(instead->block_bytes),
+			      SL_NUMBER(instead->block_request));
 		put_line(s->recording, instead->block_at);
 	} else if (!any) {
 		sl_door_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
@@ -119,22 +112,21 @@ static void put_note(void *context, const char *text)
 static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
 {
 	const struct sl_fit_recording *r = s->recording;
-	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], why[120];
+	char why[120];
 
 	sl_door_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
-		      r->release % 100, sl_format_count(number, r->requests));
+		      r->release % 100, SL_NUMBER(r->requests));
 	if (!s->answers) {
 		sl_door_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
 		return;
 	}
-	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n",
-		      sl_format_count(number, s->check.compared));
+	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n", SL_NUMBER(s->check.compared));
 	sl_fit_notes(s, of_allocator, put_note, NULL);
 	sl_door_print(stdout, "\n  %-63s %10s %10s",
 		      of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
 		      "reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_door_print(stdout, " %10s", sl_format_size(size, s->capacities[i]));
+		sl_door_print(stdout, " %10s", SL_SIZE(s->capacities[i]));
 	putchar('\n');
 	for (unsigned c = 0; c < s->choice_count; c++)
 		put_row(s, c);
@@ -146,16 +138,16 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 static void put_drivers(const struct sl_fit_process *p, const char *session, const struct sl_fit_question *question)
 {
 	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
-	char size[SL_FORMAT_BYTES], why[120];
+	char why[120];
 
 	for (unsigned i = 0; i < p->driver_count; i++) {
 		sl_door_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
-			      p->drivers[i].device, sl_format_size(size, p->drivers[i].peak_bytes),
+			      p->drivers[i].device, SL_SIZE(p->drivers[i].peak_bytes),
 			      p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
 		for (unsigned k = 0; !question->of_allocator && k < question->capacity_count; k++) {
 			const char *word = words[sl_fit_judge_driver(&p->drivers[i], question->capacities[k], why, sizeof(why))];
 
-			sl_door_print(stdout, "  %10s  %s: %s\n", sl_format_size(size, question->capacities[k]), word, why);
+			sl_door_print(stdout, "  %10s  %s: %s\n", SL_SIZE(question->capacities[k]), word, why);
 		}
 	}
 }

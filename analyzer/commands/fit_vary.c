@@ -91,8 +91,6 @@ static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, con
 
 void sl_fit_vary_print(const struct sl_fit_result *result)
 {
-	char size[SL_FORMAT_BYTES];
-
 	sl_door_print(stdout, "by %s: what always fits, and the largest that would\n", result->vary);
 	if (result->without_value)
 		sl_door_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
@@ -102,12 +100,11 @@ void sl_fit_vary_print(const struct sl_fit_result *result)
 
 		sl_door_print(stdout, "  %s\n    ", *result->varied[i].settings ? result->varied[i].settings : "(none)");
 		for (unsigned k = 0; k < curve->count; k++)
-			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points[k].value,
-				      sl_format_size(size, curve->points[k].need));
+			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points[k].value, SL_SIZE(curve->points[k].need));
 		if (curve->degree)
 			sl_door_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
 		if (curve->error >= 0)
-			sl_door_print(stdout, " that is off by at most %s", sl_format_size(size, (uint64_t)curve->error));
+			sl_door_print(stdout, " that is off by at most %s", SL_SIZE((uint64_t)curve->error));
 		putchar('\n');
 		for (unsigned c = 0; c < result->capacity_count; c++)
 			put_largest(curve, result->capacities[c], result->vary);

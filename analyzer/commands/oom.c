@@ -52,14 +52,14 @@ static void print(const struct sl_report *report)
 	struct errors errors = find(report);
 	struct sl_process *process = errors.process;
 	const char *cause;
-	char who[SL_FORMAT_BYTES], where[300];
+	char where[300];
 
 	if (!errors.first)
 		return;
 	cause = process->accounts[errors.first - process->model->ooms.item].cause_text;
 	sl_owners_line(process, errors.first->stack, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory%s: %s asked for %s at ", errors.open ? "" : " and got over it",
-		      sl_process_who(who, process), SL_SIZE(errors.first->asked_bytes));
+	sl_door_print(stdout, "out of memory%s: %s asked for %s at ", errors.open ? "" : " and got over it", SL_WHO(process),
+		      SL_SIZE(errors.first->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
 	if (cause) {

@@ -36,7 +36,6 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 {
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
 	const struct sl_stack_frame *place = by == SL_BY_PLACE || by == SL_BY_FUNCTION ? sl_place_of(process, stack, count) : NULL;
-	char rank[SL_FORMAT_BYTES];
 
 	if (by == SL_BY_STACK)
 		return false;
@@ -46,7 +45,7 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 		snprintf(name, 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
 			 thread ? (long long)thread->tid : (long long)site->thread);
 	else if (by == SL_BY_RANK)
-		snprintf(name, 300, "%s", sl_process_who(rank, process));
+		snprintf(name, 300, "%s", SL_WHO(process));
 	else if (by == SL_BY_DEVICE)
 		name_device(process, site->device, name);
 	else if (by == SL_BY_NAME)

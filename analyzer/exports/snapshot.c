@@ -409,7 +409,6 @@ static void number_devices(struct snapshot *s)
 		*number_of(s, s->entries[i].process, s->entries[i].device) = SEEN;
 	for (unsigned i = 0; i < stream->count; i++) {
 		const struct sl_model *model = stream->processes[i].process.model;
-		char who[SL_FORMAT_BYTES];
 
 		for (size_t k = 0; k < model->sites.count; k++)
 			if (model->sites.item[k].device >= 0 && model->sites.item[k].device < SL_DEVICES_MAX)
@@ -425,7 +424,7 @@ static void number_devices(struct snapshot *s)
 				continue;
 			*number = s->devices++;
 			sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
-				      sl_process_who(who, &stream->processes[i].process));
+				      SL_WHO(&stream->processes[i].process));
 		}
 	}
 }

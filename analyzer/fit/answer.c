@@ -153,13 +153,11 @@ void sl_fit_subject_free(struct sl_fit_subject *subject)
 
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size)
 {
-	char bytes[SL_FORMAT_BYTES];
-
 	if (subject->recording->doubt)
 		return subject->recording->doubt;
 	if (subject->check.error == SL_UNKNOWN)
 		return "the replay of the recorded run is granted what was refused, or the other way round";
-	snprintf(out, size, "the replay of the recorded run is off by up to %s", sl_format_size(bytes, subject->check.error));
+	snprintf(out, size, "the replay of the recorded run is off by up to %s", SL_SIZE(subject->check.error));
 	return out;
 }
 
@@ -174,14 +172,14 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 		  void *context)
 {
 	const struct sl_fit_recording *r = subject->recording;
-	char text[200], number[SL_FORMAT_BYTES];
+	char text[200];
 
 	if (!subject->answers)
 		say(context, sl_fit_why(subject, text, sizeof(text)));
 	if (r->unasked) {
 		snprintf(text, sizeof(text),
 			 "of %s requests the size is not known, and the block's is taken: other settings can be off",
-			 sl_format_count(number, r->unasked));
+			 SL_NUMBER(r->unasked));
 		say(context, text);
 	}
 	if (!of_allocator && !r->others_known)

@@ -79,7 +79,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 {
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
 	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
-	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], one[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	struct sl_outcome *outcome;
 
 	if (limit == SL_NO_LIMIT)
@@ -101,8 +101,8 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	else {
 		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key,
 			      sl_format_size(is, total->bytes), may,
-			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part",
-			      sl_format_size(one, first->bytes), first->what);
+			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
+			      first->what);
 		point(outcome, first, NULL);
 	}
 }

@@ -35,7 +35,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 {
 	struct sl_fit_question question = {
 		.capacities = {capacity}, .capacity_count = 1, .settings = {NULL}, .setting_count = 1, .unscanned = true};
-	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES], reserved[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES], why[120];
+	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES], reserved[SL_FORMAT_BYTES], why[120];
 	const struct sl_fit_outcome *o;
 	struct sl_fit_subject subject;
 
@@ -57,8 +57,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 	else if (o->request)
 		snprintf(one->message, sizeof(one->message),
 			 "%s does not fit in %s: request %s, of %s, finds nothing when %s are reserved", one->subject, may,
-			 sl_format_count(number, o->request), sl_format_size(bytes, o->bytes),
-			 sl_format_size(reserved, o->stats.reserved));
+			 SL_NUMBER(o->request), sl_format_size(bytes, o->bytes), sl_format_size(reserved, o->stats.reserved));
 	else
 		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",
 			 one->subject, may, sl_format_size(bytes, o->bytes));

@@ -35,12 +35,13 @@ static const struct sl_page_budget budgets[] = {
 	{.bins = 32, .samples = 30, .moments = 2, .detailed = 16, .heat = 64, .blocks = 300, .cards = 50, .stays = 200},
 };
 
-#define BUDGETS (sizeof(budgets) / sizeof(budgets[0]))
-
 static bool fits(uint64_t most, size_t zipped)
 {
 	return sl_html_before_size + sl_html_after_size + zipped / 3 * 4 + 4 <= most;
 }
+
+/* How the data of a page, compressed, is written. */
+typedef bool put_how(FILE *out, const unsigned char *zipped, size_t size);
 
 static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 {
@@ -48,24 +49,8 @@ static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
 }
 
-/* What a page is made of: the members that its `build` uses. */
-struct matter {
-	void (*build)(struct sl_page *page, const struct matter *matter, const struct sl_page_budget *budget);
-	struct sl_report *report;
-	const struct sl_telemetry *telemetry;
-	unsigned ranks;		 /* of the telemetry, where there is no report */
-	const unsigned *devices; /* of each of them */
-	const struct sl_page_fits *fits;
-	const char *path;
-	const struct sl_emit_options *emit;
-	const struct sl_page_changes *stacks;
-	const struct sl_differences *differences;
-	char *const *paths;
-	const unsigned *counts;
-};
-
 /* Estimates the lines' size before compression; a budget that is far too large is not tried.  A diff has no lines. */
-static double estimate(const struct matter *of, const struct sl_page_budget *budget)
+static double estimate(const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	unsigned count = of->report ? of->report->process_count : of->ranks;
 	double bytes = (double)count * budget->heat;
@@ -80,35 +65,15 @@ static double estimate(const struct matter *of, const struct sl_page_budget *bud
 	return bytes;
 }
 
-static void build_report(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
-{
-	sl_page_build(page, of->report, of->telemetry, of->fits, budget);
-}
-
-static void build_lines(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
-{
-	sl_page_build_lines(page, of->report, budget);
-}
-
-static void build_telemetry(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
-{
-	sl_page_build_telemetry(page, of->telemetry, of->path, of->emit, budget);
-}
-
-static void build_changes(struct sl_page *page, const struct matter *of, const struct sl_page_budget *budget)
-{
-	sl_page_changes_build(page, of->stacks, of->differences, of->paths, of->counts, budget);
-}
-
 /* The data of a page that fits: to free. */
-static unsigned char *zip(const struct matter *of, uint64_t most, size_t *size)
+static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t *size)
 {
 	unsigned char *zipped = NULL;
 
-	for (unsigned i = of->stacks ? 0 : 1; i < BUDGETS && (!zipped || !fits(most, *size)); i++) {
+	for (unsigned i = of->stacks ? 0 : 1; i < SL_COUNT(budgets) && (!zipped || !fits(most, *size)); i++) {
 		struct sl_page page;
 
-		if (i + 1 < BUDGETS && estimate(of, &budgets[i]) > (double)most * 24)
+		if (i + 1 < SL_COUNT(budgets) && estimate(of, &budgets[i]) > (double)most * 24)
 			continue;
 		free(zipped);
 		of->build(&page, of, &budgets[i]);
@@ -118,7 +83,7 @@ static unsigned char *zip(const struct matter *of, uint64_t most, size_t *size)
 	return zipped;
 }
 
-static bool put(const struct matter *of, uint64_t most, bool (*how)(FILE *out, const unsigned char *zipped, size_t size), FILE *out)
+static bool put(const struct sl_page_matter *of, uint64_t most, put_how *how, FILE *out)
 {
 	size_t size = 0;
 	unsigned char *zipped = zip(of, most, &size);
@@ -133,12 +98,12 @@ static bool put_data(FILE *out, const unsigned char *zipped, size_t size)
 	return fwrite(zipped, 1, size, out) == size;
 }
 
-static bool put_report(struct sl_report *report, bool (*how)(FILE *out, const unsigned char *zipped, size_t size), FILE *out)
+static bool put_report(struct sl_report *report, put_how *how, FILE *out)
 {
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	struct sl_page_fits *asked = sl_page_fits_new(report);
-	struct matter of = {build_report, .report = report, .telemetry = telemetry, .fits = asked};
+	struct sl_page_matter of = {sl_page_build, .report = report, .telemetry = telemetry, .fits = asked};
 	bool fine = put(&of, sl_html_most(report->html_max_bytes), how, out);
 
 	sl_page_fits_free(asked);
@@ -159,7 +124,7 @@ bool sl_html_data(struct sl_report *report, FILE *out)
 
 bool sl_html_lines(struct sl_report *report, FILE *out)
 {
-	struct matter of = {build_lines, .report = report};
+	struct sl_page_matter of = {sl_page_build_lines, .report = report};
 
 	return put(&of, sl_html_most(report->html_max_bytes), put_data, out);
 }
@@ -167,7 +132,7 @@ bool sl_html_lines(struct sl_report *report, FILE *out)
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
 		       uint64_t max_bytes, FILE *out)
 {
-	struct matter of = {build_telemetry, .telemetry = telemetry, .path = path, .emit = emit};
+	struct sl_page_matter of = {sl_page_build_telemetry, .telemetry = telemetry, .path = path, .emit = emit};
 	unsigned *devices = sl_page_telemetry_devices(telemetry, &of.ranks);
 	bool fine;
 
@@ -197,8 +162,8 @@ void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *pro
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
-	struct matter of = {build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
-			    .counts = counts};
+	struct sl_page_matter of = {sl_page_build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
+				    .counts = counts};
 
 	return put(&of, sl_html_most(max_bytes), put_page, out);
 }
@@ -206,8 +171,8 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			  const unsigned *counts, FILE *out)
 {
-	struct matter of = {build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
-			    .counts = counts};
+	struct sl_page_matter of = {sl_page_build_changes, .stacks = &changes->stacks, .differences = differences, .paths = paths,
+				    .counts = counts};
 
 	return put(&of, sl_html_most(0), put_data, out);
 }

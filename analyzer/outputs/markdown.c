@@ -53,10 +53,9 @@ static void put_memory(FILE *out, const struct sl_report *report)
 	      out);
 	for (size_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
 		const struct sl_row *row = rows.item[i].row;
-		char who[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
+		char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
 
-		sl_door_print(out, "| %s | %s | ", sl_process_who(who, rows.item[i].process),
-			      sl_event_kinds[rows.item[i].kind].name);
+		sl_door_print(out, "| %s | %s | ", SL_WHO(rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
 		if (rows.item[i].device)
 			sl_door_print(out, "%u", rows.item[i].device - 1);
 		sl_door_print(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
@@ -96,10 +95,10 @@ static void put_leaks(FILE *out, struct sl_report *report)
 	      out);
 	for (size_t i = 0; i < all.count && i < ROWS_SHOWN; i++) {
 		const struct sl_leak *leak = all.item[i].leak;
-		char where[400], who[SL_FORMAT_BYTES];
+		char where[400];
 
 		sl_owners_line(all.item[i].process, leak->stack, 3, where, sizeof(where));
-		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_process_who(who, all.item[i].process), SL_SIZE(leak->bytes),
+		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", SL_WHO(all.item[i].process), SL_SIZE(leak->bytes),
 			      (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
 		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);
 		fputs(" | ", out);
@@ -119,14 +118,13 @@ static bool says_the_same(const struct sl_finding *a, const struct sl_finding *b
 static void put_who(FILE *out, const struct sl_report *report, size_t first)
 {
 	const struct sl_finding *list = report->findings.item;
-	char who[SL_FORMAT_BYTES];
 	unsigned count = 0;
 
 	for (size_t i = first; i < report->findings.count; i++) {
 		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
 			continue;
 		if (count++ < NAMES_SHOWN)
-			sl_door_print(out, "%s%s", count > 1 ? ", " : "", sl_process_who(who, &report->processes[list[i].process]));
+			sl_door_print(out, "%s%s", count > 1 ? ", " : "", SL_WHO(&report->processes[list[i].process]));
 	}
 	if (count > NAMES_SHOWN)
 		sl_door_print(out, " and %u more", count - NAMES_SHOWN);

@@ -167,7 +167,6 @@ static double y_of(const struct picture *p, double value)
 
 static void draw_axes(cairo_t *c, const struct picture *p)
 {
-	char words[SL_FORMAT_BYTES];
 	double step = 1;
 
 	while (p->top / step > 7)
@@ -179,11 +178,11 @@ static void draw_axes(cairo_t *c, const struct picture *p)
 		cairo_line_to(c, WIDTH - RIGHT, y_of(p, value));
 		cairo_stroke(c);
 		cairo_set_source_rgb(c, .25, .28, .32);
-		text(c, LEFT - 8, y_of(p, value) + 4, 1, sl_format_size(words, sl_stats_bytes(value)));
+		text(c, LEFT - 8, y_of(p, value) + 4, 1, SL_SIZE(sl_stats_bytes(value)));
 	}
 	for (unsigned i = 0; i <= 4; i++)
 		text(c, LEFT + i * COLUMNS / 4.0, HEIGHT - BOTTOM + 18, i / 4.0,
-		     i ? sl_format_duration(words, (p->end_ns - p->begin_ns) / 4 * i) : "0");
+		     i ? SL_SPAN((p->end_ns - p->begin_ns) / 4 * i) : "0");
 }
 
 static void draw_line(cairo_t *c, const struct picture *p, const double *columns)
@@ -306,6 +305,17 @@ static cairo_status_t to_file(void *file, const unsigned char *data, unsigned si
 	return fwrite(data, 1, size, file) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
+/* White paper, with the text that all of it has. */
+static cairo_t *paper(cairo_surface_t *surface)
+{
+	cairo_t *c = cairo_create(surface);
+
+	cairo_set_source_rgb(c, 1, 1, 1);
+	cairo_paint(c);
+	cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+	return c;
+}
+
 static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 {
 	const struct sl_process *held = sl_devices_fullest_process(report);
@@ -313,12 +323,9 @@ static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 	struct picture *p = process ? malloc(sizeof(*p)) : NULL;
 	cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(to_file, out, WIDTH, HEIGHT)
 				       : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);
-	cairo_t *c = cairo_create(surface);
+	cairo_t *c = paper(surface);
 	cairo_status_t status;
 
-	cairo_set_source_rgb(c, 1, 1, 1);
-	cairo_paint(c);
-	cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
 	cairo_set_font_size(c, 12);
 	if (p) {
 		fill(p, process);
@@ -400,12 +407,9 @@ static bool ranks_png(struct sl_report *report, FILE *out)
 {
 	double height = report->process_count < 24 ? report->process_count * 16 : report->process_count < 400 ? 400 : 1024;
 	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, (int)height + TOP + 10);
-	cairo_t *c = cairo_create(surface);
+	cairo_t *c = paper(surface);
 	cairo_status_t status;
 
-	cairo_set_source_rgb(c, 1, 1, 1);
-	cairo_paint(c);
-	cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
 	if (report->process_count)
 		draw_ranks(report, c, height);
 	status = cairo_surface_write_to_png_stream(surface, to_file, out);

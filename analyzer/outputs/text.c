@@ -21,12 +21,10 @@ static void put_in_flight(struct sl_text_page *page)
 		for (size_t k = 0; k < process->model->in_flight.count && k < CALLS_SHOWN; k++) {
 			const struct sl_in_flight *call = &process->model->in_flight.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, call->api);
-			char who[48], text[256];
 
 			sl_text_head(page, "IN FLIGHT", SL_TEXT_PLAIN);
-			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_process_who(who, process),
-				 hook ? hook->plain : "?", call->bytes ? " of " : "", call->bytes ? SL_SIZE(call->bytes) : "");
-			sl_text_line(page, 0, text, "");
+			sl_text_say(page, "  %s  %s%s%s had not returned", SL_WHO(process), hook ? hook->plain : "?",
+				    call->bytes ? " of " : "", call->bytes ? SL_SIZE(call->bytes) : "");
 			page->said = true;
 		}
 	}
@@ -121,7 +119,7 @@ static void put_warnings(struct sl_text_page *page)
 static bool put_host(struct sl_text_page *page)
 {
 	const struct sl_process *most = NULL;
-	char who[SL_FORMAT_BYTES], text[200], right[160] = "";
+	char text[200], right[160] = "";
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		const struct sl_process *p = &page->report->processes[i];
@@ -134,8 +132,7 @@ static bool put_host(struct sl_text_page *page)
 	if (!most)
 		return false;
 	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
-	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_process_who(who, most),
-		 SL_SIZE(most->model->host.rss_peak));
+	snprintf(text, sizeof(text), "     %s   %s resident at most", SL_WHO(most), SL_SIZE(most->model->host.rss_peak));
 	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
 		snprintf(right, sizeof(right), "cgroup %s of %s", SL_SIZE(most->model->host.cgroup_peak),
 			 SL_SIZE(most->model->host.cgroup_limit));
@@ -149,7 +146,6 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
 	bool damaged = report->images.copies.damaged;
-	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
@@ -162,8 +158,8 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
-	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", sl_format_count(a, events),
-		      sl_format_count(b, lost));
+	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", SL_NUMBER(events),
+		      SL_NUMBER(lost));
 	if (page->style->saved)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);

@@ -60,7 +60,7 @@ void sl_text_growth(struct sl_text_page *page)
 	const struct sl_growth *growth = NULL;
 	const struct sl_label *label;
 	struct sl_owners owners;
-	char who[48], text[256], where[256];
+	char where[256];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
@@ -77,12 +77,10 @@ void sl_text_growth(struct sl_text_page *page)
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
-	snprintf(text, sizeof(text), "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
-		 sl_label_each(label),
-		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
-		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
-		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_process_who(who, process) : "");
-	sl_text_line(page, 0, text, "");
+	sl_text_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope), sl_label_each(label),
+		    sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
+		    page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
+		    page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? SL_WHO(process) : "");
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
@@ -100,23 +98,21 @@ void sl_text_growth(struct sl_text_page *page)
 /* "64 ranks, most in rank 3", "2 processes, the same in each". */
 static void put_several(char *out, size_t size, unsigned count, const struct sl_process *most, bool uneven)
 {
-	char who[SL_FORMAT_BYTES];
-
 	snprintf(out, size, "%u %s, %s%s", count, most->trace->header.rank >= 0 ? "ranks" : "processes",
-		 uneven ? "most in " : "the same in each", uneven ? sl_process_who(who, most) : "");
+		 uneven ? "most in " : "the same in each", uneven ? SL_WHO(most) : "");
 }
 
 /* "rank 3  ", "64 ranks, most in rank 3  ", "device 1  "; nothing of a run of one process and one device. */
 static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
-	char who[SL_FORMAT_BYTES + 48] = "", named[SL_FORMAT_BYTES];
+	char who[SL_FORMAT_BYTES + 48] = "";
 
 	out[0] = 0;
 	if (place->processes > 1)
 		put_several(who, sizeof(who), place->processes, process, place->uneven);
 	if (page->report->process_count > 1)
-		snprintf(out, size, "%s  ", *who ? who : sl_process_who(named, process));
+		snprintf(out, size, "%s  ", *who ? who : SL_WHO(process));
 	if (place->kept->track->device >= 0 && sl_devices_held(process) > 1)
 		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
 }
@@ -125,11 +121,10 @@ static void put_who(char *out, size_t size, const struct sl_text_page *page, con
 static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
 {
 	double seen, full_in = sl_kept_full_in(process, device, places, &seen);
-	char time[SL_FORMAT_BYTES];
 
 	out[0] = 0;
 	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
-		snprintf(out, size, "%s device %d is full in %s", how, device, sl_format_duration(time, (uint64_t)(full_in * 1e9)));
+		snprintf(out, size, "%s device %d is full in %s", how, device, SL_SPAN((uint64_t)(full_in * 1e9)));
 }
 
 /* For each device on which it alone leaks. */
@@ -190,10 +185,8 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	beside = page->indent + strlen(text) + 2 + length <= page->style->columns && !strncmp(where, place->where, length);
 	sl_text_line(page, LEAK_RIGHT, text, beside ? place->where : "");
 	rest = beside ? length : 0;
-	if (where[rest]) {
-		snprintf(text, sizeof(text), "     %s%s", rest ? "" : " ", where + rest);
-		sl_text_line(page, 0, text, "");
-	}
+	if (where[rest])
+		sl_text_say(page, "     %s%s", rest ? "" : " ", where + rest);
 	put_course(page, place);
 }
 
@@ -236,8 +229,7 @@ static void put_kept_together(struct sl_text_page *page, const bool *with, size_
 		if (!with[i] || ++shown > PARTS_SHOWN)
 			continue;
 		sl_kept_amount(what, sizeof(what), &page->report->processes[place->process], place->kept);
-		snprintf(text, sizeof(text), "      %s: %s", place->where, what);
-		sl_text_line(page, 0, text, "");
+		sl_text_say(page, "      %s: %s", place->where, what);
 	}
 	if (shown > PARTS_SHOWN)
 		sl_text_say(page, "      and %u more, in report.json", shown - PARTS_SHOWN);
@@ -247,7 +239,7 @@ static void put_kept_together(struct sl_text_page *page, const bool *with, size_
 /* When all places that leak on a device have filled it together: each forecast alone would be too late. */
 static void put_together(struct sl_text_page *page)
 {
-	char full[100], text[200], who[48] = "";
+	char full[100], who[48] = "";
 	unsigned places;
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
@@ -259,8 +251,7 @@ static void put_together(struct sl_text_page *page)
 			put_full_in(full, sizeof(full), process, device, ":", &places);
 			if (places < 2 || !full[0])
 				continue;
-			snprintf(text, sizeof(text), "  %s%sall %u together%s", who, who[0] ? ", " : "", places, full);
-			sl_text_line(page, 0, text, "");
+			sl_text_say(page, "  %s%sall %u together%s", who, who[0] ? ", " : "", places, full);
 		}
 	}
 }
@@ -362,7 +353,7 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 {
 	const struct left *worst = worst_left(all);
 	size_t places = all->place.count, growing = 0;
-	char where[200], left[160], right[512], who[64] = "", named[48], on[32] = "";
+	char where[200], left[160], right[512], who[64] = "", on[32] = "";
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < places; i++) {
@@ -379,7 +370,7 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 		put_several(who, sizeof(who), worst->processes, worst->most, worst->uneven);
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
-			 *who ? who : sl_process_who(named, worst->most));
+			 *who ? who : SL_WHO(worst->most));
 	if (worst->device != -1 && sl_devices_held(worst->most) > 1)
 		snprintf(on, sizeof(on), worst->device == SEVERAL ? " on several devices" : " on device %d", worst->device);
 	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",

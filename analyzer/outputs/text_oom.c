@@ -67,7 +67,7 @@ static void say_other(char *out, size_t size, const struct sl_account *account, 
 /* Those of which the same is to be said are one line. */
 static void put_others(struct sl_text_page *page, const struct sl_account *account)
 {
-	char name[64], each[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], what[2][256], text[320];
+	char name[64], each[SL_FORMAT_BYTES], what[2][256], text[320];
 	unsigned shown = 0, i, k;
 	uint64_t bytes, more = 0;
 
@@ -76,7 +76,7 @@ static void put_others(struct sl_text_page *page, const struct sl_account *accou
 		sl_format_size(each, account->others[i].bytes);
 		for (bytes = 0, k = i; k < account->other_count; bytes += account->others[k++].bytes) {
 			say_other(what[1], sizeof(what[1]), account, k);
-			if (strcmp(what[0], what[1]) != 0 || strcmp(each, sl_format_size(size, account->others[k].bytes)) != 0)
+			if (strcmp(what[0], what[1]) != 0 || strcmp(each, SL_SIZE(account->others[k].bytes)) != 0)
 				break;
 		}
 		if (k == i + 1) {
@@ -124,7 +124,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 }
 
 /* "step_#" with 412 is "step 412"; other labels are unchanged. */
-static size_t add_label(char *out, size_t size, const struct sl_process *process, const struct sl_oom *oom)
+static void put_label(char *out, size_t size, const struct sl_process *process, const struct sl_oom *oom)
 {
 	const char *label = oom->label ? sl_defs_text(process->model->defs, oom->label) : NULL;
 	char step[32] = "";
@@ -132,39 +132,33 @@ static size_t add_label(char *out, size_t size, const struct sl_process *process
 	if (oom->step != SL_UNKNOWN)
 		snprintf(step, sizeof(step), ", step %llu", (unsigned long long)oom->step);
 	if (!label || !strncmp(label, "step", 4))
-		return (size_t)snprintf(out, size, "%s", step);
-	return (size_t)snprintf(out, size, "%s, in %s", step, label);
+		snprintf(out, size, "%s", step);
+	else
+		snprintf(out, size, "%s, in %s", step, label);
 }
 
 static void put_title(struct sl_text_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
 {
 	uint64_t start = page->report->started_unix_ns, at_ns = sl_process_unix(process, oom->time_ns);
-	char who[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], text[512];
-	size_t at;
+	char device[24] = "", label[400], more[24] = "";
 
-	sl_text_head(page, "OUT OF MEMORY", SL_TEXT_BAD);
-	at = (size_t)snprintf(text, sizeof(text), "   %s", sl_process_who(who, process));
 	if (oom->device >= 0)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "  device %d", oom->device);
-	at += (size_t)snprintf(text + at, sizeof(text) - at, "  at %s",
-			       sl_format_duration(span, at_ns > start ? at_ns - start : 0));
-	at += add_label(text + at, sizeof(text) - at, process, oom);
-	if (at < sizeof(text) && attempts > 1)
-		snprintf(text + at, sizeof(text) - at, "  %u attempts", attempts);
-	sl_text_line(page, 0, text, "");
+		snprintf(device, sizeof(device), "  device %d", oom->device);
+	if (attempts > 1)
+		snprintf(more, sizeof(more), "  %u attempts", attempts);
+	put_label(label, sizeof(label), process, oom);
+	sl_text_head(page, "OUT OF MEMORY", SL_TEXT_BAD);
+	sl_text_say(page, "   %s%s  at %s%s%s", SL_WHO(process), device, SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
 }
 
 /* Who called may be whom to change: beside the request, or on a line of its own. */
 static void put_asked(struct sl_text_page *page, const char *asked, const char *where)
 {
-	char below[600];
 	bool fits = strlen(asked) + 2 + strlen(where) <= page->style->columns;
 
 	sl_text_line(page, RIGHT, asked, fits ? where : "");
-	if (fits)
-		return;
-	snprintf(below, sizeof(below), "      %s", where);
-	sl_text_line(page, 0, below, "");
+	if (!fits)
+		sl_text_say(page, "      %s", where);
 }
 
 void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index)
@@ -188,26 +182,18 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	put_owners(page, process, oom);
 	put_rest(page, account, sl_model_rest_name(&oom->torch),
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
-	if (account->cause_text) {
-		snprintf(text, sizeof(text), "  %s", account->cause_text);
-		sl_text_line(page, 0, text, "");
-	}
-	if (account->advice) {
-		snprintf(text, sizeof(text), "  %s", account->advice);
-		sl_text_line(page, 0, text, "");
-	}
+	if (account->cause_text)
+		sl_text_say(page, "  %s", account->cause_text);
+	if (account->advice)
+		sl_text_say(page, "  %s", account->advice);
 }
 
 /* The sentence of analyses/ranks.c about this process. */
 static void put_first(struct sl_text_page *page)
 {
 	for (size_t i = 0; i < page->report->findings.count; i++)
-		if (!strcmp(page->report->findings.item[i].id, "ranks.first")) {
-			char text[512];
-
-			snprintf(text, sizeof(text), "  %s", page->report->findings.item[i].text);
-			sl_text_line(page, 0, text, "");
-		}
+		if (!strcmp(page->report->findings.item[i].id, "ranks.first"))
+			sl_text_say(page, "  %s", page->report->findings.item[i].text);
 }
 
 /* Indexes of the errors to show, of all processes, by the clock. */
@@ -234,15 +220,14 @@ static void add_cured(struct cured *cured, struct sl_process *process, const str
 
 static void put_cured(struct sl_text_page *page, const struct cured *cured)
 {
-	char where[200], asked[256] = "", text[352];
+	char where[200], asked[256] = "";
 
 	sl_text_head(page, "RETRIED", SL_TEXT_PLAIN);
 	sl_owners_line(cured->process, cured->most->stack, 1, where, sizeof(where));
 	if (where[0])
 		snprintf(asked, sizeof(asked), "%s%s at %s, ", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
 			 where);
-	snprintf(text, sizeof(text), "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
-	sl_text_line(page, 9, text, "");
+	sl_text_say(page, "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
 }
 
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, struct cured *cured)

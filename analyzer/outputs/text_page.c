@@ -144,7 +144,6 @@ void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, cons
 
 void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_tone tone)
 {
-
 	page->indent = columns_of(title, strlen(title));
 	if (page->style->colour)
 		fputs(tone == SL_TEXT_BAD ? "\033[1;31m" : "\033[1m", page->out);
@@ -197,12 +196,9 @@ void sl_text_said(struct sl_text_page *page, const char *id, int process, int de
 {
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
-		char text[1024];
 
-		if (strcmp(finding->id, id) != 0 || finding->device != device || (process >= 0 && finding->process != process))
-			continue;
-		snprintf(text, sizeof(text), "      %s", finding->text);
-		sl_text_line(page, 0, text, "");
+		if (strcmp(finding->id, id) == 0 && finding->device == device && (process < 0 || finding->process == process))
+			sl_text_say(page, "      %s", finding->text);
 	}
 }
 

@@ -123,7 +123,7 @@ static void put_names(struct sl_text_page *page, const struct sl_model *model)
 {
 	enum { SHOWN = 5 };
 	uint64_t last = UINT64_MAX;
-	char right[64], size[SL_FORMAT_BYTES];
+	char right[64];
 
 	for (unsigned shown = 0; shown < SHOWN && shown < model->called.count;) {
 		uint64_t most = 0;
@@ -136,8 +136,7 @@ static void put_names(struct sl_text_page *page, const struct sl_model *model)
 
 			if (called->peak_bytes != most)
 				continue;
-			snprintf(right, sizeof(right), "so named by the program; %s at the end",
-				 sl_format_size(size, called->live_bytes));
+			snprintf(right, sizeof(right), "so named by the program; %s at the end", SL_SIZE(called->live_bytes));
 			sl_text_owner(page, most, sl_defs_text(model->defs, called->text), right);
 			shown++;
 		}
@@ -191,7 +190,7 @@ void sl_text_peak(struct sl_text_page *page)
 {
 	struct sl_process *process = sl_devices_fullest_process(page->report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
-	char who[48], spark[64] = "", others[200] = "", on[128] = "", text[512];
+	char spark[64] = "", others[200] = "", on[128] = "", text[512];
 
 	if (!process)
 		return;
@@ -202,8 +201,7 @@ void sl_text_peak(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		describe_others(others + strlen(others), sizeof(others) - strlen(others), page, process);
 	describe_devices(on, others, sizeof(others), process, device);
-	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", sl_process_who(who, process), on, SL_SIZE(device->known_peak), spark,
-		 others);
+	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", SL_WHO(process), on, SL_SIZE(device->known_peak), spark, others);
 	if (fell_there(page, process, device)) {
 		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
 	} else {

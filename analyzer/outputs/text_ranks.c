@@ -114,15 +114,14 @@ static void put_group(struct sl_text_page *page, const struct group *group, cons
 
 static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned count)
 {
-	char text[512], who[SL_FORMAT_BYTES];
+	char text[512];
 	int at = snprintf(text, sizeof(text), "         %u unlike:", count);
 	unsigned shown = 0;
 
 	for (unsigned i = 0; i < page->report->process_count && shown < UNLIKE_SHOWN; i++)
 		if (unlike[i])
 			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %s %s", shown++ ? "," : "",
-				       sl_process_who(who, &page->report->processes[i]),
-				       SL_SIZE(sl_devices_peak(&page->report->processes[i])));
+				       SL_WHO(&page->report->processes[i]), SL_SIZE(sl_devices_peak(&page->report->processes[i])));
 	if (count > shown)
 		snprintf(text + at, sizeof(text) - (size_t)at, ", and %u more", count - shown);
 	sl_text_line(page, 0, text, "");
@@ -134,16 +133,13 @@ void sl_text_ranks(struct sl_text_page *page)
 	bool *unlike = sl_memory_must(calloc(report->process_count + 1, sizeof(*unlike)));
 	struct group *group = sl_memory_must(calloc(report->process_count + 1, sizeof(*group)));
 	unsigned others = unlike_of(report, unlike), count = groups_of(report, unlike, group);
-	char text[64];
 
 	if (count && group[0].count > 1 && (others || count > 1)) { /* where all are alike, PEAK says so */
 		sl_text_head(page, "RANKS", false);
 		for (unsigned i = 0; i < count && i < GROUPS_SHOWN; i++)
 			put_group(page, &group[i], unlike);
-		if (count > GROUPS_SHOWN) {
-			snprintf(text, sizeof(text), "         and %u more groups", count - GROUPS_SHOWN);
-			sl_text_line(page, 0, text, "");
-		}
+		if (count > GROUPS_SHOWN)
+			sl_text_say(page, "         and %u more groups", count - GROUPS_SHOWN);
 		if (others)
 			put_unlike(page, unlike, others);
 	}

@@ -60,7 +60,7 @@ void sl_text_title(struct sl_text_page *page)
 	const struct sl_process *first = &report->processes[0];
 	uint64_t span_ns = report->ended_unix_ns - report->started_unix_ns;
 	unsigned hosts = hosts_of(report), ranks = 0;
-	char text[512], status[256], span[SL_FORMAT_BYTES], who[64];
+	char status[256], who[64];
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		ranks += report->processes[i].trace->header.rank >= 0;
@@ -69,11 +69,10 @@ void sl_text_title(struct sl_text_page *page)
 		sl_process_who(who, first);
 	else
 		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
-	if (hosts == 1)
-		snprintf(text, sizeof(text), "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
-			 sl_format_duration(span, span_ns), status);
-	else
-		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts, sl_format_duration(span, span_ns), status);
 	sl_text_head(page, sl_stacks_program(&first->trace->header), SL_TEXT_PLAIN);
-	sl_text_line(page, 0, text, "");
+	if (hosts == 1)
+		sl_text_say(page, "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
+			    SL_SPAN(span_ns), status);
+	else
+		sl_text_say(page, "  %s on %u hosts  %s  %s", who, hosts, SL_SPAN(span_ns), status);
 }

@@ -45,13 +45,11 @@ static void progress(struct job *job, uint64_t events)
 {
 	uint64_t all = atomic_fetch_add(&job->events, events) + events, now, due = atomic_load(&job->due_ns);
 	unsigned begun = atomic_load(&job->next), count = job->report->process_count;
-	char number[SL_FORMAT_BYTES];
 
 	if (!job->on_terminal || (now = sl_now_ns(CLOCK_MONOTONIC)) < due ||
 	    !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
 		return;
-	sl_door_print(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count,
-		      count);
+	sl_door_print(stderr, "\r\033[K%s events, %u of %u processes", SL_NUMBER(all), begun < count ? begun : count, count);
 	fflush(stderr);
 }
 
@@ -215,15 +213,14 @@ static void warn_damage(struct sl_report *report, const struct sl_damage *damage
 static void warn_watched(struct sl_report *report, const struct sl_process *process, const char *name)
 {
 	const char *bytes = sl_defs_capability(&process->trace->defs, "before_attach_bytes");
-	char span[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
 
 	sl_report_warn(report,
 		       "%s: watched from outside for %s: what was before, and how it ended, is not known; neither are "
 		       "labels and blocks of PyTorch's",
-		       name, sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+		       name, SL_SPAN(process->model->now_ns - process->model->first_ns));
 	if (bytes)
 		sl_report_warn(report, "%s: before attach: %s held on all devices, contexts included, by NVML", name,
-			       sl_format_size(size, strtoull(bytes, NULL, 10)));
+			       SL_SIZE(strtoull(bytes, NULL, 10)));
 }
 
 static void warn_unknown(struct sl_report *report, const struct sl_process *process)

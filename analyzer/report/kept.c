@@ -65,8 +65,8 @@ static bool is_told(const struct sl_process *process, const struct sl_track *tra
 void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
-	char bytes[SL_FORMAT_BYTES], count[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", sl_format_count(count, kept->blocks),
+	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
+	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
 			  sl_format_count(births, kept->births), noun_of(kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)

@@ -300,6 +300,7 @@ static inline const char *sl_process_who(char *out, const struct sl_process *pro
 {
 	return sl_header_who(out, &process->trace->header);
 }
+#define SL_WHO(process) sl_process_who((char[SL_FORMAT_BYTES]){0}, process) /* in a buffer that lives until the block ends */
 static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
 {
 	return sl_header_unix(&process->trace->header, ns);

@@ -106,7 +106,6 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 	struct bound bound = bound_of(a, b);
 	struct sl_skew *skew = &report->skew;
 	uint64_t most, least;
-	char x[SL_FORMAT_BYTES], y[SL_FORMAT_BYTES];
 
 	if (!bound.meetings || bound.least > bound.most) {
 		skew->meetings = 0;
@@ -119,7 +118,7 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 	skew->meetings = bound.meetings < skew->meetings ? bound.meetings : skew->meetings;
 	if (least > SL_SKEW_NS)
 		sl_report_warn(report, "the clock of %s is %s to %s ahead of that of %s: times are as each host tells them",
-			       bound.least > 0 ? b->name : a->name, sl_format_duration(x, least), sl_format_duration(y, most),
+			       bound.least > 0 ? b->name : a->name, SL_SPAN(least), SL_SPAN(most),
 			       bound.least > 0 ? a->name : b->name);
 }
 

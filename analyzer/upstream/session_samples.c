@@ -158,7 +158,6 @@ static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t fr
 void sl_session_samples_resident(struct sl_maker *m, const struct sl_line *rss, unsigned samples)
 {
 	uint32_t step = samples ? (rss->bin - rss->first + samples) / samples : 1;
-	char size[SL_FORMAT_BYTES];
 	uint64_t peak = 0;
 
 	step = step ? step : 1;
@@ -173,14 +172,14 @@ void sl_session_samples_resident(struct sl_maker *m, const struct sl_line *rss, 
 
 			peak = bin->max;
 			most.event_type = "peak";
-			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", sl_format_size(size, peak));
+			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", SL_SIZE(peak));
 			most.change_bytes = change;
 			sl_session_add_event(m->session, &most);
 		}
 		if (!change)
 			continue;
 		event.context = sl_arena_printf(m->arena, "RSS %s by %s", change < 0 ? "decreased" : "increased",
-						sl_format_size(size, (uint64_t)(change < 0 ? -change : change)));
+						SL_SIZE((uint64_t)(change < 0 ? -change : change)));
 		sl_maker_add(m, event);
 	}
 }

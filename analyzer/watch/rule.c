@@ -222,7 +222,6 @@ void sl_rule_free(struct sl_rule *rule)
 
 const char *sl_unit_format(enum sl_unit unit, double value, char *out)
 {
-	char size[SL_FORMAT_BYTES];
 	uint64_t whole = value < 0 || isnan(value) ? 0 : value > 1e18 ? (uint64_t)1e18 : (uint64_t)value;
 
 	if (isinf(value))
@@ -241,7 +240,7 @@ const char *sl_unit_format(enum sl_unit unit, double value, char *out)
 		sl_format_size(out, whole);
 		break;
 	default:
-		sprintf(out, "%s/%s", sl_format_size(size, whole), unit == SL_UNIT_STEP ? "step" : "s");
+		sprintf(out, "%s/%s", SL_SIZE(whole), unit == SL_UNIT_STEP ? "step" : "s");
 	}
 	return out;
 }

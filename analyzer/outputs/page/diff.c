@@ -191,23 +191,21 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 	free(bytes[1]);
 }
 
-void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *changes, const struct sl_differences *differences,
-			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget)
+void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	sl_page_begin(page, 0, budget);
 	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
 	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
-		sl_page_put_array(page, side ? "after" : "before", counts[side]);
-		for (unsigned i = 0; i < counts[side]; i++)
-			sl_packed_string(&page->pack, paths[side ? counts[0] + i : i]);
+		sl_page_put_array(page, side ? "after" : "before", of->counts[side]);
+		for (unsigned i = 0; i < of->counts[side]; i++)
+			sl_packed_string(&page->pack, of->paths[side ? of->counts[0] + i : i]);
 	}
-	put_places(page, differences);
-	put_rows(page, differences);
-	put_stacks(page, changes);
-	for (unsigned i = 0; i < 2; i++) { /* indexed for the page's search */
-		sl_page_put_array(page, i ? "libraries" : "warnings", 0);
-	}
+	put_places(page, of->differences);
+	put_rows(page, of->differences);
+	put_stacks(page, of->stacks);
+	sl_page_put_array(page, "warnings", 0); /* the page's search looks into these two */
+	sl_page_put_array(page, "libraries", 0);
 	sl_page_close(page);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/page/document.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,7 +155,10 @@ void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value)
 void sl_page_put_double(struct sl_page *page, const char *key, double value)
 {
 	sl_page_key(page, key);
-	sl_packed_double(&page->pack, value);
+	if (isnan(value))
+		sl_packed_nil(&page->pack);
+	else
+		sl_packed_double(&page->pack, value);
 }
 
 void sl_page_put_bool(struct sl_page *page, const char *key, int value)
@@ -172,13 +176,13 @@ void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, u
 		sl_packed_nil(&page->pack);
 }
 
-void sl_page_put_device(struct sl_page *page, const char *key, int device)
+void sl_page_put_index(struct sl_page *page, const char *key, int64_t index)
 {
 	sl_page_key(page, key);
-	if (device < 0)
+	if (index < 0)
 		sl_packed_nil(&page->pack);
 	else
-		sl_packed_int(&page->pack, device);
+		sl_packed_int(&page->pack, index);
 }
 
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
@@ -241,8 +245,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 
 	sl_packed_map(&page->pack, keys);
 	sl_page_put_text(page, "schema", "stormlog.page");
-	sl_page_key(page, "version");
-	sl_packed_int(&page->pack, 1);
+	sl_page_put_index(page, "version", 1);
 	sl_page_put_text(page, "generator", SL_VERSION);
 	sl_page_put_text(page, "source", source);
 	sl_page_put_text(page, "title", title);
@@ -266,8 +269,7 @@ static void put_tables(struct sl_page *page)
 #define COLUMN(name, to, type)                                                                                                     \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = page->frames.item[i].name;                                                                                 \
-	sl_page_key(page, #name);                                                                                                  \
-	sl_packed_column(&page->pack, type, to, count)
+	sl_page_put_column(page, #name, type, to, count)
 	COLUMN(function, column, SL_PACKED_U32);
 	COLUMN(file, column, SL_PACKED_U32);
 	COLUMN(module, column, SL_PACKED_U32);

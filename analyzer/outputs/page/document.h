@@ -112,10 +112,10 @@ void sl_page_put_map(struct sl_page *page, const char *key, uint32_t pairs);
 void sl_page_put_array(struct sl_page *page, const char *key, uint32_t items);
 void sl_page_put_column(struct sl_page *page, const char *key, enum sl_packed_type type, const void *values, size_t count);
 void sl_page_put_uint(struct sl_page *page, const char *key, uint64_t value);
-void sl_page_put_double(struct sl_page *page, const char *key, double value);
+void sl_page_put_double(struct sl_page *page, const char *key, double value); /* NAN: nil */
 void sl_page_put_bool(struct sl_page *page, const char *key, int value);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
-void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
+void sl_page_put_index(struct sl_page *page, const char *key, int64_t index);		     /* of a device, rank, pid; -1: nil */
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
 /*
  * An array of rows, which is as long as rows are written until it ends.  A row is a map of so many members, of which the first is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
 	sl_page_row(page, 24, process);
-	sl_page_put_device(page, "device", oom->device);
+	sl_page_put_index(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
 	sl_page_put_text(page, "scope", scopes[oom->scope]);
@@ -101,19 +102,16 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
 {
 	sl_page_row(page, 16, process);
-	sl_page_put_device(page, "device", leak->device);
+	sl_page_put_index(page, "device", leak->device);
 	sl_page_put_text(page, "kind", sl_event_kinds[leak->kind].name);
 	sl_page_put_known(page, "bytes", leak->bytes);
 	sl_page_put_known(page, "blocks", leak->blocks);
 	sl_page_put_text(page, "verdict", leak->verdict);
 	sl_page_put_text(page, "severity", leak->severity);
-	sl_page_key(page, "growth");
-	leak->growing ? sl_packed_double(&page->pack, leak->bytes_per_second) : sl_packed_nil(&page->pack);
+	sl_page_put_double(page, "growth", leak->growing ? leak->bytes_per_second : NAN);
 	sl_page_put_text(page, "step", leak->step ? sl_defs_text(page->report->processes[process].model->defs, leak->step) : NULL);
-	sl_page_key(page, "step_growth");
-	leak->growing && leak->step ? sl_packed_double(&page->pack, leak->bytes_per_step) : sl_packed_nil(&page->pack);
-	sl_page_key(page, "confidence");
-	leak->growing ? sl_packed_double(&page->pack, leak->r_squared) : sl_packed_nil(&page->pack);
+	sl_page_put_double(page, "step_growth", leak->growing && leak->step ? leak->bytes_per_step : NAN);
+	sl_page_put_double(page, "confidence", leak->growing ? leak->r_squared : NAN);
 	sl_page_put_time(page, "first", process, leak->first_ns);
 	sl_page_put_time(page, "last", process, leak->last_ns);
 	sl_page_put_text(page, "suggestion", leak->suggestion);

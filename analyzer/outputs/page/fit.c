@@ -185,8 +185,8 @@ static void put_choice(struct sl_page *page, const struct asked *asked, unsigned
 	sl_page_put_bool(page, "recorded", !s->choices[c].text);
 	sl_page_put_known(page, "always_from", asked->whole ? a->scan.always_from : SL_UNKNOWN);
 	sl_page_put_known(page, "otherwise", a->other_from);
-	sl_page_key(page, "at_most"); /* the search ended before it met one that does not */
-	sl_packed_bool(&page->pack, a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
+	/* the search ended before it met one that does not */
+	sl_page_put_bool(page, "at_most", a->scan.looked_to >= a->scan.always_from && a->scan.looked_to > a->free.floor);
 	sl_page_put_array(page, "also", (uint32_t)a->scan.also.count);
 	for (size_t i = 0; i < a->scan.also.count; i++) {
 		sl_packed_array(&page->pack, 2);
@@ -215,7 +215,7 @@ static void put_subject(struct sl_page *page, const struct asked *asked)
 
 	snprintf(release, sizeof(release), "%u.%u", r->release / 100, r->release % 100);
 	sl_page_row(page, 12, asked->process);
-	sl_page_put_device(page, "device", r->device);
+	sl_page_put_index(page, "device", r->device);
 	sl_page_put_text(page, "release", r->release ? release : NULL);
 	sl_page_put_bool(page, "reproduces", s->answers != NULL);
 	sl_page_put_known(page, "events", s->check.compared);

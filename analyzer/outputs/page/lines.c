@@ -121,8 +121,8 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 		peak = c.max[i] > peak ? c.max[i] : peak;
 	sl_page_row(page, 14, process);
 	sl_page_put_text(page, "what", whats[line->what]);
-	sl_page_put_device(page, "device", line->device);
-	sl_page_put_device(page, "shared", shared);
+	sl_page_put_index(page, "device", line->device);
+	sl_page_put_index(page, "shared", shared);
 	sl_page_put_text(page, "name", name);
 	sl_page_put_double(page, "peak", peak);
 	sl_page_key(page, "start");

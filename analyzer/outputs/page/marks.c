@@ -9,7 +9,7 @@
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
 {
 	sl_page_row(page, 5, process);
-	sl_page_put_device(page, "device", device);
+	sl_page_put_index(page, "device", device);
 	sl_page_put_time(page, "at", process, ns);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_text(page, "text", text);

@@ -84,7 +84,7 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 		blocks[i] = samples->s.item[i].blocks;
 	}
 	sl_page_row(page, 7, process);
-	sl_page_put_device(page, "device", device);
+	sl_page_put_index(page, "device", device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, at_ns);
 	sl_page_put_column(page, "stack", SL_PACKED_U32, stack, n);

@@ -85,16 +85,17 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 		     first ? first->tag : NULL);
 }
 
-void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget)
+void sl_page_build_lines(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
-	begin(page, report, budget, 14);
+	begin(page, of->report, budget, 14);
 	sl_page_lines(page);
 	sl_page_close(page);
 }
 
-void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
-		   const struct sl_page_fits *fits, const struct sl_page_budget *budget)
+void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
+	struct sl_report *report = of->report;
+
 	begin(page, report, budget, SL_PAGE_KEYS + 8);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
@@ -105,10 +106,10 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	sl_page_places(page);
 	sl_page_marks(page);
 	sl_page_segments(page);
-	sl_page_fit(page, fits);
+	sl_page_fit(page, of->fits);
 	sl_page_findings(page);
-	if (telemetry && telemetry->selected)
-		sl_page_session_findings(page, telemetry->selected, process_of);
+	if (of->telemetry && of->telemetry->selected)
+		sl_page_session_findings(page, of->telemetry->selected, process_of);
 	sl_page_put_findings(page);
 	sl_report_warn_of_symbols(report);
 	sl_page_put_array(page, "warnings", (uint32_t)report->warnings.count);

@@ -22,8 +22,6 @@ struct sl_page_changes {
 };
 void sl_page_changes_begin(struct sl_page_changes *changes);
 void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share);
-void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *changes, const struct sl_differences *differences,
-			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget);
 void sl_page_changes_free(struct sl_page_changes *changes);
 
 /* Would it have fit?  Asked once, for all sizes of the page; the report has to be there until it is freed. */
@@ -31,13 +29,28 @@ struct sl_page_fits;
 struct sl_page_fits *sl_page_fits_new(const struct sl_report *report);
 void sl_page_fits_free(struct sl_page_fits *fits);
 
-/* telemetry: the same run's; its analyses are findings too. */
-void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
-		   const struct sl_page_fits *fits, const struct sl_page_budget *budget);
+/* What a page is made of: the members that its builder uses. */
+struct sl_page_matter {
+	void (*build)(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
+	struct sl_report *report;
+	const struct sl_telemetry *telemetry; /* beside a report the same run's: its analyses are findings too */
+	unsigned ranks;			      /* of the telemetry, where there is no report */
+	const unsigned *devices;	      /* of each of them */
+	const struct sl_page_fits *fits;
+	const char *path;
+	const struct sl_emit_options *emit;
+	const struct sl_page_changes *stacks;
+	const struct sl_differences *differences;
+	char *const *paths;
+	const unsigned *counts;
+};
+
+void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
 /* Only its lines, with the frames of their stacks; they are numbered on their own. */
-void sl_page_build_lines(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget);
-/* The page of telemetry's selected session; and the devices of each of its ranks, to free. */
+void sl_page_build_lines(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
+void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
+/* The page of telemetry's selected session. */
+void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget);
+/* The devices of each of its ranks, to free. */
 #define SL_PAGE_TELEMETRY_LINES 4 /* of a rank on a device, where there is room */
 unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks);
-void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
-			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);

@@ -183,8 +183,7 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 #define FIGURE(key, member)                                                                                                        \
 	for (size_t i = 0; i < rows; i++)                                                                                          \
 		figure[i] = (double)row[i].member;                                                                                 \
-	sl_page_key(page, key);                                                                                                    \
-	sl_packed_column(&page->pack, SL_PACKED_F64, figure, rows)
+	sl_page_put_column(page, key, SL_PACKED_F64, figure, rows)
 	FIGURE("made", made);
 	FIGURE("made_bytes", made_bytes);
 	FIGURE("live", live);
@@ -242,8 +241,7 @@ static void put_rows(struct sl_page *page, const struct stays *stays)
 #define COLUMN(key, type, to, member)                                                                                              \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = (__typeof__(*to))stays->rows.item[i].member;                                                               \
-	sl_page_key(page, key);                                                                                                    \
-	sl_packed_column(&page->pack, type, to, count)
+	sl_page_put_column(page, key, type, to, count)
 	COLUMN("place", SL_PACKED_U32, place, site);
 	COLUMN("born", SL_PACKED_U8, byte, born);
 	COLUMN("ended", SL_PACKED_U8, byte, ended);
@@ -275,9 +273,8 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 		stays.shift++;
 	}
 	sl_packed_map(&page->pack, 9);
-	sl_page_key(page, "begin"); /* on the grid, so it may be before t0 */
-	sl_packed_double(&page->pack,
-			 (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
+	sl_page_put_double(page, "begin", /* on the grid, so it may be before t0 */
+			   (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
 	sl_page_put_double(page, "width", (double)(from->width_ns << stays.shift));
 	sl_page_put_uint(page, "windows", (from->now >> stays.shift) + 1);
 	put_rows(page, &stays);
@@ -305,7 +302,7 @@ static void put_roles(struct sl_page *page, unsigned process)
 		for (int i = 0; i < SL_ROLE_COUNT; i++)
 			column[i] = (double)bytes[i];
 		sl_packed_map(&page->pack, 2);
-		sl_page_put_device(page, "device", device->device);
+		sl_page_put_index(page, "device", device->device);
 		sl_page_put_column(page, "bytes", SL_PACKED_F64, column, SL_ROLE_COUNT);
 	}
 	sl_packed_array_at(&page->pack, at, count);

@@ -14,9 +14,7 @@ struct columns {
 
 static void *column(size_t count, size_t width)
 {
-	void *values = sl_memory_must(calloc(count + 1, width));
-
-	return values;
+	return sl_memory_must(calloc(count + 1, width));
 }
 
 /* Both lists are by address: one walk finds the segment of each block.  Blocks of unknown segments are left out. */
@@ -55,7 +53,7 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	char text[96];
 
 	sl_page_row(page, 10, process);
-	sl_page_put_device(page, "device", map->device);
+	sl_page_put_index(page, "device", map->device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, map->time_ns);
 	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small",

@@ -152,7 +152,7 @@ void sl_page_put_findings(struct sl_page *page)
 		sl_page_put_text(page, "severity", f->severity);
 		sl_page_key(page, "process");
 		f->process < 0 ? sl_packed_nil(&page->pack) : sl_packed_int(&page->pack, f->process);
-		sl_page_put_device(page, "device", f->device);
+		sl_page_put_index(page, "device", f->device);
 		sl_page_put_unix(page, "from", f->from_unix);
 		sl_page_put_unix(page, "to", f->to_unix);
 		sl_page_put_text(page, "text", f->text);

@@ -70,7 +70,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 			continue;
 		count++;
 		sl_packed_map(&page->pack, 5);
-		sl_page_put_device(page, "device", device->device);
+		sl_page_put_index(page, "device", device->device);
 		sl_page_put_known(page, "peak", device->known_peak);
 		sl_page_put_time(page, "peak_at", index, device->known_peak ? device->known_peak_ns : 0);
 		sl_page_put_known(page, "hidden", device->hidden_peak_bytes);
@@ -87,14 +87,9 @@ static void put_process(struct sl_page *page, unsigned index)
 	const struct sl_device_state *fullest = sl_devices_fullest(p);
 
 	sl_packed_map(&page->pack, 18);
-	sl_page_key(page, "rank");
-	if (header->rank < 0)
-		sl_packed_nil(&page->pack);
-	else
-		sl_packed_int(&page->pack, header->rank);
+	sl_page_put_index(page, "rank", header->rank);
 	sl_page_put_text(page, "host", header->host ? header->host : "");
-	sl_page_key(page, "pid");
-	sl_packed_int(&page->pack, header->pid);
+	sl_page_put_index(page, "pid", header->pid);
 	put_command(page, header);
 	sl_page_put_text(page, "session", p->session_id);
 	sl_page_put_text(page, "trace", sl_paths_name(p->trace->name));
@@ -129,7 +124,7 @@ void sl_page_processes(struct sl_page *page)
 		for (unsigned k = 0; k < device->process_count; k++)
 			sl_packed_uint(&page->pack, device->processes[k]);
 		sl_page_put_text(page, "host", device->host ? device->host : "");
-		sl_page_put_device(page, "device", device->device);
+		sl_page_put_index(page, "device", device->device);
 		sl_page_put_text(page, "name", device->name);
 		sl_page_put_known(page, "total", device->total_bytes);
 		sl_page_put_known(page, "used_peak", device->used_peak_bytes);
@@ -151,7 +146,7 @@ static void memory_rows(struct sl_page *page, unsigned process)
 				continue;
 			sl_page_row(page, 11, process);
 			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
-			sl_page_put_device(page, "device", (int)d - 1);
+			sl_page_put_index(page, "device", (int)d - 1);
 			sl_page_put_known(page, "peak", row->peak_bytes);
 			sl_page_put_known(page, "live", row->live_bytes);
 			sl_page_put_known(page, "blocks", row->live_blocks);
@@ -174,7 +169,7 @@ static void library_rows(struct sl_page *page, unsigned process)
 			continue;
 		sl_page_row(page, 5, process);
 		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
-		sl_page_put_device(page, "device", holder->device);
+		sl_page_put_index(page, "device", holder->device);
 		sl_page_put_known(page, "peak", holder->peak_bytes);
 		sl_page_put_known(page, "live", holder->live_bytes);
 	}
@@ -220,7 +215,7 @@ static void name_rows(struct sl_page *page, unsigned process)
 
 		sl_page_row(page, 6, process);
 		sl_page_put_text(page, "name", sl_defs_text(model->defs, called->text));
-		sl_page_put_device(page, "device", called->device);
+		sl_page_put_index(page, "device", called->device);
 		sl_page_put_known(page, "blocks", called->blocks);
 		sl_page_put_known(page, "live", called->live_bytes);
 		sl_page_put_known(page, "peak", called->peak_bytes);
@@ -238,7 +233,7 @@ static void given_rows(struct sl_page *page, unsigned process)
 		if (!given || !given->in_use)
 			continue;
 		sl_page_row(page, 6, process);
-		sl_page_put_device(page, "device", (int)d - 1);
+		sl_page_put_index(page, "device", (int)d - 1);
 		sl_page_put_known(page, "in_use", given->in_use);
 		sl_page_put_known(page, "named", given->named);
 		sl_page_put_known(page, "rounding", given->rounded - given->named);

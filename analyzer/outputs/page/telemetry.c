@@ -45,10 +45,6 @@ struct telemetry_page {
 
 static const enum sl_line_what whats[SL_PAGE_TELEMETRY_LINES] = {SL_LINE_KNOWN, SL_LINE_ALLOCATED, SL_LINE_RESERVED, SL_LINE_USED};
 
-#define GROW(vector)                                                                                                               \
-	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)),                 \
-	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
-
 static struct device *device_of(struct rank *rank, int64_t id)
 {
 	int number = id >= 0 && id < SL_DEVICES_MAX ? (int)id : -1;
@@ -57,7 +53,7 @@ static struct device *device_of(struct rank *rank, int64_t id)
 	for (size_t i = 0; i < rank->devices.count; i++)
 		if (rank->devices.item[i].number == number)
 			return &rank->devices.item[i];
-	device = GROW(rank->devices);
+	device = SL_PUSH(&rank->devices);
 	*device = (struct device){
 		.number = number, .hidden = SL_EVENT_UNKNOWN, .used_peak = SL_EVENT_UNKNOWN, .total = SL_EVENT_UNKNOWN};
 	return device;
@@ -138,11 +134,11 @@ static void find_places(struct telemetry_page *t)
 			struct place *place;
 
 			if (!*number) {
-				*GROW(t->places) = (struct place){.host = host,
-								  .device = device->number,
-								  .total = SL_EVENT_UNKNOWN,
-								  .used_peak = SL_EVENT_UNKNOWN,
-								  .hidden = SL_EVENT_UNKNOWN};
+				*SL_PUSH(&t->places) = (struct place){.host = host,
+								      .device = device->number,
+								      .total = SL_EVENT_UNKNOWN,
+								      .used_peak = SL_EVENT_UNKNOWN,
+								      .hidden = SL_EVENT_UNKNOWN};
 				*number = t->places.count;
 			}
 			place = &t->places.item[*number - 1];
@@ -151,7 +147,7 @@ static void find_places(struct telemetry_page *t)
 			place->total = device->total > place->total ? device->total : place->total;
 			place->used_peak = device->used_peak > place->used_peak ? device->used_peak : place->used_peak;
 			place->hidden = device->hidden > place->hidden ? device->hidden : place->hidden;
-			*GROW(place->ranks) = r;
+			*SL_PUSH(&place->ranks) = r;
 		}
 	sl_map_free(&numbers);
 	sl_arena_free(&arena);
@@ -179,11 +175,9 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 		end += device->end;
 	}
 	sl_packed_map(&page->pack, 17);
-	sl_page_key(page, "rank");
-	first->world_size > 1 || t->count > 1 ? sl_packed_int(&page->pack, first->rank) : sl_packed_nil(&page->pack);
+	sl_page_put_index(page, "rank", first->world_size > 1 || t->count > 1 ? first->rank : -1);
 	sl_page_put_text(page, "host", first->host);
-	sl_page_key(page, "pid");
-	first->pid < 0 ? sl_packed_nil(&page->pack) : sl_packed_int(&page->pack, first->pid);
+	sl_page_put_index(page, "pid", first->pid);
 	sl_page_put_text(page, "command", first->collector);
 	sl_page_put_text(page, "session", session->summary.session_id);
 	sl_page_put_text(page, "trace", session->summary.source);
@@ -207,7 +201,7 @@ static void put_device(struct sl_page *page, const struct place *place)
 	for (size_t i = 0; i < place->ranks.count; i++)
 		sl_packed_uint(&page->pack, place->ranks.item[i]);
 	sl_page_put_text(page, "host", place->host);
-	sl_page_put_device(page, "device", place->device);
+	sl_page_put_index(page, "device", place->device);
 	sl_page_put_text(page, "name", NULL);
 	sl_page_put_known(page, "total", known(place->total));
 	sl_page_put_known(page, "used_peak", known(place->used_peak));
@@ -222,8 +216,7 @@ static void put_lines(struct telemetry_page *t)
 
 	for (unsigned r = 0; r < t->count; r++)
 		count += (uint32_t)t->ranks[r].devices.count * (r < t->page->budget.detailed ? SL_PAGE_TELEMETRY_LINES : 1);
-	sl_page_key(t->page, "lines");
-	sl_packed_array(&t->page->pack, count);
+	sl_page_put_array(t->page, "lines", count);
 	for (unsigned r = 0; r < t->count; r++) {
 		draw(t, r);
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
@@ -265,7 +258,7 @@ static void put_ooms(struct telemetry_page *t)
 			if (!sl_event_is_oom(event))
 				continue;
 			sl_page_row(page, 21, r);
-			sl_page_put_device(page, "device", (int)event->device_id);
+			sl_page_put_index(page, "device", (int)event->device_id);
 			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
 			sl_page_put_text(page, "api", NULL);
 			sl_page_put_text(page, "scope", "vram");
@@ -295,16 +288,11 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 
 		sl_packed_map(&page->pack, 5);
 		sl_page_put_uint(page, "process", process < 0 ? 0 : (unsigned)process);
-		sl_page_put_device(page, "device", -1);
+		sl_page_put_index(page, "device", -1);
 		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
 		sl_page_put_text(page, "kind", mark->kind);
 		sl_page_put_text(page, "text", mark->label);
 	}
-}
-
-static void put_nothing(struct sl_page *page, const char *key)
-{
-	sl_page_put_array(page, key, 0);
 }
 
 static void count_warning(void *context, const char *text)
@@ -352,7 +340,7 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	sl_phases_free(&phases);
 	put_ooms(t);
 	for (size_t i = 0; i < SL_COUNT(absent); i++)
-		put_nothing(page, absent[i]);
+		sl_page_put_array(page, absent[i], 0);
 	if (session)
 		sl_page_session_findings(page, session, process_of);
 	sl_page_put_findings(page);
@@ -380,10 +368,9 @@ unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsign
 	return counts;
 }
 
-void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
-			     const struct sl_emit_options *emit, const struct sl_page_budget *budget)
+void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
-	const struct sl_session nothing = {0}, *session = telemetry->selected ? telemetry->selected : &nothing;
+	const struct sl_session nothing = {0}, *session = of->telemetry->selected ? of->telemetry->selected : &nothing;
 	struct telemetry_page t = {.page = page};
 	struct sl_session_series series;
 
@@ -391,7 +378,7 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *te
 	t.count = (unsigned)series.rank_count;
 	t.ranks = sl_memory_must(calloc(t.count + 1, sizeof(*t.ranks)));
 	sl_page_begin(page, t.count, budget);
-	page->emit = emit;
+	page->emit = of->emit;
 	page->ranks = sl_memory_must(calloc(t.count + 1, sizeof(*page->ranks)));
 	for (unsigned r = 0; r < t.count; r++) {
 		take_rank(&t.ranks[r], &series.ranks[r]);
@@ -403,7 +390,7 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *te
 	page->t0_unix_ns = session->count ? (uint64_t)session->events[0].timestamp_ns : 0;
 	page->t1_unix_ns = session->count ? (uint64_t)session->events[session->count - 1].timestamp_ns : 0;
 	find_places(&t);
-	put_all(&t, telemetry, &series, path);
+	put_all(&t, of->telemetry, &series, of->path);
 	if (t.drawn)
 		sl_timeline_free(&t.drawn->timeline);
 	for (unsigned r = 0; r < t.count; r++)
