@@ -66,7 +66,7 @@ static int print_json(struct sl_report *report)
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
 {
-	struct sl_text_style style = sl_terminal_style();
+	struct sl_screen_style style = sl_terminal_style();
 
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
@@ -74,7 +74,7 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 		sl_door_print(stderr, "stormlog-analyze: %s%s\n", place->why,
 			      style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
 	if (!options->quiet)
-		sl_text_report(report, stdout, &style);
+		sl_screen_report(report, stdout, &style);
 	fflush(stdout);
 	if (options->open && style.saved)
 		sl_browser_open();

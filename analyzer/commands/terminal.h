@@ -9,4 +9,4 @@
  * How stdout shows things: its width (COLUMNS, else the terminal's, else 80); no colour with NO_COLOR, on a dumb terminal or in
  * a pipe.
  */
-struct sl_text_style sl_terminal_style(void);
+struct sl_screen_style sl_terminal_style(void);

@@ -25,7 +25,7 @@ struct options {
 	struct sl_only only;
 	long height;
 	bool json;
-	struct sl_text_style style;
+	struct sl_screen_style style;
 };
 
 #define INTO struct options

@@ -159,10 +159,10 @@ static void put_findings(FILE *out, const struct sl_report *report)
 
 static bool write_markdown(struct sl_report *report, FILE *out)
 {
-	const struct sl_text_style style = {.columns = 120, .fenced = true};
+	const struct sl_screen_style style = {.columns = 120, .fenced = true};
 
 	fputs("# GPU memory\n\n```\n", out);
-	sl_text_report(report, out, &style);
+	sl_screen_report(report, out, &style);
 	fputs("```\n", out);
 	put_findings(out, report);
 	put_memory(out, report);

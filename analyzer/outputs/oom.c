@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
@@ -25,13 +25,13 @@ struct writer {
 /* The lines about the error in the run's summary; `stormlog-analyze BUNDLE` prints them again. */
 static void put_account(struct sl_json *j, const struct writer *w)
 {
-	static const struct sl_text_style style = {.ascii = true, .columns = 100};
+	static const struct sl_screen_style style = {.ascii = true, .columns = 100};
 	char *text = NULL, *rest;
 	size_t length;
 	FILE *memory = sl_memory_must(open_memstream(&text, &length));
-	struct sl_text_page page = {.report = w->report, .out = memory, .style = &style};
+	struct sl_screen_page page = {.report = w->report, .out = memory, .style = &style};
 
-	sl_text_oom(&page, w->process, (size_t)(w->oom - w->process->model->ooms.item));
+	sl_screen_oom(&page, w->process, (size_t)(w->oom - w->process->model->ooms.item));
 	fclose(memory);
 	rest = text;
 	sl_json_array(j, "account");

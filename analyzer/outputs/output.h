@@ -83,12 +83,12 @@ bool sl_json_report(struct sl_report *report, FILE *out);
 
 /* The summary for people.  colour: escape sequences; ascii: no character beyond it; saved: path of the written
  * folder, NULL: nothing was written. */
-struct sl_text_style {
+struct sl_screen_style {
 	bool colour, ascii, fenced; /* fenced: in a block of code between ``` */
 	unsigned columns;
 	const char *saved;
 };
-void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style);
+void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style);
 
 /* Writes all of sl_outputs into the chosen place.  On failure the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);

@@ -90,7 +90,7 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 static void report_folder(void)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stretches = true};
-	struct sl_text_style style = {.columns = 80};
+	struct sl_screen_style style = {.columns = 80};
 	struct sl_report report = {0};
 	char *paths[] = {folder, NULL};
 
@@ -98,7 +98,7 @@ static void report_folder(void)
 		for (unsigned i = 0; sl_outputs[i]; i++)
 			if (sl_outputs[i]->file)
 				sl_outputs[i]->file(&report, nowhere);
-		sl_text_report(&report, nowhere, &style);
+		sl_screen_report(&report, nowhere, &style);
 	}
 	sl_report_free(&report);
 }

@@ -5,12 +5,12 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 
 #define RIGHT 40
 
 /* The largest sites at the error, by library. */
-static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
+static void put_owners(struct sl_screen_page *page, struct sl_process *process, const struct sl_oom *oom)
 {
 	long long communicators = (long long)sl_collectives_communicators(process->model);
 	const char *rest = "smaller parts";
@@ -25,7 +25,7 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 
 		if (oom->scope != SL_SCOPE_HOST && !sl_owners_shows(process, site))
 			continue;
-		sl_text_place(process, site, where, sizeof(where));
+		sl_screen_place(process, site, where, sizeof(where));
 		snprintf(line, sizeof(line), "%s", where[0] ? where : "no stack");
 		if (strstr(names[0], "nccl") && communicators > 1)
 			snprintf(line, sizeof(line), "%lld communicators  %s", communicators, where);
@@ -38,7 +38,7 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 	if (oom->owner_count == SL_OWNERS_MAX && !oom->torch.used && listed < oom->live_bytes)
 		sl_owners_add(&owners, &rest, 1, oom->live_bytes - listed, 0);
 	sl_owners_sort(&owners);
-	sl_text_shares(page, &owners);
+	sl_screen_shares(page, &owners);
 	sl_owners_free(&owners);
 }
 
@@ -65,7 +65,7 @@ static void say_other(char *out, size_t size, const struct sl_account *account, 
 }
 
 /* Those of which the same is to be said are one line. */
-static void put_others(struct sl_text_page *page, const struct sl_account *account)
+static void put_others(struct sl_screen_page *page, const struct sl_account *account)
 {
 	char name[64], each[SL_FORMAT_BYTES], what[2][256], text[320];
 	unsigned shown = 0, i, k;
@@ -81,23 +81,23 @@ static void put_others(struct sl_text_page *page, const struct sl_account *accou
 		}
 		if (k == i + 1) {
 			snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
-			sl_text_owner(page, bytes, name, what[0]);
+			sl_screen_owner(page, bytes, name, what[0]);
 			continue;
 		}
 		snprintf(name, sizeof(name), "%u processes", k - i);
 		snprintf(text, sizeof(text), "%s, %s each", what[0], each);
-		sl_text_owner(page, bytes, name, text);
+		sl_screen_owner(page, bytes, name, text);
 	}
 	for (k = i; k < account->other_count; k++)
 		more += account->others[k].bytes;
 	if (more) {
 		snprintf(name, sizeof(name), "%u more processes", account->other_count - i);
-		sl_text_owner(page, more, name, "");
+		sl_screen_owner(page, more, name, "");
 	}
 }
 
 /* Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest. */
-static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
+static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
 	char right[256] = "";
 	size_t at = 0;
@@ -108,7 +108,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		if (account->largest_cached != SL_UNKNOWN)
 			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
 				 SL_SIZE(account->largest_cached));
-		sl_text_owner(page, account->cached, kept, right);
+		sl_screen_owner(page, account->cached, kept, right);
 	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
 		right[0] = 0;
@@ -118,7 +118,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		if (at)
 			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",
 				 account->unexplained);
-		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
+		sl_screen_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
 	put_others(page, account);
 }
@@ -137,7 +137,7 @@ static void put_label(char *out, size_t size, const struct sl_process *process, 
 		snprintf(out, size, "%s, in %s", step, label);
 }
 
-static void put_title(struct sl_text_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
+static void put_title(struct sl_screen_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
 {
 	uint64_t start = page->report->started_unix_ns, at_ns = sl_process_unix(process, oom->time_ns);
 	char device[24] = "", label[400], more[24] = "";
@@ -147,21 +147,21 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	if (attempts > 1)
 		snprintf(more, sizeof(more), "  %u attempts", attempts);
 	put_label(label, sizeof(label), process, oom);
-	sl_text_head(page, "OUT OF MEMORY", SL_TEXT_BAD);
-	sl_text_say(page, "   %s%s  at %s%s%s", SL_WHO(process), device, SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
+	sl_screen_head(page, "OUT OF MEMORY", SL_SCREEN_BAD);
+	sl_screen_say(page, "   %s%s  at %s%s%s", SL_WHO(process), device, SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
 }
 
 /* Who called may be whom to change: beside the request, or on a line of its own. */
-static void put_asked(struct sl_text_page *page, const char *asked, const char *where)
+static void put_asked(struct sl_screen_page *page, const char *asked, const char *where)
 {
 	bool fits = strlen(asked) + 2 + strlen(where) <= page->style->columns;
 
-	sl_text_line(page, RIGHT, asked, fits ? where : "");
+	sl_screen_line(page, RIGHT, asked, fits ? where : "");
 	if (!fits)
-		sl_text_say(page, "      %s", where);
+		sl_screen_say(page, "      %s", where);
 }
 
-void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index)
+void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
@@ -183,17 +183,17 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	put_rest(page, account, sl_model_rest_name(&oom->torch),
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text)
-		sl_text_say(page, "  %s", account->cause_text);
+		sl_screen_say(page, "  %s", account->cause_text);
 	if (account->advice)
-		sl_text_say(page, "  %s", account->advice);
+		sl_screen_say(page, "  %s", account->advice);
 }
 
 /* The sentence of analyses/ranks.c about this process. */
-static void put_first(struct sl_text_page *page)
+static void put_first(struct sl_screen_page *page)
 {
 	for (size_t i = 0; i < page->report->findings.count; i++)
 		if (!strcmp(page->report->findings.item[i].id, "ranks.first"))
-			sl_text_say(page, "  %s", page->report->findings.item[i].text);
+			sl_screen_say(page, "  %s", page->report->findings.item[i].text);
 }
 
 /* Indexes of the errors to show, of all processes, by the clock. */
@@ -218,16 +218,16 @@ static void add_cured(struct cured *cured, struct sl_process *process, const str
 	}
 }
 
-static void put_cured(struct sl_text_page *page, const struct cured *cured)
+static void put_cured(struct sl_screen_page *page, const struct cured *cured)
 {
 	char where[200], asked[256] = "";
 
-	sl_text_head(page, "RETRIED", SL_TEXT_PLAIN);
+	sl_screen_head(page, "RETRIED", SL_SCREEN_PLAIN);
 	sl_owners_line(cured->process, cured->most->stack, 1, where, sizeof(where));
 	if (where[0])
 		snprintf(asked, sizeof(asked), "%s%s at %s, ", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
 			 where);
-	sl_text_say(page, "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
+	sl_screen_say(page, "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
 }
 
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, struct cured *cured)
@@ -248,10 +248,10 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 				add_cured(cured, process, &model->ooms.item[k]);
 				continue;
 			}
-			*more += count == SL_TEXT_OOMS;
-			if (count == SL_TEXT_OOMS && shown[count - 1].unix_ns <= one.unix_ns)
+			*more += count == SL_SCREEN_OOMS;
+			if (count == SL_SCREEN_OOMS && shown[count - 1].unix_ns <= one.unix_ns)
 				continue;
-			at = count < SL_TEXT_OOMS ? count++ : count - 1;
+			at = count < SL_SCREEN_OOMS ? count++ : count - 1;
 			for (; at && shown[at - 1].unix_ns > one.unix_ns; at--)
 				shown[at] = shown[at - 1];
 			shown[at] = one;
@@ -260,14 +260,14 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 	return count;
 }
 
-void sl_text_ooms(struct sl_text_page *page)
+void sl_screen_ooms(struct sl_screen_page *page)
 {
-	struct shown shown[SL_TEXT_OOMS];
+	struct shown shown[SL_SCREEN_OOMS];
 	struct cured cured = {0};
 	unsigned more = 0, count = choose(page->report, shown, &more, &cured);
 
 	for (unsigned i = 0; i < count; i++) {
-		sl_text_oom(page, shown[i].process, shown[i].index);
+		sl_screen_oom(page, shown[i].process, shown[i].index);
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
 	}
 	if (more)

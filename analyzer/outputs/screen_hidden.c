@@ -4,7 +4,7 @@
 
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 
 #define RIGHT	    40
@@ -83,7 +83,7 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 	}
 }
 
-void sl_text_hidden(struct sl_text_page *page)
+void sl_screen_hidden(struct sl_screen_page *page)
 {
 	const struct sl_shared_device *most = NULL;
 	struct sl_hidden hidden;
@@ -104,7 +104,7 @@ void sl_text_hidden(struct sl_text_page *page)
 	}
 	if (!most)
 		return;
-	sl_text_head(page, "HIDDEN", SL_TEXT_PLAIN);
+	sl_screen_head(page, "HIDDEN", SL_SCREEN_PLAIN);
 	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
 		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
 	else
@@ -113,10 +113,10 @@ void sl_text_hidden(struct sl_text_page *page)
 	sl_hidden_split(page->report, most, &hidden);
 	pools = has_pools(page->report, most);
 	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, pools);
-	sl_text_line(page, RIGHT, text,
-		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
-		     : pools ? "contexts, and freed memory that pools keep"
-			     : "outside recorded allocations");
-	sl_text_said(page, "hidden.place", -1, most->device);
+	sl_screen_line(page, RIGHT, text,
+		       hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
+		       : pools ? "contexts, and freed memory that pools keep"
+			       : "outside recorded allocations");
+	sl_screen_said(page, "hidden.place", -1, most->device);
 	sl_hidden_free(&hidden);
 }

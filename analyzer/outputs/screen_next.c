@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "common/shell.h"
 
@@ -13,7 +13,7 @@
  * The kind of host memory to ask about: the kind that leaks most or, where nothing was held on a device, the kind that was
  * held most.  NULL: it is a device's kind, or there is none.
  */
-static const char *kind_of(const struct sl_text_page *page)
+static const char *kind_of(const struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
 	const struct sl_kept *kept = page->leaks_shown ? page->leaking.place.item[0].kept : NULL;
@@ -48,7 +48,7 @@ static bool has_events(const struct sl_report *report)
 }
 
 /* Commands stand in one line as far as they fit, since a shell takes no line break; column 0: this is the first. */
-static unsigned put(struct sl_text_page *page, unsigned column, const char *verb)
+static unsigned put(struct sl_screen_page *page, unsigned column, const char *verb)
 {
 	static const char head[] = "next: ", gap[] = "   ";
 	const struct sl_report *report = page->report;
@@ -89,7 +89,7 @@ static bool is_mostly_unused(const struct sl_report *report)
 	return false;
 }
 
-void sl_text_go_on(struct sl_text_page *page, const char *verb)
+void sl_screen_go_on(struct sl_screen_page *page, const char *verb)
 {
 	struct sl_report *report = page->report;
 	const struct sl_process *process;

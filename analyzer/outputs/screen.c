@@ -8,12 +8,12 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 
 #define CALLS_SHOWN    3
 #define FINDINGS_SHOWN 6
 
-static void put_in_flight(struct sl_text_page *page)
+static void put_in_flight(struct sl_screen_page *page)
 {
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		const struct sl_process *process = &page->report->processes[i];
@@ -22,9 +22,9 @@ static void put_in_flight(struct sl_text_page *page)
 			const struct sl_in_flight *call = &process->model->in_flight.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, call->api);
 
-			sl_text_head(page, "IN FLIGHT", SL_TEXT_PLAIN);
-			sl_text_say(page, "  %s  %s%s%s had not returned", SL_WHO(process), hook ? hook->plain : "?",
-				    call->bytes ? " of " : "", call->bytes ? SL_SIZE(call->bytes) : "");
+			sl_screen_head(page, "IN FLIGHT", SL_SCREEN_PLAIN);
+			sl_screen_say(page, "  %s  %s%s%s had not returned", SL_WHO(process), hook ? hook->plain : "?",
+				      call->bytes ? " of " : "", call->bytes ? SL_SIZE(call->bytes) : "");
 			page->said = true;
 		}
 	}
@@ -42,7 +42,7 @@ static bool has_a_block(const char *id)
 }
 
 /* Findings that have no block of their own above. */
-static void put_findings(struct sl_text_page *page)
+static void put_findings(struct sl_screen_page *page)
 {
 	unsigned shown = 0, more = 0;
 
@@ -51,32 +51,32 @@ static void put_findings(struct sl_text_page *page)
 
 		if (has_a_block(finding->id))
 			continue;
-		enum sl_text_tone tone = !strcmp(finding->severity, "critical") ? SL_TEXT_BAD
-					 : strcmp(finding->severity, "info")	? SL_TEXT_WARNING
-										: SL_TEXT_PLAIN;
+		enum sl_screen_tone tone = !strcmp(finding->severity, "critical") ? SL_SCREEN_BAD
+					   : strcmp(finding->severity, "info")	  ? SL_SCREEN_WARNING
+										  : SL_SCREEN_PLAIN;
 		char who[48] = "";
 
 		if (shown == FINDINGS_SHOWN) {
 			more++;
 			continue;
 		}
-		sl_text_head(page, tone ? "FOUND" : "NOTE", tone);
+		sl_screen_head(page, tone ? "FOUND" : "NOTE", tone);
 		if (finding->process >= 0 && page->report->process_count > 1)
 			sl_process_who(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
 			who[0] = 0; /* the finding names its process itself, or is about the run */
-		sl_text_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
-			    finding->advice ? finding->advice : "");
-		page->said |= tone != SL_TEXT_PLAIN;
-		page->noted |= tone == SL_TEXT_PLAIN;
+		sl_screen_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
+			      finding->advice ? finding->advice : "");
+		page->said |= tone != SL_SCREEN_PLAIN;
+		page->noted |= tone == SL_SCREEN_PLAIN;
 		shown++;
 	}
 	if (more)
-		sl_text_say(page, "  and %u more, in report.json", more);
+		sl_screen_say(page, "  and %u more, in report.json", more);
 }
 
 /* A runtime that does not accept the driver refuses every call, and not for lack of memory. */
-static bool put_refused(struct sl_text_page *page)
+static bool put_refused(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
 	uint64_t made = 0, failed = 0, ooms = 0;
@@ -93,30 +93,30 @@ static bool put_refused(struct sl_text_page *page)
 	}
 	if (made || ooms || !failed)
 		return false;
-	sl_text_head(page, "REFUSED", SL_TEXT_BAD);
-	sl_text_say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
-	sl_text_say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes are in the events");
+	sl_screen_head(page, "REFUSED", SL_SCREEN_BAD);
+	sl_screen_say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
+	sl_screen_say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes are in the events");
 	return true;
 }
 
-static void put_warnings(struct sl_text_page *page)
+static void put_warnings(struct sl_screen_page *page)
 {
 	struct sl_report *report = page->report;
 	bool all = report->options.run && !strcmp(report->options.run, "all");
 
 	sl_report_warn_of_symbols(report);
 	for (size_t i = 0; i < report->warnings.count && i < 8; i++)
-		sl_text_say(page, "note: %s", report->warnings.item[i]);
+		sl_screen_say(page, "note: %s", report->warnings.item[i]);
 	if (report->warnings.count > 8)
-		sl_text_say(page, "note: %zu more in report.json", report->warnings.count - 8);
+		sl_screen_say(page, "note: %zu more in report.json", report->warnings.count - 8);
 	for (unsigned i = 0; i < report->images.run_count && !all; i++)
 		if (i != report->run && report->images.runs[i].id[0])
-			sl_text_say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id,
-				    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
+			sl_screen_say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id,
+				      report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
 /* For a run without a device, or a killed one: the process with the most resident memory. */
-static bool put_host(struct sl_text_page *page)
+static bool put_host(struct sl_screen_page *page)
 {
 	const struct sl_process *most = NULL;
 	char text[200], right[160] = "";
@@ -131,17 +131,17 @@ static bool put_host(struct sl_text_page *page)
 	}
 	if (!most)
 		return false;
-	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
+	sl_screen_head(page, "HOST", SL_SCREEN_PLAIN);
 	snprintf(text, sizeof(text), "     %s   %s resident at most", SL_WHO(most), SL_SIZE(most->model->host.rss_peak));
 	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
 		snprintf(right, sizeof(right), "cgroup %s of %s", SL_SIZE(most->model->host.cgroup_peak),
 			 SL_SIZE(most->model->host.cgroup_limit));
-	sl_text_line(page, 40, text, right);
+	sl_screen_line(page, 40, text, right);
 	page->said = true;
 	return true;
 }
 
-static void put_end(struct sl_text_page *page, bool refused, bool host)
+static void put_end(struct sl_screen_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
@@ -164,23 +164,23 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
 	if (refused || host || page->said)
-		sl_text_go_on(page, refused ? "dump" : NULL);
+		sl_screen_go_on(page, refused ? "dump" : NULL);
 }
 
-void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)
+void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style)
 {
-	struct sl_text_page page = {.report = report, .out = out, .style = style};
+	struct sl_screen_page page = {.report = report, .out = out, .style = style};
 
 	sl_leaking_take(&page.leaking, report);
-	sl_text_title(&page);
+	sl_screen_title(&page);
 	fputc('\n', out);
-	sl_text_ooms(&page);
-	sl_text_kept(&page);
-	sl_text_peak(&page);
-	sl_text_ranks(&page);
-	sl_text_growth(&page);
-	sl_text_leaks(&page);
-	sl_text_hidden(&page);
+	sl_screen_ooms(&page);
+	sl_screen_kept(&page);
+	sl_screen_peak(&page);
+	sl_screen_ranks(&page);
+	sl_screen_growth(&page);
+	sl_screen_leaks(&page);
+	sl_screen_hidden(&page);
 	put_findings(&page);
 	put_in_flight(&page);
 	bool host = put_host(&page);

@@ -6,7 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 
 #define GROUPS_SHOWN 6
@@ -96,7 +96,7 @@ static const char *role_of(const struct sl_report *report, const struct group *g
 	return NULL;
 }
 
-static void put_group(struct sl_text_page *page, const struct group *group, const bool *unlike)
+static void put_group(struct sl_screen_page *page, const struct group *group, const bool *unlike)
 {
 	const char *role = role_of(page->report, group);
 	char ranks[120], least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES], text[256];
@@ -107,12 +107,12 @@ static void put_group(struct sl_text_page *page, const struct group *group, cons
 	snprintf(text, sizeof(text), "%s    %u %s, %s%s%s", page->indent ? "" : "     ", group->count,
 		 group->count > 1 || role ? "alike" : "like no other", least, strcmp(least, most) != 0 ? " .. " : "",
 		 strcmp(least, most) != 0 ? most : "");
-	sl_text_line(page, 40, text, ranks);
+	sl_screen_line(page, 40, text, ranks);
 	if (role)
-		sl_text_say(page, "         %s", role);
+		sl_screen_say(page, "         %s", role);
 }
 
-static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned count)
+static void put_unlike(struct sl_screen_page *page, const bool *unlike, unsigned count)
 {
 	char text[512];
 	int at = snprintf(text, sizeof(text), "         %u unlike:", count);
@@ -124,10 +124,10 @@ static void put_unlike(struct sl_text_page *page, const bool *unlike, unsigned c
 				       SL_WHO(&page->report->processes[i]), SL_SIZE(sl_devices_peak(&page->report->processes[i])));
 	if (count > shown)
 		snprintf(text + at, sizeof(text) - (size_t)at, ", and %u more", count - shown);
-	sl_text_line(page, 0, text, "");
+	sl_screen_line(page, 0, text, "");
 }
 
-void sl_text_ranks(struct sl_text_page *page)
+void sl_screen_ranks(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
 	bool *unlike = sl_memory_must(calloc(report->process_count + 1, sizeof(*unlike)));
@@ -135,11 +135,11 @@ void sl_text_ranks(struct sl_text_page *page)
 	unsigned others = unlike_of(report, unlike), count = groups_of(report, unlike, group);
 
 	if (count && group[0].count > 1 && (others || count > 1)) { /* where all are alike, PEAK says so */
-		sl_text_head(page, "RANKS", false);
+		sl_screen_head(page, "RANKS", false);
 		for (unsigned i = 0; i < count && i < GROUPS_SHOWN; i++)
 			put_group(page, &group[i], unlike);
 		if (count > GROUPS_SHOWN)
-			sl_text_say(page, "         and %u more groups", count - GROUPS_SHOWN);
+			sl_screen_say(page, "         and %u more groups", count - GROUPS_SHOWN);
 		if (others)
 			put_unlike(page, unlike, others);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void to_ascii(char *text)
 }
 
 /* Cleans a name so that it neither controls the terminal nor ends a code block in Markdown. */
-static void put(struct sl_text_page *page, const char *text, size_t bytes)
+static void put(struct sl_screen_page *page, const char *text, size_t bytes)
 {
 	char *part = sl_memory_must(strndup(text, bytes));
 
@@ -52,7 +52,7 @@ static void put(struct sl_text_page *page, const char *text, size_t bytes)
 	free(part);
 }
 
-static void spaces(struct sl_text_page *page, unsigned count)
+static void spaces(struct sl_screen_page *page, unsigned count)
 {
 	while (count--)
 		fputc(' ', page->out);
@@ -77,7 +77,7 @@ static size_t fitting(const char *text, unsigned room)
 }
 
 /* Writes from column `column` on; the rest goes to further lines. */
-static void wrap(struct sl_text_page *page, const char *text, unsigned column, unsigned hang)
+static void wrap(struct sl_screen_page *page, const char *text, unsigned column, unsigned hang)
 {
 	unsigned columns = page->style->columns;
 
@@ -112,7 +112,7 @@ static size_t frames_fitting(const char *text, unsigned room)
 	return size;
 }
 
-void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, const char *right)
+void sl_screen_line(struct sl_screen_page *page, unsigned at, const char *left, const char *right)
 {
 	unsigned columns = page->style->columns, used = page->indent + columns_of(left, strlen(left)), column;
 	size_t size = right ? frames_fitting(right, columns - HANG) : 0;
@@ -142,27 +142,27 @@ void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, cons
 	fputc('\n', page->out);
 }
 
-void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_tone tone)
+void sl_screen_head(struct sl_screen_page *page, const char *title, enum sl_screen_tone tone)
 {
 	page->indent = columns_of(title, strlen(title));
 	if (page->style->colour)
-		fputs(tone == SL_TEXT_BAD ? "\033[1;31m" : "\033[1m", page->out);
-	if (page->style->colour && tone == SL_TEXT_WARNING)
+		fputs(tone == SL_SCREEN_BAD ? "\033[1;31m" : "\033[1m", page->out);
+	if (page->style->colour && tone == SL_SCREEN_WARNING)
 		fputs("\033[33m", page->out);
 	put(page, title, strlen(title));
 	if (page->style->colour)
 		fputs("\033[0m", page->out);
 }
 
-void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right)
+void sl_screen_owner(struct sl_screen_page *page, uint64_t bytes, const char *name, const char *right)
 {
 	char left[256];
 
 	snprintf(left, sizeof(left), "%12s  %s", SL_SIZE(bytes), name);
-	sl_text_line(page, OWNER_RIGHT, left, right);
+	sl_screen_line(page, OWNER_RIGHT, left, right);
 }
 
-void sl_text_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size)
+void sl_screen_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size)
 {
 	char *via;
 
@@ -172,7 +172,7 @@ void sl_text_place(struct sl_process *process, const struct sl_site *site, char 
 		*via = 0;
 }
 
-void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
+void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorted)
 {
 	const struct sl_share *share = sorted->share.item;
 	unsigned libraries = 0;
@@ -182,27 +182,27 @@ void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
 		uint32_t f = share[l].child;
 		bool one = f && !share[f].sibling;
 
-		sl_text_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
+		sl_screen_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
 		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
 			char left[128];
 
 			snprintf(left, sizeof(left), "%12s  %12s", "", SL_SIZE(share[f].bytes));
-			sl_text_line(page, 28, left, share[f].name);
+			sl_screen_line(page, 28, left, share[f].name);
 		}
 	}
 }
 
-void sl_text_said(struct sl_text_page *page, const char *id, int process, int device)
+void sl_screen_said(struct sl_screen_page *page, const char *id, int process, int device)
 {
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
 		if (strcmp(finding->id, id) == 0 && finding->device == device && (process < 0 || finding->process == process))
-			sl_text_say(page, "      %s", finding->text);
+			sl_screen_say(page, "      %s", finding->text);
 	}
 }
 
-void sl_text_say(struct sl_text_page *page, const char *format, ...)
+void sl_screen_say(struct sl_screen_page *page, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -210,5 +210,5 @@ void sl_text_say(struct sl_text_page *page, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	sl_text_line(page, 0, text, "");
+	sl_screen_line(page, 0, text, "");
 }

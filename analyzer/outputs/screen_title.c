@@ -6,7 +6,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 
 static void put_statuses(char *out, size_t size, const struct sl_report *report)
 {
@@ -54,7 +54,7 @@ static unsigned hosts_of(const struct sl_report *report)
 	return hosts;
 }
 
-void sl_text_title(struct sl_text_page *page)
+void sl_screen_title(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
 	const struct sl_process *first = &report->processes[0];
@@ -69,10 +69,10 @@ void sl_text_title(struct sl_text_page *page)
 		sl_process_who(who, first);
 	else
 		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
-	sl_text_head(page, sl_stacks_program(&first->trace->header), SL_TEXT_PLAIN);
+	sl_screen_head(page, sl_stacks_program(&first->trace->header), SL_SCREEN_PLAIN);
 	if (hosts == 1)
-		sl_text_say(page, "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
-			    SL_SPAN(span_ns), status);
+		sl_screen_say(page, "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
+			      SL_SPAN(span_ns), status);
 	else
-		sl_text_say(page, "  %s on %u hosts  %s  %s", who, hosts, SL_SPAN(span_ns), status);
+		sl_screen_say(page, "  %s on %u hosts  %s  %s", who, hosts, SL_SPAN(span_ns), status);
 }

@@ -5,7 +5,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/place.h"
@@ -40,7 +40,7 @@ static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, int 
 }
 
 /* True: a LEAK block above names the place.  device: on which, -1 any. */
-static bool is_told(const struct sl_text_page *page, struct sl_process *process, int device, struct sl_stack stack)
+static bool is_told(const struct sl_screen_page *page, struct sl_process *process, int device, struct sl_stack stack)
 {
 	char line[300];
 
@@ -54,7 +54,7 @@ static bool is_told(const struct sl_text_page *page, struct sl_process *process,
 	return false;
 }
 
-void sl_text_growth(struct sl_text_page *page)
+void sl_screen_growth(struct sl_screen_page *page)
 {
 	struct sl_process *process = NULL;
 	const struct sl_growth *growth = NULL;
@@ -76,11 +76,12 @@ void sl_text_growth(struct sl_text_page *page)
 	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].stack)))
 		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
-	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
-	sl_text_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope), sl_label_each(label),
-		    sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
-		    page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
-		    page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? SL_WHO(process) : "");
+	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
+	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
+		      sl_label_each(label),
+		      sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
+		      page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
+		      page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? SL_WHO(process) : "");
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
@@ -90,7 +91,7 @@ void sl_text_growth(struct sl_text_page *page)
 		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
 	}
 	sl_owners_sort(&owners);
-	sl_text_shares(page, &owners);
+	sl_screen_shares(page, &owners);
 	sl_owners_free(&owners);
 	page->said = true;
 }
@@ -103,7 +104,7 @@ static void put_several(char *out, size_t size, unsigned count, const struct sl_
 }
 
 /* "rank 3  ", "64 ranks, most in rank 3  ", "device 1  "; nothing of a run of one process and one device. */
-static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
+static void put_who(char *out, size_t size, const struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
 	char who[SL_FORMAT_BYTES + 48] = "";
@@ -149,7 +150,7 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, con
 }
 
 /* Since when, whether it was ever freed, and what comes of it. */
-static void put_course(struct sl_text_page *page, const struct sl_leaking_place *place)
+static void put_course(struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
@@ -163,11 +164,11 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", sl_kept_rounds(rounds, sizeof(rounds), process), full);
-	sl_text_line(page, 0, text, "");
+	sl_screen_line(page, 0, text, "");
 }
 
 /* Where it is allocated, what is known of it, and what it leads to. */
-static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_place *place)
+static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
@@ -180,18 +181,18 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	sl_kept_amount(what, sizeof(what), process, kept);
 	sl_kept_label(label, sizeof(label), process, kept);
 	put_who(who, sizeof(who), page, place);
-	sl_text_head(page, "LEAK", SL_TEXT_BAD);
+	sl_screen_head(page, "LEAK", SL_SCREEN_BAD);
 	snprintf(text, sizeof(text), "     %s%s, %s%s", who, rate, what, label);
 	beside = page->indent + strlen(text) + 2 + length <= page->style->columns && !strncmp(where, place->where, length);
-	sl_text_line(page, LEAK_RIGHT, text, beside ? place->where : "");
+	sl_screen_line(page, LEAK_RIGHT, text, beside ? place->where : "");
 	rest = beside ? length : 0;
 	if (where[rest])
-		sl_text_say(page, "     %s%s", rest ? "" : " ", where + rest);
+		sl_screen_say(page, "     %s%s", rest ? "" : " ", where + rest);
 	put_course(page, place);
 }
 
 /* What is kept at several places at one pace: the line that has them all below it, and each of them. */
-static void put_kept_together(struct sl_text_page *page, const bool *with, size_t count, const char *owner)
+static void put_kept_together(struct sl_screen_page *page, const bool *with, size_t count, const char *owner)
 {
 	struct sl_leaking_place all = {0};
 	struct sl_kept sum = {0};
@@ -220,24 +221,24 @@ static void put_kept_together(struct sl_text_page *page, const bool *with, size_
 	sl_kept_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
 	sl_kept_amount(what, sizeof(what), &page->report->processes[all.process], &sum);
 	put_who(who, sizeof(who), page, &all);
-	sl_text_head(page, "LEAK", SL_TEXT_BAD);
+	sl_screen_head(page, "LEAK", SL_SCREEN_BAD);
 	snprintf(text, sizeof(text), "     %s%s, %s, at %zu places", who, rate, what, count);
-	sl_text_line(page, LEAK_RIGHT, text, owner);
+	sl_screen_line(page, LEAK_RIGHT, text, owner);
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (!with[i] || ++shown > PARTS_SHOWN)
 			continue;
 		sl_kept_amount(what, sizeof(what), &page->report->processes[place->process], place->kept);
-		sl_text_say(page, "      %s: %s", place->where, what);
+		sl_screen_say(page, "      %s: %s", place->where, what);
 	}
 	if (shown > PARTS_SHOWN)
-		sl_text_say(page, "      and %u more, in report.json", shown - PARTS_SHOWN);
+		sl_screen_say(page, "      and %u more, in report.json", shown - PARTS_SHOWN);
 	put_course(page, &all);
 }
 
 /* When all places that leak on a device have filled it together: each forecast alone would be too late. */
-static void put_together(struct sl_text_page *page)
+static void put_together(struct sl_screen_page *page)
 {
 	char full[100], who[48] = "";
 	unsigned places;
@@ -251,13 +252,13 @@ static void put_together(struct sl_text_page *page)
 			put_full_in(full, sizeof(full), process, device, ":", &places);
 			if (places < 2 || !full[0])
 				continue;
-			sl_text_say(page, "  %s%sall %u together%s", who, who[0] ? ", " : "", places, full);
+			sl_screen_say(page, "  %s%sall %u together%s", who, who[0] ? ", " : "", places, full);
 		}
 	}
 }
 
 /* The largest kept memory over all processes. */
-void sl_text_kept(struct sl_text_page *page)
+void sl_screen_kept(struct sl_screen_page *page)
 {
 	bool *with = sl_memory_must(calloc(page->leaking.place.count + 1, sizeof(*with)));
 	unsigned more = 0;
@@ -282,8 +283,8 @@ void sl_text_kept(struct sl_text_page *page)
 		page->leaks_shown++;
 	}
 	if (more)
-		sl_text_say(page, "  and %u more place%s that leak%s, in report.json", more, more == 1 ? "" : "s",
-			    more == 1 ? "s" : "");
+		sl_screen_say(page, "  and %u more place%s that leak%s, in report.json", more, more == 1 ? "" : "s",
+			      more == 1 ? "s" : "");
 	put_together(page);
 	free(with);
 	page->said |= page->leaks_shown > 0;
@@ -349,7 +350,7 @@ static const struct left *worst_left(const struct all_left *all)
 	return worst;
 }
 
-static void put_left(struct sl_text_page *page, const struct all_left *all)
+static void put_left(struct sl_screen_page *page, const struct all_left *all)
 {
 	const struct left *worst = worst_left(all);
 	size_t places = all->place.count, growing = 0;
@@ -361,7 +362,7 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 		growing += all->place.item[i].growing > 0;
 	}
 	sl_owners_line(worst->most, worst->leak->stack, 1, where, sizeof(where));
-	sl_text_head(page, growing ? "LEAK" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
+	sl_screen_head(page, growing ? "LEAK" : "LEFT", growing ? SL_SCREEN_WARNING : SL_SCREEN_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %zu place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");
 	if (growing && places > 1)
@@ -377,11 +378,11 @@ static void put_left(struct sl_text_page *page, const struct all_left *all)
 		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->leak->library,
 		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
 		 worst->growing ? ", growing" : "");
-	sl_text_line(page, 30, left, right);
+	sl_screen_line(page, 30, left, right);
 	page->said |= growing > 0;
 }
 
-void sl_text_leaks(struct sl_text_page *page)
+void sl_screen_leaks(struct sl_screen_page *page)
 {
 	struct all_left all = {0};
 

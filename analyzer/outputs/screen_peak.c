@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/text_page.h"
+#include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/roles.h"
 #include "analyzer/report/spark.h"
@@ -11,7 +11,7 @@
 #define RIGHT 40
 #define SPARK 14
 
-static void draw_spark(char *out, size_t size, const struct sl_text_page *page, const struct sl_line *known)
+static void draw_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *known)
 {
 	uint32_t bins = known->bin + 1, count = bins - known->first, columns = count < SPARK ? count : SPARK;
 	uint64_t most[SPARK] = {0};
@@ -26,7 +26,7 @@ static void draw_spark(char *out, size_t size, const struct sl_text_page *page, 
 }
 
 /* The range of other processes' peaks on any device, each at a moment of its own. */
-static void describe_others(char *out, size_t size, const struct sl_text_page *page, const struct sl_process *but)
+static void describe_others(char *out, size_t size, const struct sl_screen_page *page, const struct sl_process *but)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
@@ -89,7 +89,7 @@ static void describe_devices(char *device, char *others, size_t size, const stru
 	snprintf(others + at, size - at, "   other devices %s%s%s", a, strcmp(a, b) ? " .. " : "", strcmp(a, b) ? b : "");
 }
 
-static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
+static void put_peak_owners(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_owners owners;
 	const char *rest;
@@ -105,7 +105,7 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 
 		if (!bytes || site->device != device->device || !sl_owners_shows(process, site))
 			continue;
-		sl_text_place(process, site, where, sizeof(where));
+		sl_screen_place(process, site, where, sizeof(where));
 		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
 		names[1] = where[0] ? where : called ? called : "no stack";
 		sl_owners_add(&owners, names, 2, bytes, 0);
@@ -114,12 +114,12 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	if (rest)
 		sl_owners_add(&owners, &rest, 1, left, 0);
 	sl_owners_sort(&owners);
-	sl_text_shares(page, &owners);
+	sl_screen_shares(page, &owners);
 	sl_owners_free(&owners);
 }
 
 /* What the program itself calls its memory, largest peaks first. */
-static void put_names(struct sl_text_page *page, const struct sl_model *model)
+static void put_names(struct sl_screen_page *page, const struct sl_model *model)
 {
 	enum { SHOWN = 5 };
 	uint64_t last = UINT64_MAX;
@@ -137,7 +137,7 @@ static void put_names(struct sl_text_page *page, const struct sl_model *model)
 			if (called->peak_bytes != most)
 				continue;
 			snprintf(right, sizeof(right), "so named by the program; %s at the end", SL_SIZE(called->live_bytes));
-			sl_text_owner(page, most, sl_defs_text(model->defs, called->text), right);
+			sl_screen_owner(page, most, sl_defs_text(model->defs, called->text), right);
 			shown++;
 		}
 		if (!most)
@@ -147,11 +147,11 @@ static void put_names(struct sl_text_page *page, const struct sl_model *model)
 }
 
 /* True: an error shown above happened at the peak, so the peak's owners have been shown. */
-static bool fell_there(const struct sl_text_page *page, const struct sl_process *process, const struct sl_device_state *device)
+static bool fell_there(const struct sl_screen_page *page, const struct sl_process *process, const struct sl_device_state *device)
 {
 	const struct sl_oom *first = process->model->ooms.item, *end = first + process->model->ooms.count;
 
-	for (unsigned i = 0; i < SL_TEXT_OOMS; i++) {
+	for (unsigned i = 0; i < SL_SCREEN_OOMS; i++) {
 		const struct sl_oom *oom = page->ooms[i];
 
 		if (oom && oom >= first && oom < end && oom->device == device->device && oom->live_bytes == device->known_peak)
@@ -161,7 +161,7 @@ static bool fell_there(const struct sl_text_page *page, const struct sl_process 
 }
 
 /* What the peak was used for, largest first; nothing where it is unknown. */
-static void put_roles(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
+static void put_roles(struct sl_screen_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	uint64_t bytes[SL_ROLE_COUNT], all = 0;
 	char text[256] = "      for";
@@ -183,10 +183,10 @@ static void put_roles(struct sl_text_page *page, struct sl_process *process, con
 				       sl_roles_name((enum sl_role)most), 100 * (double)bytes[most] / (double)all);
 		bytes[most] = 0;
 	}
-	sl_text_line(page, 0, text, "");
+	sl_screen_line(page, 0, text, "");
 }
 
-void sl_text_peak(struct sl_text_page *page)
+void sl_screen_peak(struct sl_screen_page *page)
 {
 	struct sl_process *process = sl_devices_fullest_process(page->report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
@@ -194,7 +194,7 @@ void sl_text_peak(struct sl_text_page *page)
 
 	if (!process)
 		return;
-	sl_text_head(page, "PEAK", SL_TEXT_PLAIN);
+	sl_screen_head(page, "PEAK", SL_SCREEN_PLAIN);
 	if (device->line && device->line->begun) /* a summary may say anything */
 		draw_spark(spark, sizeof(spark), page, device->line);
 	describe_shared(others, sizeof(others), page->report, process, device->known_peak);
@@ -203,12 +203,12 @@ void sl_text_peak(struct sl_text_page *page)
 	describe_devices(on, others, sizeof(others), process, device);
 	snprintf(text, sizeof(text), "     %s%s   %s   %s%s", SL_WHO(process), on, SL_SIZE(device->known_peak), spark, others);
 	if (fell_there(page, process, device)) {
-		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
+		sl_screen_line(page, RIGHT, text, "held as when memory ran out, above");
 	} else {
-		sl_text_line(page, 0, text, "");
+		sl_screen_line(page, 0, text, "");
 		put_peak_owners(page, process, device);
 	}
 	put_roles(page, process, device);
-	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	sl_screen_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 	put_names(page, process->model);
 }

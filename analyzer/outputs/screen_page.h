@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Layout of the terminal's summary: wrapped lines, and its blocks, each in a text_*.c of its own. */
+#pragma once
+
+#include "analyzer/outputs/output.h"
+#include "analyzer/report/leaking.h"
+#include "analyzer/report/owners.h"
+
+#define SL_SCREEN_OOMS 3
+struct sl_screen_page {
+	struct sl_report *report;
+	FILE *out;
+	const struct sl_screen_style *style;
+	bool said;				   /* something to report */
+	bool noted;				   /* a NOTE stands on the screen */
+	unsigned indent;			   /* columns the heading of this line took */
+	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* that were shown */
+	struct sl_leaking leaking;		   /* of the run */
+	unsigned leaks_shown;			   /* blocks of these */
+};
+
+/* Prints a heading, which begins a line; sl_screen_line continues it. */
+enum sl_screen_tone { SL_SCREEN_PLAIN, SL_SCREEN_WARNING, SL_SCREEN_BAD };
+void sl_screen_head(struct sl_screen_page *page, const char *title, enum sl_screen_tone tone);
+
+/*
+ * The rest of a line: `left`, and `right` from column `at` on, or after `left`.  What does not fit goes to further lines, cut
+ * between words; of a stack in `right` ("inner < outer") the outer frames are left out first.
+ */
+void sl_screen_line(struct sl_screen_page *page, unsigned at, const char *left, const char *right);
+
+/* A line of text, wrapped between words. */
+SL_PRINTF(2, 3) void sl_screen_say(struct sl_screen_page *page, const char *format, ...);
+
+/* A holder of memory: size, name, and what is known of it. */
+void sl_screen_owner(struct sl_screen_page *page, uint64_t bytes, const char *name, const char *right);
+
+/* The line of a site and its caller, without the helpers it was allocated through: a row is one place. */
+void sl_screen_place(struct sl_process *process, const struct sl_site *site, char *out, size_t size);
+
+/* Libraries, and below each of them its lines with their bytes; a library's only line is printed beside it. */
+void sl_screen_shares(struct sl_screen_page *page, const struct sl_owners *sorted);
+
+/* Findings with that id, one line each, below a block; process -1: of any process. */
+void sl_screen_said(struct sl_screen_page *page, const char *id, int process, int device);
+
+/* screen_title.c: program, processes, hosts, time, and how they ended. */
+void sl_screen_title(struct sl_screen_page *page);
+/* screen_peak.c: the process that held most on a device, and what it held. */
+void sl_screen_peak(struct sl_screen_page *page);
+/* screen_leaks.c: what is kept, what each entry of a label adds, what is never freed. */
+void sl_screen_kept(struct sl_screen_page *page);
+void sl_screen_growth(struct sl_screen_page *page);
+void sl_screen_leaks(struct sl_screen_page *page);
+
+/* screen_hidden.c: the device with the largest hidden peak, by name. */
+void sl_screen_hidden(struct sl_screen_page *page);
+
+/* screen_next.c: what to ask next; verb NULL: what suits the run. */
+void sl_screen_go_on(struct sl_screen_page *page, const char *verb);
+
+/* screen_ranks.c: groups of ranks that do the same, and outliers; nothing where all are alike. */
+void sl_screen_ranks(struct sl_screen_page *page);
+/* screen_oom.c: the out-of-memory errors. */
+void sl_screen_ooms(struct sl_screen_page *page);
+/* One error: the first attempt of its group. */
+void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size_t index);
