@@ -32,7 +32,7 @@ static unsigned runs_of(const struct top *top, unsigned *first, unsigned most)
 void top_choose(struct top *top, int by)
 {
 	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then the runs, then the sessions */
-	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->session_count : 0);
+	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->sessions.count : 0);
 
 	for (unsigned i = 0; i < runs && top->one_run; i++)
 		if (!strcmp(run_of(top, first[i]), top->run))
@@ -60,7 +60,7 @@ void top_chosen(const struct top *top, char *out, size_t size)
 	if (top->one_run)
 		snprintf(out, size, "run %s", *top->run ? top->run : "unknown");
 	else if (top->session != ALL)
-		snprintf(out, size, "session %s", top->telemetry->sessions[top->session].summary.session_id);
+		snprintf(out, size, "session %s", top->telemetry->sessions.item[top->session].summary.session_id);
 }
 
 bool top_passes(const struct top *top, const struct line *line)

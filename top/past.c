@@ -70,9 +70,9 @@ void top_sessions_finish(struct top *top)
 	if (!top->telemetry)
 		return;
 	sl_telemetry_finish(top->telemetry, NULL);
-	for (size_t s = 0; s < top->telemetry->session_count; s++)
-		for (size_t e = 0; e < top->telemetry->sessions[s].count; e++) {
-			const struct sl_v3_event *event = &top->telemetry->sessions[s].events[e];
+	for (size_t s = 0; s < top->telemetry->sessions.count; s++)
+		for (size_t e = 0; e < top->telemetry->sessions.item[s].count; e++) {
+			const struct sl_v3_event *event = &top->telemetry->sessions.item[s].events[e];
 			char when[16], *line;
 
 			if (!sl_event_is_alert(event))
@@ -161,9 +161,9 @@ uint64_t top_session_columns(const struct sl_session *session, double *column, u
 
 void top_sessions(struct top *top, struct lines *lines)
 {
-	for (size_t s = 0; top->telemetry && s < top->telemetry->session_count; s++)
+	for (size_t s = 0; top->telemetry && s < top->telemetry->sessions.count; s++)
 		for (int64_t device = -1; device < TOP_DEVICES && is_shown(top, s); device++)
-			session_lines(lines, &top->telemetry->sessions[s], device);
+			session_lines(lines, &top->telemetry->sessions.item[s], device);
 }
 
 void top_past_free(struct top *top)

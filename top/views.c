@@ -237,7 +237,7 @@ static void chart_process(struct top *top, struct lines *lines, unsigned index, 
 
 static void chart_session(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
 {
-	const struct sl_session *session = &top->telemetry->sessions[index];
+	const struct sl_session *session = &top->telemetry->sessions.item[index];
 	double column[CHART_MAX] = {0};
 	uint64_t span = top_session_columns(session, column, columns);
 	char pid[32];

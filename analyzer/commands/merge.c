@@ -45,8 +45,9 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
 	char reason[160];
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
 
-	for (size_t i = 0; i < t->problem_count; i++)
-		sl_door_print(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
+	for (size_t i = 0; i < t->problems.count; i++)
+		sl_door_print(stderr, "%s:%u: %s\n", t->problems.item[i].file, t->problems.item[i].line,
+			      t->problems.item[i].reason);
 	if (!merged)
 		return sl_command_fail(SL_EXIT_UNREADABLE, "cannot merge: %s", reason);
 	if (sl_sink_write(folder, &merged, 1, NULL))

@@ -131,20 +131,20 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 {
 	size_t said = 0;
 
-	for (size_t i = 0; i < t->problem_count && said < 5; i++) {
-		const char *file = t->problems[i].file, *reason = t->problems[i].reason;
+	for (size_t i = 0; i < t->problems.count && said < 5; i++) {
+		const char *file = t->problems.item[i].file, *reason = t->problems.item[i].reason;
 
 		/* a foreign file has one on every line */
-		if (i && !strcmp(file, t->problems[i - 1].file) && t->problems[i].loss != SL_SOURCE_FILE)
+		if (i && !strcmp(file, t->problems.item[i - 1].file) && t->problems.item[i].loss != SL_SOURCE_FILE)
 			continue;
-		if (t->problems[i].line)
-			sl_door_print(stderr, "%s:%u: %s\n", file, t->problems[i].line, reason);
+		if (t->problems.item[i].line)
+			sl_door_print(stderr, "%s:%u: %s\n", file, t->problems.item[i].line, reason);
 		else
 			sl_door_print(stderr, "%s: %s\n", file, reason);
 		said++;
 	}
-	if (t->problem_count > said)
-		sl_door_print(stderr, "... and %zu more\n", t->problem_count - said);
+	if (t->problems.count > said)
+		sl_door_print(stderr, "... and %zu more\n", t->problems.count - said);
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
@@ -165,7 +165,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 	}
 	if (!status && !sl_telemetry_finish(t, options->session_id))
 		status = sl_command_fail(SL_EXIT_USAGE, "no such session: %s", options->session_id);
-	if (!status && (found == 0 || (t->session_count == 0 && t->bundle_count == 0))) {
+	if (!status && (found == 0 || (t->sessions.count == 0 && t->bundles.count == 0))) {
 		say_unreadable(t, paths, count);
 		status = SL_EXIT_UNREADABLE;
 	}

@@ -74,13 +74,13 @@ static void check_folder(struct validation *v, const char *path)
 {
 	struct sl_telemetry *t = sl_telemetry_new();
 
-	if (sl_telemetry_add_path(t, path, true) == 0 && t->problem_count == 0)
+	if (sl_telemetry_add_path(t, path, true) == 0 && t->problems.count == 0)
 		report(v, SL_SOURCE_FILE, path, 0,
 		       sl_pipeline_is_native(&(char *){(char *)path}, 1)
 			       ? "traces, not telemetry; report writes theirs to analysis/telemetry"
 			       : "nothing here is telemetry");
-	for (size_t i = 0; i < t->problem_count; i++)
-		report(v, t->problems[i].loss, t->problems[i].file, t->problems[i].line, t->problems[i].reason);
+	for (size_t i = 0; i < t->problems.count; i++)
+		report(v, t->problems.item[i].loss, t->problems.item[i].file, t->problems.item[i].line, t->problems.item[i].reason);
 	sl_telemetry_free(t);
 	static const char *const words[] = {
 		[SL_ROLLUPS_STALE] = "rollups do not belong to the manifest", [SL_ROLLUPS_BROKEN] = "not a rollup file"};

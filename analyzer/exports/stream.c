@@ -168,11 +168,6 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 			sl_paths_failed(paths[i]);
 			return SL_STREAM_USAGE;
 		}
-	if (!stream->images.image_count && stream->images.summaries.count) {
-		sl_door_print(stderr, "stormlog-analyze: %s: a summary has no events: this needs the traces\n",
-			      stream->images.summaries.item[0]);
-		return SL_STREAM_UNREADABLE;
-	}
 	if (!stream->images.image_count) {
 		sl_paths_empty(paths, count, "trace");
 		return SL_STREAM_UNREADABLE;

@@ -14,6 +14,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/fit/engine.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/pending.h"
@@ -92,18 +93,12 @@ struct builder {
 	uint64_t now;
 };
 
-#define PUSH(vector, value)                                                                                                        \
-	do {                                                                                                                       \
-		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item));          \
-		(vector).item[(vector).count++] = (value);                                                                         \
-	} while (0)
-
 static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved)
 {
 	lane->out.limits |= op.verb == SL_FIT_FRACTION;
-	PUSH(lane->out.ops, op);
-	PUSH(lane->out.reserved, reserved);
-	PUSH(lane->out.times, *lane->now);
+	*SL_PUSH(&lane->out.ops) = op;
+	*SL_PUSH(&lane->out.reserved) = reserved;
+	*SL_PUSH(&lane->out.times) = *lane->now;
 }
 
 static struct thread *thread_of(struct builder *b, uint32_t id)
@@ -189,7 +184,7 @@ static uint16_t stream_of(struct lane *lane, uint64_t handle)
 
 	if (number == UINT32_MAX) {
 		sl_idmap_set(&lane->streams, handle, number = lane->streams.count);
-		PUSH(lane->handles, handle);
+		*SL_PUSH(&lane->handles) = handle;
 	}
 	return (uint16_t)number;
 }
@@ -441,7 +436,7 @@ static void call(struct builder *b, const struct sl_item *item)
 
 static void change(struct builder *b, struct sl_fit_op op, int64_t device)
 {
-	PUSH(b->changes, ((struct change){op, device}));
+	*SL_PUSH(&b->changes) = (struct change){op, device};
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
 		if (b->lanes[d] && (device < 0 || device == d))
 			put(b->lanes[d], op, SL_UNKNOWN);
@@ -466,7 +461,7 @@ static uint16_t pool_named(struct builder *b, uint64_t first, uint64_t second)
 	else
 		b->pools++;
 	if (first || second)
-		PUSH(b->names, ((struct pool_name){first, second, b->pools}));
+		*SL_PUSH(&b->names) = (struct pool_name){first, second, b->pools};
 	return b->pools;
 }
 
@@ -496,12 +491,12 @@ static void graph_begins(struct builder *b, const struct sl_event *event)
 	if (device < 0)
 		return;
 	if (!graph) {
-		PUSH(b->owners, ((struct owner){.address = event->address}));
+		*SL_PUSH(&b->owners) = (struct owner){.address = event->address};
 		graph = &b->owners.item[b->owners.count - 1];
 	}
 	graph->device = device;
 	graph->pool = pool_named(b, event->bytes, event->extra);
-	PUSH(b->routes, ((struct route){event->address, device, graph->pool, event->extra2, 0, true}));
+	*SL_PUSH(&b->routes) = (struct route){event->address, device, graph->pool, event->extra2, 0, true};
 	put_pool(b, graph->device, SL_FIT_BEGIN, graph->pool);
 }
 
@@ -538,7 +533,7 @@ static void pool_is_made(struct builder *b, const struct sl_event *event)
 		b->doubt = "the program made a memory pool (MemPool), which is not replayed before PyTorch 2.6";
 	else if (event->extra2)
 		b->doubt = "a memory pool (MemPool) has its own allocator, or use_on_oom or no_split, which are not replayed";
-	PUSH(b->owners, ((struct owner){event->address, device, pool_named(b, 0, 0)}));
+	*SL_PUSH(&b->owners) = (struct owner){event->address, device, pool_named(b, 0, 0)};
 	put_pool(b, device, SL_FIT_HOLD, b->pools);
 }
 
@@ -553,7 +548,7 @@ static void use_pool(struct builder *b, const struct sl_item *item, const struct
 		/* where it is in use already this is refused, and yet it has one user more */
 		put_pool(b, pool->device, route_of(b, pool->address) ? SL_FIT_HOLD : SL_FIT_USE, pool->pool);
 		if (!route_of(b, pool->address))
-			PUSH(b->routes, ((struct route){pool->address, pool->device, pool->pool, 0, item->thread, false}));
+			*SL_PUSH(&b->routes) = (struct route){pool->address, pool->device, pool->pool, 0, item->thread, false};
 	} else if (!b->steps[1] || line == b->steps[1]) {
 		b->steps[1] = line;
 		leave(b, pool->address, SL_FIT_UNUSE);
@@ -577,7 +572,7 @@ static void pool_is_named(struct builder *b, const struct sl_item *item)
 				: "a memory pool (MemPool) was made in a way that is not known";
 		return;
 	}
-	PUSH(b->names, ((struct pool_name){event->bytes, event->extra, pool->pool}));
+	*SL_PUSH(&b->names) = (struct pool_name){event->bytes, event->extra, pool->pool};
 	for (unsigned i = 0; i < 2 && i < count; i++) /* MemPool.id, use_mem_pool */
 		if (frames[i].function && !strcmp(frames[i].function, "use_mem_pool"))
 			use_pool(b, item, pool, frames[i].line);
@@ -611,7 +606,7 @@ static void graph(struct builder *b, const struct sl_event *event, const char *w
 		if (!leave(b, event->address, SL_FIT_END))
 			b->doubt = "a graph was captured whose beginning is not in the trace";
 	} else if (!strcmp(what, "CUDAGraph::pool") && graph) {
-		PUSH(b->names, ((struct pool_name){event->bytes, event->extra, graph->pool}));
+		*SL_PUSH(&b->names) = (struct pool_name){event->bytes, event->extra, graph->pool};
 	} else if (!strcmp(what, "CUDAGraph::retain_pool") && graph) {
 		struct owner kept = {event->address, graph->device, pool_named(b, event->bytes, event->extra)};
 
@@ -619,7 +614,7 @@ static void graph(struct builder *b, const struct sl_event *event, const char *w
 			if (b->owners.item[i].address == event->address && b->owners.item[i].pool == kept.pool)
 				return; /* once */
 		put_pool(b, kept.device, SL_FIT_HOLD, kept.pool);
-		PUSH(b->owners, kept);
+		*SL_PUSH(&b->owners) = kept;
 	} else if (!strcmp(what, "CUDAGraph::reset") && graph) {
 		if (route_of(b, event->address))
 			b->doubt = "the capture of a graph did not end";
@@ -664,11 +659,11 @@ static void take(struct builder *b, const struct sl_item *item)
 	} else if (verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE || verb == SL_VERB_BLOCK_OOM) {
 		block(b, item);
 	} else if (verb == SL_VERB_BLOCK_WAIT) {
-		PUSH(thread_of(b, item->thread)->waits, item->event->address);
+		*SL_PUSH(&thread_of(b, item->thread)->waits) = item->event->address;
 	} else if (verb == SL_VERB_BLOCK_DONE) {
 		if (thread_of(b, item->thread)->refused)
 			/* The engine waits for the event itself. */
-			PUSH(thread_of(b, item->thread)->done, item->event->address);
+			*SL_PUSH(&thread_of(b, item->thread)->done) = item->event->address;
 		else
 			finish(b, item->event->address);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {

@@ -109,8 +109,8 @@ static struct sl_telemetry *read_back(const char *where)
 	struct sl_telemetry *t = sl_telemetry_new();
 
 	assert_int_equal(sl_telemetry_add_path(t, where, false), 1);
-	if (t->problem_count)
-		fail_msg("%s:%u: %s", t->problems[0].file, t->problems[0].line, t->problems[0].reason);
+	if (t->problems.count)
+		fail_msg("%s:%u: %s", t->problems.item[0].file, t->problems.item[0].line, t->problems.item[0].reason);
 	assert_true(sl_telemetry_finish(t, NULL));
 	return t;
 }
@@ -132,12 +132,12 @@ static void a_sink_is_read_back_event_by_event(void **state)
 	assert_true(sl_sink_write(path("deep/sink"), both, 2, &options));
 	struct sl_telemetry *t = read_back(path("deep/sink"));
 
-	assert_int_equal(t->loaded_count, 2);
-	assert_string_equal(t->loaded[0].summary.session_id, "s-a");
-	assert_int_equal(t->loaded[0].source_count, 3);
-	assert_int_equal(t->loaded[1].summary.status, SL_SESSION_RUNNING);
-	assert_same(&t->loaded[0], &a);
-	assert_same(&t->loaded[1], &b);
+	assert_int_equal(t->loaded.count, 2);
+	assert_string_equal(t->loaded.item[0].summary.session_id, "s-a");
+	assert_int_equal(t->loaded.item[0].source_count, 3);
+	assert_int_equal(t->loaded.item[1].summary.status, SL_SESSION_RUNNING);
+	assert_same(&t->loaded.item[0], &a);
+	assert_same(&t->loaded.item[1], &b);
 	assert_int_equal(sl_sink_rollups_state(path("deep/sink")), SL_ROLLUPS_FRESH);
 	sl_telemetry_free(t);
 	free(a.events);
@@ -177,10 +177,10 @@ static void ranks_in_their_own_sinks_get_a_session_together(void **state)
 	assert_true(sl_sink_write(path("rank-1"), two, 1, NULL));
 	assert_int_equal(sl_telemetry_add_path(t, folder, false), 2);
 	assert_true(sl_telemetry_finish(t, NULL));
-	assert_int_equal(t->session_count, 3);
+	assert_int_equal(t->sessions.count, 3);
 	assert_string_equal(t->selected->summary.source, "stormlog.diagnostics.distributed");
 	assert_int_equal(t->selected->count, 2 * EVENTS);
-	assert_int_equal(t->problem_count, 0);
+	assert_int_equal(t->problems.count, 0);
 	sl_telemetry_free(t);
 	free(a.events);
 	free(b.events);
@@ -226,10 +226,10 @@ static void an_oom_bundle_loses_nothing(void **state)
 	assert_string_equal(second, "oom_dump_20231114T221320Z_41_cuda_node_1_2");
 	struct sl_telemetry *t = read_back(path(sl_arena_printf(&arena, "oom/%s", name)));
 
-	assert_int_equal(t->bundle_count, 1);
-	assert_string_equal(t->bundles[0].exception_type, "cudaError_t");
-	assert_int_equal(t->bundles[0].event_count, EVENTS);
-	assert_same(&t->sessions[0], &a);
+	assert_int_equal(t->bundles.count, 1);
+	assert_string_equal(t->bundles.item[0].exception_type, "cudaError_t");
+	assert_int_equal(t->bundles.item[0].event_count, EVENTS);
+	assert_same(&t->sessions.item[0], &a);
 	sl_telemetry_free(t);
 	free(a.events);
 }

@@ -306,10 +306,10 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 	uint32_t count = 0;
 
 	sl_telemetry_each_warning(telemetry, count_warning, &count);
-	sl_page_put_array(page, "warnings", count + (telemetry->session_count > 1));
-	if (telemetry->session_count > 1) {
+	sl_page_put_array(page, "warnings", count + (telemetry->sessions.count > 1));
+	if (telemetry->sessions.count > 1) {
 		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
-			 telemetry->session_count);
+			 telemetry->sessions.count);
 		sl_page_put_warning(page, text);
 	}
 	sl_telemetry_each_warning(telemetry, sl_page_put_warning, page);

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
+#include "analyzer/base/vector.h"
 
 #define MIB 1048576.0
 #define MS  INT64_C(1000000)
@@ -81,8 +82,7 @@ struct spike {
 };
 
 struct spikes {
-	struct spike *list;
-	size_t count, capacity;
+	SL_VECTOR(struct spike) list;
 };
 
 struct marks {
@@ -166,8 +166,7 @@ static void find_spikes(const struct sl_rank_series *rank, size_t place, const s
 
 		if (!(ratio >= preset->min_ratio || gaps[i] >= preset->min_gap_bytes) || z < preset->zscore)
 			continue;
-		spikes->list = sl_arena_grow(spikes->list, &spikes->capacity, spikes->count, sizeof(*spikes->list));
-		struct spike *spike = &spikes->list[spikes->count++];
+		struct spike *spike = SL_PUSH(&spikes->list);
 
 		*spike = (struct spike){.event = event, .rank = place, .gap_bytes = gaps[i], .ratio = ratio};
 		spike->zscore = sl_stats_round(z, 4);
@@ -187,18 +186,18 @@ static int by_time(const void *a, const void *b)
 static void count_synchronous(struct spikes *spikes, size_t ranks, int64_t window_ns)
 {
 	struct sl_arena arena = {0};
-	struct spike **sorted = sl_arena_alloc(&arena, (spikes->count + 1) * sizeof(*sorted));
+	struct spike **sorted = sl_arena_alloc(&arena, (spikes->list.count + 1) * sizeof(*sorted));
 	size_t *inside = sl_arena_alloc(&arena, (ranks + 1) * sizeof(*inside)), begin = 0, end = 0;
 	int64_t distinct = 0;
 
-	for (size_t i = 0; i < spikes->count; i++)
-		sorted[i] = &spikes->list[i];
-	if (spikes->count)
-		qsort(sorted, spikes->count, sizeof(*sorted), by_time);
-	for (size_t i = 0; i < spikes->count; i++) {
+	for (size_t i = 0; i < spikes->list.count; i++)
+		sorted[i] = &spikes->list.item[i];
+	if (spikes->list.count)
+		qsort(sorted, spikes->list.count, sizeof(*sorted), by_time);
+	for (size_t i = 0; i < spikes->list.count; i++) {
 		int64_t at_ns = sorted[i]->event->timestamp_ns;
 
-		for (; end < spikes->count && sorted[end]->event->timestamp_ns - at_ns <= window_ns; end++)
+		for (; end < spikes->list.count && sorted[end]->event->timestamp_ns - at_ns <= window_ns; end++)
 			distinct += inside[sorted[end]->rank]++ == 0;
 		for (; at_ns - sorted[begin]->event->timestamp_ns > window_ns; begin++)
 			distinct -= --inside[sorted[begin]->rank] == 0;
@@ -334,18 +333,18 @@ void sl_collective_analyze(const struct sl_session_series *series, struct sl_pha
 		sl_arena_reset(&scratch);
 	}
 	count_synchronous(&spikes, series->rank_count, preset->sync_window_ns);
-	result->intervals = sl_arena_alloc(&result->arena, (spikes.count + 1) * sizeof(*result->intervals));
-	for (size_t i = 0; i < spikes.count; i++) {
+	result->intervals = sl_arena_alloc(&result->arena, (spikes.list.count + 1) * sizeof(*result->intervals));
+	for (size_t i = 0; i < spikes.list.count; i++) {
 		struct sl_collective_interval *interval = &result->intervals[result->count];
-		const struct sl_v3_event *event = spikes.list[i].event;
+		const struct sl_v3_event *event = spikes.list.item[i].event;
 
-		if (!attribute(&spikes.list[i], preset, world, trace_start_ns, interval))
+		if (!attribute(&spikes.list.item[i], preset, world, trace_start_ns, interval))
 			continue;
 		interval->phase = sl_phases_at(phases, event->rank, event->timestamp_ns, NULL);
 		result->count++;
 	}
 	merge_overlapping(phases, result);
-	free(spikes.list);
+	free(spikes.list.item);
 	sl_arena_free(&scratch);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 
 /* The samples of one rank that count, by time, pid and host. */
 struct participant {
@@ -36,43 +37,45 @@ struct count {
 	size_t count;
 };
 
-static void count_key(struct sl_map *map, struct count **counts, size_t *used, size_t *capacity, const char *key)
+struct counts {
+	struct sl_map map; /* key -> place + 1 */
+	SL_VECTOR(struct count) list;
+};
+
+static void count_key(struct counts *counts, const char *key)
 {
-	uintptr_t *place = sl_map_at(map, key);
+	uintptr_t *place = sl_map_at(&counts->map, key);
 
 	if (!*place) {
-		*counts = sl_arena_grow(*counts, capacity, *used, sizeof(**counts));
-		(*counts)[(*used)++] = (struct count){.key = key};
-		*place = *used;
+		*SL_PUSH(&counts->list) = (struct count){.key = key};
+		*place = counts->list.count;
 	}
-	(*counts)[*place - 1].count++;
+	counts->list.item[*place - 1].count++;
 }
 
 /* The earlier one of equals. */
-static const char *most_common(const struct count *counts, size_t used)
+static const char *most_common(const struct counts *counts)
 {
-	const struct count *best = used ? counts : NULL;
+	const struct count *best = NULL;
 
-	for (size_t i = 1; i < used; i++)
-		if (counts[i].count > best->count)
-			best = &counts[i];
+	for (size_t i = 0; i < counts->list.count; i++)
+		if (!best || counts->list.item[i].count > best->count)
+			best = &counts->list.item[i];
 	return best ? best->key : NULL;
 }
 
 static const char *choose_job(const struct sl_series *all, bool *several)
 {
-	struct sl_map map = {0};
-	struct count *counts = NULL;
-	size_t used = 0, capacity = 0;
+	struct counts counts = {0};
 
 	for (size_t i = 0; i < all->count; i++)
 		if (is_sample(all->events[i]) && all->events[i]->job_id)
-			count_key(&map, &counts, &used, &capacity, all->events[i]->job_id);
-	const char *job = most_common(counts, used);
+			count_key(&counts, all->events[i]->job_id);
+	const char *job = most_common(&counts);
 
-	*several = used > 1;
-	free(counts);
-	sl_map_free(&map);
+	*several = counts.list.count > 1;
+	free(counts.list.item);
+	sl_map_free(&counts.map);
 	return job;
 }
 
@@ -83,22 +86,20 @@ static bool counts_here(const struct sl_v3_event *event, const char *only_job)
 
 static int64_t choose_world(const struct sl_series *all, const char *only_job, int32_t last_rank)
 {
-	struct sl_map map = {0};
-	struct count *counts = NULL;
-	size_t used = 0, capacity = 0;
+	struct counts counts = {0};
 	char text[16];
 
 	for (size_t i = 0; i < all->count; i++) {
 		if (!counts_here(all->events[i], only_job) || all->events[i]->world_size <= 1)
 			continue;
 		snprintf(text, sizeof(text), "%d", all->events[i]->world_size);
-		count_key(&map, &counts, &used, &capacity, sl_map_intern(&map, text));
+		count_key(&counts, sl_map_intern(&counts.map, text));
 	}
-	const char *common = most_common(counts, used);
+	const char *common = most_common(&counts);
 	int64_t world = common ? atoll(common) : 1;
 
-	free(counts);
-	sl_map_free(&map);
+	free(counts.list.item);
+	sl_map_free(&counts.map);
 	return world > last_rank ? world : (int64_t)last_rank + 1;
 }
 

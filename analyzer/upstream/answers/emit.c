@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/derived.h"
@@ -29,24 +30,21 @@ static void write_ranks(struct sl_json *j, const struct sl_session_series *serie
 static void write_event_types(struct sl_json *j, const struct sl_session *session)
 {
 	struct sl_map counts = {0};
-	const char **types = NULL;
-	size_t count = 0, capacity = 0;
+	SL_VECTOR(const char *) types = {0};
 
 	for (size_t i = 0; i < session->count; i++) {
 		const char *type = session->events[i].event_type;
 
-		if ((*sl_map_at(&counts, type))++)
-			continue;
-		types = sl_arena_grow(types, &capacity, count, sizeof(*types));
-		types[count++] = type;
+		if ((*sl_map_at(&counts, type))++ == 0)
+			*SL_PUSH(&types) = type;
 	}
-	if (count)
-		qsort(types, count, sizeof(*types), sl_stats_by_text);
+	if (types.count)
+		qsort(types.item, types.count, sizeof(*types.item), sl_stats_by_text);
 	sl_json_object(j, "event_types");
-	for (size_t i = 0; i < count; i++)
-		sl_json_int(j, types[i], (int64_t)sl_map_find(&counts, types[i]));
+	for (size_t i = 0; i < types.count; i++)
+		sl_json_int(j, types.item[i], (int64_t)sl_map_find(&counts, types.item[i]));
 	sl_json_end(j);
-	free(types);
+	free(types.item);
 	sl_map_free(&counts);
 }
 
@@ -148,22 +146,22 @@ int sl_telemetry_emit(struct sl_json *j, const struct sl_telemetry *t, const str
 	options = options ? options : &sl_emit_defaults;
 	sl_json_object(j, "telemetry");
 	sl_json_string(j, "default_session_id", t->selected ? t->selected->summary.session_id : NULL);
-	sl_json_string(j, "analyze_cli_session_id", t->session_count ? t->sessions[0].summary.session_id : NULL);
+	sl_json_string(j, "analyze_cli_session_id", t->sessions.count ? t->sessions.item[0].summary.session_id : NULL);
 	sl_json_array(j, "sessions");
-	for (size_t i = 0; i < t->session_count; i++) {
+	for (size_t i = 0; i < t->sessions.count; i++) {
 		struct sl_session_series series;
 
-		sl_series_init(&series, &t->sessions[i]);
-		write_row(j, &t->sessions[i], &series);
+		sl_series_init(&series, &t->sessions.item[i]);
+		write_row(j, &t->sessions.item[i], &series);
 		sl_series_free(&series);
 	}
 	sl_json_end(j);
 	sl_json_object(j, "per_session");
-	for (size_t i = 0; i < t->session_count; i++) {
+	for (size_t i = 0; i < t->sessions.count; i++) {
 		struct sl_session_series series;
 
-		sl_series_init(&series, &t->sessions[i]);
-		write_session(j, &t->sessions[i], &series, &options->thresholds);
+		sl_series_init(&series, &t->sessions.item[i]);
+		write_session(j, &t->sessions.item[i], &series, &options->thresholds);
 		sl_series_free(&series);
 	}
 	sl_json_end(j);
@@ -200,23 +198,23 @@ void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(voi
 {
 	struct sl_arena arena = {0};
 
-	for (size_t i = 0; i < t->problem_count; i++) {
-		const struct sl_problem *p = &t->problems[i];
+	for (size_t i = 0; i < t->problems.count; i++) {
+		const struct sl_problem *p = &t->problems.item[i];
 
 		warning(context, p->line ? sl_arena_printf(&arena, "%s:%u: %s", p->file, p->line, p->reason)
 					 : sl_arena_printf(&arena, "%s: %s", p->file, p->reason));
 	}
-	for (size_t i = 0; i < t->session_count; i++) {
+	for (size_t i = 0; i < t->sessions.count; i++) {
 		struct sl_session_series series;
 		struct sl_phases phases;
 		struct sl_gap_result gaps;
 
-		sl_series_init(&series, &t->sessions[i]);
+		sl_series_init(&series, &t->sessions.item[i]);
 		sl_phases_init(&phases, &series);
 		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
 		if (gaps.no_times)
 			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so no drift can be told",
-							 t->sessions[i].summary.session_id));
+							 t->sessions.item[i].summary.session_id));
 		sl_phases_free(&phases);
 		sl_series_free(&series);
 	}

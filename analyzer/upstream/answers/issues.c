@@ -8,6 +8,7 @@
 
 #include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/answers/fingerprint.h"
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/upstream/answers/issue_list.h"
@@ -54,12 +55,12 @@ static int by_creation(const void *a, const void *b)
 static void add_bundles(struct sl_issue_list *all, const struct sl_telemetry *t)
 {
 	struct sl_arena *arena = &all->arena;
-	const struct sl_oom_row **rows = sl_arena_alloc(arena, (t->bundle_count + 1) * sizeof(*rows));
+	const struct sl_oom_row **rows = sl_arena_alloc(arena, (t->bundles.count + 1) * sizeof(*rows));
 
-	for (size_t i = 0; i < t->bundle_count; i++)
-		rows[i] = &t->bundles[i];
-	qsort(rows, t->bundle_count, sizeof(*rows), by_creation);
-	for (size_t i = 0; i < t->bundle_count; i++) {
+	for (size_t i = 0; i < t->bundles.count; i++)
+		rows[i] = &t->bundles.item[i];
+	qsort(rows, t->bundles.count, sizeof(*rows), by_creation);
+	for (size_t i = 0; i < t->bundles.count; i++) {
 		const struct sl_oom_row *row = rows[i];
 		struct sl_value *dimensions = sl_value_object(arena, 2), *details = sl_value_object(arena, 4),
 				*metadata = sl_value_object(arena, 3);
@@ -211,27 +212,25 @@ static bool is_notable(const struct sl_v3_event *event)
 
 static void add_events(struct sl_issue_list *all, const struct sl_telemetry *t)
 {
-	struct row *rows = NULL;
-	size_t count = 0, capacity = 0;
+	SL_VECTOR(struct row) rows = {0};
 
-	for (size_t s = 0; s < t->loaded_count; s++)
-		for (size_t i = 0; has_issues(&t->loaded[s]) && i < t->loaded[s].count; i++) {
-			if (!is_notable(&t->loaded[s].events[i]))
-				continue;
-			rows = sl_arena_grow(rows, &capacity, count, sizeof(*rows));
-			rows[count++] = (struct row){&t->loaded[s].events[i], &t->loaded[s]};
-		}
-	if (count)
-		qsort(rows, count, sizeof(*rows), by_time_and_session);
-	for (size_t i = 0; i < count; i++) {
-		if (sl_event_is_oom(rows[i].event))
-			add_oom(all, &rows[i]);
-		else if (sl_event_is_degradation(rows[i].event))
-			add_degradation(all, &rows[i]);
+	for (size_t s = 0; s < t->loaded.count; s++)
+		for (size_t i = 0; has_issues(&t->loaded.item[s]) && i < t->loaded.item[s].count; i++)
+			if (is_notable(&t->loaded.item[s].events[i]))
+				*SL_PUSH(&rows) = (struct row){&t->loaded.item[s].events[i], &t->loaded.item[s]};
+	if (rows.count)
+		qsort(rows.item, rows.count, sizeof(*rows.item), by_time_and_session);
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct row *row = &rows.item[i];
+
+		if (sl_event_is_oom(row->event))
+			add_oom(all, row);
+		else if (sl_event_is_degradation(row->event))
+			add_degradation(all, row);
 		else
-			add_alert(all, &rows[i]);
+			add_alert(all, row);
 	}
-	free(rows);
+	free(rows.item);
 }
 
 /* --- hidden memory ------------------------------------------------------------------------------------------ */
@@ -291,8 +290,8 @@ static void add_finding(struct sl_issue_list *all, const struct sl_session *sess
 
 static void add_hidden_memory(struct sl_issue_list *all, const struct sl_telemetry *t)
 {
-	for (size_t s = 0; s < t->loaded_count; s++) {
-		const struct sl_session *session = &t->loaded[s];
+	for (size_t s = 0; s < t->loaded.count; s++) {
+		const struct sl_session *session = &t->loaded.item[s];
 		struct sl_session_series series;
 		struct sl_gap_result gaps;
 		struct sl_phases phases;

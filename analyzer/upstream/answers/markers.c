@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 
 static const struct {
 	const char *event_type, *kind, *severity, *label;
@@ -109,29 +110,25 @@ static int by_place_of_pointer(const void *a, const void *b)
 
 void sl_markers_derive(const struct sl_session_series *series, const struct sl_phases *phases, struct sl_markers *markers)
 {
-	struct sl_marker *list = NULL;
-	size_t capacity = 0, count = 0;
+	SL_VECTOR(struct sl_marker) list = {0};
 
 	memset(markers, 0, sizeof(*markers));
-	for (size_t i = 0; i < series->all.count; i++) {
-		list = sl_arena_grow(list, &capacity, count, sizeof(*list));
-		count += point_marker(markers, series->all.events[i], &list[count]);
-	}
+	for (size_t i = 0; i < series->all.count; i++)
+		if (!point_marker(markers, series->all.events[i], SL_PUSH(&list)))
+			list.count--;
 	for (size_t r = 0; r < phases->rank_count; r++)
-		for (size_t i = 0; i < phases->ranks[r].count; i++) {
-			list = sl_arena_grow(list, &capacity, count, sizeof(*list));
-			phase_marker(markers, &phases->ranks[r].spans[i], series->ranks[r].all.events[0], &list[count++]);
-		}
-	const struct sl_marker **sorted = sl_arena_alloc(&markers->arena, (count + 1) * sizeof(*sorted));
+		for (size_t i = 0; i < phases->ranks[r].count; i++)
+			phase_marker(markers, &phases->ranks[r].spans[i], series->ranks[r].all.events[0], SL_PUSH(&list));
+	const struct sl_marker **sorted = sl_arena_alloc(&markers->arena, (list.count + 1) * sizeof(*sorted));
 
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = &list[i];
-	qsort(sorted, count, sizeof(*sorted), by_place_of_pointer);
-	markers->list = sl_arena_alloc(&markers->arena, (count + 1) * sizeof(*list));
-	markers->count = count;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < list.count; i++)
+		sorted[i] = &list.item[i];
+	qsort(sorted, list.count, sizeof(*sorted), by_place_of_pointer);
+	markers->list = sl_arena_alloc(&markers->arena, (list.count + 1) * sizeof(*list.item));
+	markers->count = list.count;
+	for (size_t i = 0; i < list.count; i++)
 		markers->list[i] = *sorted[i];
-	free(list);
+	free(list.item);
 }
 
 void sl_markers_free(struct sl_markers *markers)

@@ -6,6 +6,7 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
+#include "analyzer/base/vector.h"
 
 /* One phase_enter or phase_exit that is well formed. */
 struct boundary {
@@ -162,28 +163,29 @@ static void replay(struct sl_phases *phases, struct sl_phase_rank *rank, struct 
 
 void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series)
 {
-	struct boundary *boundaries = NULL;
-	size_t capacity = 0;
+	SL_VECTOR(struct boundary) boundaries = {0};
 
 	memset(phases, 0, sizeof(*phases));
 	phases->ranks = sl_arena_alloc(&phases->arena, (series->rank_count + 1) * sizeof(*phases->ranks));
 	phases->rank_count = series->rank_count;
 	for (size_t r = 0; r < series->rank_count; r++) {
 		const struct sl_series *all = &series->ranks[r].all;
-		size_t count = 0;
 
+		boundaries.count = 0;
 		phases->ranks[r].rank = series->ranks[r].rank;
 		for (size_t i = 0; i < all->count; i++) {
-			boundaries = sl_arena_grow(boundaries, &capacity, count, sizeof(*boundaries));
-			if (read_boundary(all->events[i], &boundaries[count])) {
-				boundaries[count].place = i;
-				count++;
-			}
+			struct boundary boundary;
+
+			if (!read_boundary(all->events[i], &boundary))
+				continue;
+			boundary.place = i;
+			*SL_PUSH(&boundaries) = boundary;
 		}
-		if (count)
-			replay(phases, &phases->ranks[r], boundaries, count, all->events[all->count - 1]->timestamp_ns);
+		if (boundaries.count)
+			replay(phases, &phases->ranks[r], boundaries.item, boundaries.count,
+			       all->events[all->count - 1]->timestamp_ns);
 	}
-	free(boundaries);
+	free(boundaries.item);
 }
 
 void sl_phases_free(struct sl_phases *phases)
@@ -194,8 +196,7 @@ void sl_phases_free(struct sl_phases *phases)
 /* --- attribution -------------------------------------------------------------------------------------------- */
 
 struct active {
-	const struct sl_phase_span **spans; /* by start, then end */
-	size_t count, capacity;
+	SL_VECTOR(const struct sl_phase_span *) spans; /* by start, then end */
 };
 
 static void find_active(const struct sl_phase_rank *rank, size_t begin, size_t end, int64_t at_ns, struct active *active)
@@ -210,10 +211,8 @@ static void find_active(const struct sl_phase_rank *rank, size_t begin, size_t e
 	find_active(rank, begin, middle, at_ns, active);
 	if (span->start_ns > at_ns)
 		return;
-	if (span->end_ns >= at_ns) {
-		active->spans = sl_arena_grow(active->spans, &active->capacity, active->count, sizeof(*active->spans));
-		active->spans[active->count++] = span;
-	}
+	if (span->end_ns >= at_ns)
+		*SL_PUSH(&active->spans) = span;
 	find_active(rank, middle + 1, end, at_ns, active);
 }
 
@@ -226,9 +225,9 @@ static const struct sl_phase_span *latest(const struct active *active)
 {
 	const struct sl_phase_span *best = NULL;
 
-	for (size_t i = 0; i < active->count; i++)
-		if (is_later(active->spans[i], best))
-			best = active->spans[i];
+	for (size_t i = 0; i < active->spans.count; i++)
+		if (is_later(active->spans.item[i], best))
+			best = active->spans.item[i];
 	return best;
 }
 
@@ -254,9 +253,9 @@ static const struct sl_phase_span *pointed_at(const struct active *active, const
 	size_t hits = 0;
 	int64_t thread;
 
-	for (size_t i = 0; scope && *scope && i < active->count; i++) {
-		if (strcmp(active->spans[i]->scope_id, scope) == 0) {
-			hit = active->spans[i];
+	for (size_t i = 0; scope && *scope && i < active->spans.count; i++) {
+		if (strcmp(active->spans.item[i]->scope_id, scope) == 0) {
+			hit = active->spans.item[i];
 			hits++;
 		}
 	}
@@ -266,9 +265,9 @@ static const struct sl_phase_span *pointed_at(const struct active *active, const
 	hit = NULL;
 	*source = "thread_local";
 	if (origin && sl_value_get_int64(origin->metadata, "origin_thread_id", &thread))
-		for (size_t i = 0; i < active->count; i++)
-			if (active->spans[i]->thread_id == thread && is_later(active->spans[i], hit))
-				hit = active->spans[i];
+		for (size_t i = 0; i < active->spans.count; i++)
+			if (active->spans.item[i]->thread_id == thread && is_later(active->spans.item[i], hit))
+				hit = active->spans.item[i];
 	return hit;
 }
 
@@ -297,18 +296,18 @@ static struct sl_phase_attribution guess(struct sl_phases *phases, struct active
 	const struct sl_phase_span *last = latest(active), *single = NULL;
 	size_t threads = 0;
 
-	a.paths = sl_arena_alloc(&phases->arena, active->count * sizeof(*a.paths));
-	qsort(active->spans, active->count, sizeof(*active->spans), by_thread_and_depth);
-	for (size_t begin = 0, end; begin < active->count; begin = end) {
-		const struct sl_phase_span *deepest = active->spans[begin];
+	a.paths = sl_arena_alloc(&phases->arena, active->spans.count * sizeof(*a.paths));
+	qsort(active->spans.item, active->spans.count, sizeof(*active->spans.item), by_thread_and_depth);
+	for (size_t begin = 0, end; begin < active->spans.count; begin = end) {
+		const struct sl_phase_span *deepest = active->spans.item[begin];
 
 		threads++;
-		for (end = begin; end < active->count && active->spans[end]->thread_id == deepest->thread_id; end++) {
-			if (active->spans[end]->depth != deepest->depth)
+		for (end = begin; end < active->spans.count && active->spans.item[end]->thread_id == deepest->thread_id; end++) {
+			if (active->spans.item[end]->depth != deepest->depth)
 				continue;
-			a.paths[a.path_count++] = active->spans[end]->label;
-			if (threads == 1 && is_later(active->spans[end], single))
-				single = active->spans[end];
+			a.paths[a.path_count++] = active->spans.item[end]->label;
+			if (threads == 1 && is_later(active->spans.item[end], single))
+				single = active->spans.item[end];
 		}
 	}
 	a.path_count = sort_unique(a.paths, a.path_count);
@@ -329,12 +328,12 @@ struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank,
 	if (at == phases->rank_count || phases->ranks[at].rank != rank)
 		return none;
 	find_active(&phases->ranks[at], 0, phases->ranks[at].count, timestamp_ns, &active);
-	if (active.count == 0)
+	if (active.spans.count == 0)
 		return none;
 	const struct sl_phase_span *span = pointed_at(&active, origin, &source);
 
 	result = span ? one(phases, span, source) : guess(phases, &active);
-	free(active.spans);
+	free(active.spans.item);
 	return result;
 }
 

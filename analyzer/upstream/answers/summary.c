@@ -167,18 +167,18 @@ static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emi
 {
 	struct warnings warnings = {out, 0};
 
-	sl_door_print(out, "%zu session%s", t->session_count, t->session_count == 1 ? "" : "s");
-	if (t->bundle_count)
-		sl_door_print(out, ", %zu OOM bundle%s", t->bundle_count, t->bundle_count == 1 ? "" : "s");
+	sl_door_print(out, "%zu session%s", t->sessions.count, t->sessions.count == 1 ? "" : "s");
+	if (t->bundles.count)
+		sl_door_print(out, ", %zu OOM bundle%s", t->bundles.count, t->bundles.count == 1 ? "" : "s");
 	fputs("\n", out);
-	for (size_t i = 0; i < t->session_count && i < LISTED; i++)
-		put_session(out, &t->sessions[i], &t->sessions[i] == t->selected);
-	if (t->session_count > LISTED)
-		sl_door_print(out, "  and %zu more: --json has them\n", t->session_count - LISTED);
-	for (size_t i = 0; i < t->bundle_count && i < LISTED; i++)
-		put_bundle(out, &t->bundles[i]);
-	if (t->bundle_count > LISTED)
-		sl_door_print(out, "  and %zu more bundles\n", t->bundle_count - LISTED);
+	for (size_t i = 0; i < t->sessions.count && i < LISTED; i++)
+		put_session(out, &t->sessions.item[i], &t->sessions.item[i] == t->selected);
+	if (t->sessions.count > LISTED)
+		sl_door_print(out, "  and %zu more: --json has them\n", t->sessions.count - LISTED);
+	for (size_t i = 0; i < t->bundles.count && i < LISTED; i++)
+		put_bundle(out, &t->bundles.item[i]);
+	if (t->bundles.count > LISTED)
+		sl_door_print(out, "  and %zu more bundles\n", t->bundles.count - LISTED);
 	if (t->selected && t->selected->count)
 		put_findings(out, t->selected, options);
 	put_issues(out, t, options);

@@ -2,6 +2,7 @@
 /* OOM bundles: what the manifest and the metadata say, and the events of the last moments. */
 #include <unistd.h>
 
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 /* An empty text is as good as none. */
@@ -21,8 +22,7 @@ void sl_bundle_load(struct sl_telemetry *t, const char *folder, const struct sl_
 
 	if (!metadata)
 		sl_telemetry_problem(t, SL_SOURCE_FILE, path, error.line, error.reason);
-	t->bundles = sl_arena_grow(t->bundles, &t->bundle_capacity, t->bundle_count, sizeof(*t->bundles));
-	t->bundles[t->bundle_count++] = (struct sl_oom_row){
+	*SL_PUSH(&t->bundles) = (struct sl_oom_row){
 		.path = sl_telemetry_display(t, folder),
 		.created_at_utc = text_of(manifest, "created_at_utc"),
 		.backend = text_of(manifest, "backend"),

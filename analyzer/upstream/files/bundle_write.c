@@ -12,6 +12,7 @@
 
 #include "analyzer/upstream/files/folder.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 
 static const char prefix[] = "oom_dump_";
 
@@ -229,8 +230,8 @@ static int64_t bytes_in(struct sl_arena *arena, const char *path)
 size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes)
 {
 	struct sl_arena arena = {0};
-	struct old_bundle *list = NULL;
-	size_t count = 0, capacity = 0, gone = 0;
+	SL_VECTOR(struct old_bundle) list = {0};
+	size_t gone = 0;
 	int64_t total = 0;
 	DIR *dir = opendir(dump_dir);
 
@@ -240,19 +241,18 @@ size_t sl_bundle_prune(const char *dump_dir, int64_t max_bytes)
 
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || lstat(path, &status) != 0 || !S_ISDIR(status.st_mode))
 			continue;
-		list = sl_arena_grow(list, &capacity, count, sizeof(*list));
-		list[count++] = (struct old_bundle){path, status.st_mtim, bytes_in(&arena, path)};
-		total += list[count - 1].bytes;
+		*SL_PUSH(&list) = (struct old_bundle){path, status.st_mtim, bytes_in(&arena, path)};
+		total += list.item[list.count - 1].bytes;
 	}
 	if (dir)
 		closedir(dir);
-	if (count)
-		qsort(list, count, sizeof(*list), by_age);
-	while (gone < count && total > max_bytes) {
-		sl_folder_remove(list[gone].path);
-		total -= list[gone++].bytes;
+	if (list.count)
+		qsort(list.item, list.count, sizeof(*list.item), by_age);
+	while (gone < list.count && total > max_bytes) {
+		sl_folder_remove(list.item[gone].path);
+		total -= list.item[gone++].bytes;
 	}
-	free(list);
+	free(list.item);
 	sl_arena_free(&arena);
 	return gone;
 }

@@ -135,11 +135,9 @@ static void read_summary(struct sl_telemetry *t, const char *folder, const char 
 
 static const struct sl_value *source_metadata(struct sl_telemetry *t)
 {
-	struct sl_value *object = sl_arena_alloc(&t->arena, sizeof(*object));
-	struct sl_member *member = sl_arena_alloc(&t->arena, sizeof(*member));
+	struct sl_value *object = sl_value_object(&t->arena, 1);
 
-	*member = (struct sl_member){"source", {.kind = SL_VALUE_STRING, .text = "diagnose.telemetry_timeline"}};
-	*object = (struct sl_value){.kind = SL_VALUE_OBJECT, .count = 1, .members = member};
+	sl_value_set(object, "source", sl_value_of_text("diagnose.telemetry_timeline"));
 	return object;
 }
 

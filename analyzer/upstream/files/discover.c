@@ -14,13 +14,14 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct walk {
 	struct sl_telemetry *t;
-	const char **folders, **files; /* folders with a manifest; telemetry by name */
-	struct sl_map bundles;	       /* folders of OOM bundles */
-	size_t folder_count, folder_capacity, file_count, file_capacity;
+	SL_VECTOR(const char *) folders; /* with a manifest */
+	SL_VECTOR(const char *) files;	 /* telemetry by name */
+	struct sl_map bundles;		 /* folders of OOM bundles */
 	size_t found;
 	uint64_t looked_at; /* files and folders */
 };
@@ -149,16 +150,12 @@ static void walk_into(struct walk *w, const char *folder, int depth)
 		if (!is_regular(path))
 			continue;
 		manifest = manifest || strcmp(name, "manifest.json") == 0 || strcmp(name, "telemetry_timeline.json") == 0;
-		if (!is_telemetry_name(name))
-			continue;
-		w->files = sl_arena_grow(w->files, &w->file_capacity, w->file_count, sizeof(*w->files));
-		w->files[w->file_count++] = path;
+		if (is_telemetry_name(name))
+			*SL_PUSH(&w->files) = path;
 	}
 	closedir(dir);
-	if (!manifest)
-		return;
-	w->folders = sl_arena_grow(w->folders, &w->folder_capacity, w->folder_count, sizeof(*w->folders));
-	w->folders[w->folder_count++] = folder;
+	if (manifest)
+		*SL_PUSH(&w->folders) = folder;
 }
 
 static size_t load_file(struct sl_telemetry *t, const char *path)
@@ -198,16 +195,16 @@ static void walk_folder(struct walk *w, const char *folder)
 	if (load_folder(w, folder, folder))
 		w->found++;
 	walk_into(w, folder, 0);
-	if (w->folder_count)
-		qsort(w->folders, w->folder_count, sizeof(*w->folders), sl_stats_by_text);
-	if (w->file_count)
-		qsort(w->files, w->file_count, sizeof(*w->files), sl_stats_by_text);
-	for (size_t i = 0; i < w->folder_count; i++)
-		if (strcmp(w->folders[i], folder) != 0 && load_folder(w, w->folders[i], w->folders[i]))
+	if (w->folders.count)
+		qsort(w->folders.item, w->folders.count, sizeof(*w->folders.item), sl_stats_by_text);
+	if (w->files.count)
+		qsort(w->files.item, w->files.count, sizeof(*w->files.item), sl_stats_by_text);
+	for (size_t i = 0; i < w->folders.count; i++)
+		if (strcmp(w->folders.item[i], folder) != 0 && load_folder(w, w->folders.item[i], w->folders.item[i]))
 			w->found++;
-	for (size_t i = 0; i < w->file_count; i++)
-		if (!is_in_bundle(w, w->files[i]))
-			w->found += load_file(w->t, w->files[i]);
+	for (size_t i = 0; i < w->files.count; i++)
+		if (!is_in_bundle(w, w->files.item[i]))
+			w->found += load_file(w->t, w->files.item[i]);
 }
 
 size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full_names)
@@ -241,8 +238,8 @@ size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full
 			w.found = load_file(t, path);
 	}
 	t->root = NULL;
-	free(w.folders);
-	free(w.files);
+	free(w.folders.item);
+	free(w.files.item);
 	sl_map_free(&w.bundles);
 	return w.found;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/records/session_id.h"
 #include "analyzer/upstream/files/telemetry.h"
 
@@ -22,8 +23,7 @@ struct loading {
 	size_t first;	     /* sessions of this source begin here in t->loaded */
 	enum sl_session_kind kind;
 	const char *path, *display;
-	const char **lost; /* losses that are reported in the sessions' warnings */
-	size_t lost_count, lost_capacity;
+	SL_VECTOR(const char *) lost; /* losses that are reported in the sessions' warnings */
 };
 
 static struct sl_session *session_of(struct loading *l, const char *session_id)
@@ -35,9 +35,9 @@ static struct sl_session *session_of(struct loading *l, const char *session_id)
 
 		session->kind = l->kind;
 		session->summary.session_id = sl_map_intern(&l->t->store.texts, session_id);
-		*place = l->t->loaded_count;
+		*place = l->t->loaded.count;
 	}
-	return &l->t->loaded[*place - 1];
+	return &l->t->loaded.item[*place - 1];
 }
 
 static void add_source(struct loading *l, struct sl_session *session, const char *display)
@@ -62,10 +62,8 @@ static void on_problem(void *context, enum sl_source_loss loss, const char *file
 	struct loading *l = context;
 
 	sl_telemetry_problem(l->t, loss, file, line, reason);
-	if (loss == SL_SOURCE_TORN || l->lost_count >= 1000)
-		return;
-	l->lost = sl_arena_grow(l->lost, &l->lost_capacity, l->lost_count, sizeof(*l->lost));
-	l->lost[l->lost_count++] = sl_arena_printf(&l->t->arena, "%s:%u: %s", l->display, line, reason);
+	if (loss != SL_SOURCE_TORN && l->lost.count < 1000)
+		*SL_PUSH(&l->lost) = sl_arena_printf(&l->t->arena, "%s:%u: %s", l->display, line, reason);
 }
 
 static void on_record(void *context, const struct sl_value *raw, uint32_t line)
@@ -121,24 +119,24 @@ static void finish(struct loading *l, const struct sl_manifest *manifest, const 
 
 		session->summary = manifest->sessions[i];
 	}
-	for (size_t i = l->first; i < t->loaded_count; i++) {
-		struct sl_session *session = &t->loaded[i];
+	for (size_t i = l->first; i < t->loaded.count; i++) {
+		struct sl_session *session = &t->loaded.item[i];
 
 		sl_event_sort(session->events, session->count);
 		if (!session->summary.source)
 			sl_session_summary_infer(session->events, session->count, source, &session->summary);
 		if (session->source_count == 0)
 			add_source(l, session, sl_telemetry_display(t, path));
-		if (l->lost_count) {
-			session->warnings = sl_arena_alloc(&t->arena, l->lost_count * sizeof(*l->lost));
-			memcpy(session->warnings, l->lost, l->lost_count * sizeof(*l->lost));
-			session->warning_count = l->lost_count;
+		if (l->lost.count) {
+			session->warnings = sl_arena_alloc(&t->arena, l->lost.count * sizeof(*l->lost.item));
+			memcpy(session->warnings, l->lost.item, l->lost.count * sizeof(*l->lost.item));
+			session->warning_count = l->lost.count;
 		}
 	}
 	sl_map_free(&l->index);
 	sl_map_free(&l->files);
 	sl_arena_free(&l->scratch);
-	free(l->lost);
+	free(l->lost.item);
 }
 
 static void read_one(struct loading *l, const char *path, const char *session_id)
@@ -153,7 +151,7 @@ static void read_one(struct loading *l, const char *path, const char *session_id
 
 void sl_telemetry_load_file(struct sl_telemetry *t, const char *path, enum sl_session_kind kind)
 {
-	struct loading l = {.t = t, .first = t->loaded_count, .kind = kind};
+	struct loading l = {.t = t, .first = t->loaded.count, .kind = kind};
 	const struct sl_manifest none = {0};
 
 	l.rules.collector = kind == SL_SESSION_CSV ? "legacy.csv" : NULL;
@@ -164,15 +162,8 @@ void sl_telemetry_load_file(struct sl_telemetry *t, const char *path, enum sl_se
 /* --- sinks -------------------------------------------------------------------------------------------------- */
 
 struct names {
-	const char **list;
-	size_t count, capacity;
+	SL_VECTOR(const char *) list;
 };
-
-static void add_name(struct names *names, const char *name)
-{
-	names->list = sl_arena_grow(names->list, &names->capacity, names->count, sizeof(*names->list));
-	names->list[names->count++] = name;
-}
 
 static bool is_segment_name(const char *name)
 {
@@ -189,23 +180,23 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (is_segment_name(entry->d_name))
-			add_name(names, sl_arena_strdup(&t->arena, entry->d_name));
+			*SL_PUSH(&names->list) = sl_arena_strdup(&t->arena, entry->d_name);
 	if (dir)
 		closedir(dir);
 	for (size_t i = 0; i < manifest->segment_count; i++) {
 		const char *name = manifest->segments[i].filename, *path = sl_arena_printf(&t->arena, "%s/%s", folder, name);
 
 		if (access(path, F_OK) == 0)
-			add_name(names, name);
+			*SL_PUSH(&names->list) = name;
 		else
 			sl_telemetry_problem(t, SL_SOURCE_FILE, path, 0, "segment is in the manifest but not in the folder");
 	}
-	if (names->count)
-		qsort(names->list, names->count, sizeof(*names->list), sl_stats_by_text);
-	for (size_t i = 0; i < names->count; i++)
-		if (i == 0 || strcmp(names->list[i], names->list[kept - 1]) != 0)
-			names->list[kept++] = names->list[i];
-	names->count = kept;
+	if (names->list.count)
+		qsort(names->list.item, names->list.count, sizeof(*names->list.item), sl_stats_by_text);
+	for (size_t i = 0; i < names->list.count; i++)
+		if (i == 0 || strcmp(names->list.item[i], names->list.item[kept - 1]) != 0)
+			names->list.item[kept++] = names->list.item[i];
+	names->list.count = kept;
 }
 
 /* If a manifest names a segment twice, the last entry counts. */
@@ -241,7 +232,7 @@ static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_
 
 void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_session_kind kind)
 {
-	struct loading l = {.t = t, .first = t->loaded_count, .kind = kind};
+	struct loading l = {.t = t, .first = t->loaded.count, .kind = kind};
 	struct stat status;
 	bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 	const char *folder = is_folder ? path : dirname(sl_arena_strdup(&t->arena, path));
@@ -254,17 +245,17 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 	bool single = !is_folder && strcmp(name, "manifest.json") != 0;
 
 	if (single)
-		add_name(&names, name);
+		*SL_PUSH(&names.list) = name;
 	else
 		list_segments(t, folder, &manifest, &names);
 	map_segments(&sessions, &manifest);
-	for (size_t i = 0; i < names.count; i++) {
-		const char *hint = (const char *)*sl_map_at(&sessions, names.list[i]);
+	for (size_t i = 0; i < names.list.count; i++) {
+		const char *hint = (const char *)*sl_map_at(&sessions, names.list.item[i]);
 
-		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list[i]),
+		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list.item[i]),
 			 hint && *hint ? hint : fallback);
 	}
 	sl_map_free(&sessions);
-	free(names.list);
+	free(names.list.item);
 	finish(&l, &manifest, path);
 }

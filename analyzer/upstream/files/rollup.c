@@ -7,6 +7,7 @@
 
 #include "analyzer/base/stats.h"
 #include "analyzer/base/search.h"
+#include "analyzer/base/vector.h"
 
 /* The highest of each counter, and the event that had it first. */
 struct peaks {
@@ -62,14 +63,15 @@ static void write_times(struct sl_json *j, const struct sl_series *series)
 
 /* --- alerts, collector health, OOMs ------------------------------------------------------------------------- */
 
+struct tally_row {
+	const char *text;
+	int64_t count;
+};
+
 /* Texts with counts, written by name. */
 struct tally {
 	struct sl_map places;
-	struct tally_row {
-		const char *text;
-		int64_t count;
-	} * rows;
-	size_t count, capacity;
+	SL_VECTOR(struct tally_row) rows;
 };
 
 static void count_text(struct tally *tally, const char *text)
@@ -78,23 +80,22 @@ static void count_text(struct tally *tally, const char *text)
 	uintptr_t *place = sl_map_at(&tally->places, text);
 
 	if (!*place) {
-		tally->rows = sl_arena_grow(tally->rows, &tally->capacity, tally->count, sizeof(*tally->rows));
-		tally->rows[tally->count++] = (struct tally_row){own, 0};
-		*place = tally->count;
+		*SL_PUSH(&tally->rows) = (struct tally_row){own, 0};
+		*place = tally->rows.count;
 	}
-	tally->rows[*place - 1].count++;
+	tally->rows.item[*place - 1].count++;
 }
 
 static void write_tally(struct sl_json *j, const char *key, struct tally *tally)
 {
-	if (tally->count)
-		qsort(tally->rows, tally->count, sizeof(*tally->rows), sl_stats_by_text);
+	if (tally->rows.count)
+		qsort(tally->rows.item, tally->rows.count, sizeof(*tally->rows.item), sl_stats_by_text);
 	sl_json_object(j, key);
-	for (size_t i = 0; i < tally->count; i++)
-		sl_json_int(j, tally->rows[i].text, tally->rows[i].count);
+	for (size_t i = 0; i < tally->rows.count; i++)
+		sl_json_int(j, tally->rows.item[i].text, tally->rows.item[i].count);
 	sl_json_end(j);
 	sl_map_free(&tally->places);
-	free(tally->rows);
+	free(tally->rows.item);
 }
 
 static void write_alerts(struct sl_json *j, const struct sl_series *all)

@@ -9,6 +9,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 
@@ -22,8 +23,7 @@ struct sl_telemetry *sl_telemetry_new(void)
 
 void sl_telemetry_problem(struct sl_telemetry *t, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
 {
-	t->problems = sl_arena_grow(t->problems, &t->problem_capacity, t->problem_count, sizeof(*t->problems));
-	t->problems[t->problem_count++] = (struct sl_problem){
+	*SL_PUSH(&t->problems) = (struct sl_problem){
 		.file = sl_telemetry_display(t, file),
 		.line = line,
 		.reason = sl_map_intern(&t->store.texts, reason),
@@ -44,10 +44,9 @@ const char *sl_telemetry_display(struct sl_telemetry *t, const char *path)
 
 struct sl_session *sl_telemetry_new_loaded(struct sl_telemetry *t)
 {
-	t->loaded = sl_arena_grow(t->loaded, &t->loaded_capacity, t->loaded_count, sizeof(*t->loaded));
-	struct sl_session *session = &t->loaded[t->loaded_count++];
+	struct sl_session *session = SL_PUSH(&t->loaded);
 
-	memset(session, 0, sizeof(*session));
+	*session = (struct sl_session){0};
 	return session;
 }
 
@@ -148,8 +147,7 @@ static void add_events(struct sl_session *session, const struct sl_session *more
 
 static struct sl_session *add_merged(struct sl_telemetry *t, const struct sl_session_summary *summary, enum sl_session_kind kind)
 {
-	t->sessions = sl_arena_grow(t->sessions, &t->session_capacity, t->session_count, sizeof(*t->sessions));
-	struct sl_session *session = &t->sessions[t->session_count++];
+	struct sl_session *session = SL_PUSH(&t->sessions);
 
 	*session = (struct sl_session){.summary = *summary, .kind = kind};
 	return session;
@@ -183,8 +181,8 @@ static void merge_into(struct sl_telemetry *t, struct sl_session *merged, const 
 /* index: session id -> place in t->sessions, plus 1. */
 static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundles)
 {
-	for (size_t i = 0; i < t->loaded_count; i++) {
-		const struct sl_session *loaded = &t->loaded[i];
+	for (size_t i = 0; i < t->loaded.count; i++) {
+		const struct sl_session *loaded = &t->loaded.item[i];
 		struct sl_session *merged;
 
 		if ((loaded->kind == SL_SESSION_BUNDLE) != bundles)
@@ -193,9 +191,9 @@ static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundl
 
 		if (!*place) {
 			merged = add_merged(t, &loaded->summary, loaded->kind);
-			*place = t->session_count;
+			*place = t->sessions.count;
 		} else {
-			merged = &t->sessions[*place - 1];
+			merged = &t->sessions.item[*place - 1];
 			if (bundles && merged->count > 0 && merged->kind != SL_SESSION_BUNDLE)
 				continue;
 			if (sl_session_summary_order(&loaded->summary, &merged->summary) < 0)
@@ -296,15 +294,15 @@ static bool may_join(const struct sl_session *session, const struct sl_map *sess
 static size_t join_jobs(struct sl_telemetry *t)
 {
 	struct sl_map sessions_of_source = {0};
-	struct sl_session *ranks = sl_arena_alloc(&t->arena, t->session_count * sizeof(*ranks));
-	size_t own = t->session_count, count = 0;
+	struct sl_session *ranks = sl_arena_alloc(&t->arena, t->sessions.count * sizeof(*ranks));
+	size_t own = t->sessions.count, count = 0;
 
 	for (size_t i = 0; i < own; i++)
-		for (size_t k = 0; k < t->sessions[i].source_count; k++)
-			++*sl_map_at(&sessions_of_source, t->sessions[i].sources[k]);
+		for (size_t k = 0; k < t->sessions.item[i].source_count; k++)
+			++*sl_map_at(&sessions_of_source, t->sessions.item[i].sources[k]);
 	for (size_t i = 0; i < own; i++)
-		if (may_join(&t->sessions[i], &sessions_of_source))
-			ranks[count++] = t->sessions[i];
+		if (may_join(&t->sessions.item[i], &sessions_of_source))
+			ranks[count++] = t->sessions.item[i];
 	qsort(ranks, count, sizeof(*ranks), by_job_then_id);
 	for (size_t begin = 0, end; begin < count; begin = end) {
 		for (end = begin + 1; end < count && same_job(&ranks[begin], &ranks[end]);)
@@ -314,7 +312,7 @@ static size_t join_jobs(struct sl_telemetry *t)
 			join_ranks(t, &ranks[begin], end - begin);
 	}
 	sl_map_free(&sessions_of_source);
-	return t->session_count - own;
+	return t->sessions.count - own;
 }
 
 static int by_preference(const void *a, const void *b)
@@ -326,22 +324,22 @@ static int by_preference(const void *a, const void *b)
 
 static const struct sl_session *find(const struct sl_telemetry *t, const char *session_id)
 {
-	for (size_t i = 0; i < t->session_count; i++)
-		if (strcmp(t->sessions[i].summary.session_id, session_id) == 0)
-			return &t->sessions[i];
+	for (size_t i = 0; i < t->sessions.count; i++)
+		if (strcmp(t->sessions.item[i].summary.session_id, session_id) == 0)
+			return &t->sessions.item[i];
 	return NULL;
 }
 
 /* One of all ranks before one of a single rank; one with events before an empty one. */
 static const struct sl_session *choose(const struct sl_telemetry *t, bool joined)
 {
-	for (size_t i = 0; joined && i < t->session_count; i++)
-		if (strcmp(t->sessions[i].summary.source, joined_source) == 0)
-			return &t->sessions[i];
-	for (size_t i = 0; i < t->session_count; i++)
-		if (t->sessions[i].count > 0)
-			return &t->sessions[i];
-	return t->session_count ? t->sessions : NULL;
+	for (size_t i = 0; joined && i < t->sessions.count; i++)
+		if (strcmp(t->sessions.item[i].summary.source, joined_source) == 0)
+			return &t->sessions.item[i];
+	for (size_t i = 0; i < t->sessions.count; i++)
+		if (t->sessions.item[i].count > 0)
+			return &t->sessions.item[i];
+	return t->sessions.count ? t->sessions.item : NULL;
 }
 
 bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id)
@@ -353,43 +351,43 @@ bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id)
 	sl_map_free(&index);
 	size_t joined = join_jobs(t);
 
-	if (t->session_count)
-		qsort(t->sessions, t->session_count, sizeof(*t->sessions), by_preference);
+	if (t->sessions.count)
+		qsort(t->sessions.item, t->sessions.count, sizeof(*t->sessions.item), by_preference);
 	t->selected = session_id ? find(t, session_id) : choose(t, joined > 0);
 	return t->selected || !session_id;
 }
 
 const struct sl_session *sl_telemetry_merge_ranks(struct sl_telemetry *t, char *reason, size_t size)
 {
-	struct sl_session *ranks = sl_arena_alloc(&t->arena, (t->session_count + 1) * sizeof(*ranks));
+	struct sl_session *ranks = sl_arena_alloc(&t->arena, (t->sessions.count + 1) * sizeof(*ranks));
 	size_t count = 0, place;
 
-	for (size_t i = 0; i < t->session_count; i++) {
-		if (strcmp(t->sessions[i].summary.source, joined_source) == 0)
-			return &t->sessions[i];
-		if (t->sessions[i].count)
-			ranks[count++] = t->sessions[i];
+	for (size_t i = 0; i < t->sessions.count; i++) {
+		if (strcmp(t->sessions.item[i].summary.source, joined_source) == 0)
+			return &t->sessions.item[i];
+		if (t->sessions.item[i].count)
+			ranks[count++] = t->sessions.item[i];
 	}
 	snprintf(reason, size, count < 2 ? "there are no two sessions with events" : "two of the sessions have one rank");
 	if (count < 2 || !have_distinct_ranks(ranks, count))
 		return NULL;
 	qsort(ranks, count, sizeof(*ranks), by_id);
-	place = t->session_count;
+	place = t->sessions.count;
 	join_ranks(t, ranks, count);
-	return &t->sessions[place];
+	return &t->sessions.item[place];
 }
 
 void sl_telemetry_free(struct sl_telemetry *t)
 {
-	for (size_t i = 0; i < t->loaded_count; i++)
-		free(t->loaded[i].events);
-	for (size_t i = 0; i < t->session_count; i++)
-		if (!t->sessions[i].borrowed)
-			free(t->sessions[i].events);
-	free(t->loaded);
-	free(t->sessions);
-	free(t->bundles);
-	free(t->problems);
+	for (size_t i = 0; i < t->loaded.count; i++)
+		free(t->loaded.item[i].events);
+	for (size_t i = 0; i < t->sessions.count; i++)
+		if (!t->sessions.item[i].borrowed)
+			free(t->sessions.item[i].events);
+	free(t->loaded.item);
+	free(t->sessions.item);
+	free(t->bundles.item);
+	free(t->problems.item);
 	sl_event_store_free(&t->store);
 	sl_map_free(&t->seen);
 	sl_arena_free(&t->arena);

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/manifest.h"
 #include "analyzer/upstream/records/session.h"
 #include "analyzer/upstream/records/source.h"
@@ -35,15 +36,11 @@ struct sl_oom_row {
 };
 
 struct sl_telemetry {
-	struct sl_session *loaded; /* one for each session in each source, for the issues */
-	size_t loaded_count, loaded_capacity;
-	struct sl_session *sessions; /* merged, in the order of preference; after sl_telemetry_finish */
-	size_t session_count, session_capacity;
-	const struct sl_session *selected; /* the default one, NULL when there is none */
-	struct sl_oom_row *bundles;
-	size_t bundle_count, bundle_capacity;
-	struct sl_problem *problems;
-	size_t problem_count, problem_capacity;
+	SL_VECTOR(struct sl_session) loaded;   /* one for each session in each source, for the issues */
+	SL_VECTOR(struct sl_session) sessions; /* merged, in the order of preference; after sl_telemetry_finish */
+	const struct sl_session *selected;     /* the default one, NULL when there is none */
+	SL_VECTOR(struct sl_oom_row) bundles;
+	SL_VECTOR(struct sl_problem) problems;
 
 	struct sl_event_store store;
 	struct sl_arena arena;
