@@ -97,8 +97,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	if (options->how.between)
 		sl_door_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
 	else if (has_moment_of_kind(options))
-		sl_door_print(stdout, ", at %s, the peak of that kind on one device\n",
-			      sl_format_duration(text, at > begin ? at - begin : 0));
+		sl_door_print(stdout, ", at %s, the peak of that kind%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
+			      only && sl_devices_held(only) < 2 ? "" : " on one device");
 	else if (options->at.kind == SL_WHEN_PEAK && only && sl_devices_held(only) > 1)
 		sl_door_print(stdout,
 			      options->how.at_peak ? ", each of %u devices at its own peak\n"

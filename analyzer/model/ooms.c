@@ -2,8 +2,9 @@
 /* Calls that returned out of memory: what was asked for, who held the device, and whether the program recovered. */
 #include <string.h>
 
-#define LESS_MIN     8 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
-#define SOUGHT_MIN   3 /* requests before */
+#define LESS_MIN     8	 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
+#define FAR_LESS_MIN 128 /* and so much as what another way to do the same takes; what is smaller still is for something else */
+#define SOUGHT_MIN   3	 /* requests before */
 #define SOUGHT_TIMES 4
 
 #include "analyzer/model/pending.h"
@@ -160,7 +161,8 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 
 	oom->elsewhere = other_order || (!is_at(oom, event) && !is_beside(&both));
 	if (other_order)
-		return !is_at(oom, event) && is_beside(&both) && !is_usual(model, oom, item);
+		return event->bytes >= oom->requested_bytes / FAR_LESS_MIN && !is_at(oom, event) && is_beside(&both) &&
+		       !is_usual(model, oom, item);
 	return is_at(oom, event) ||
 	       ((is_beside(&both) || is_by_another_function(&both) || oom->sought) && !is_usual(model, oom, item));
 }

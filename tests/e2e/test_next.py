@@ -135,7 +135,7 @@ class Next(unittest.TestCase):
         with self.program(PINNED) as run:
             (step, tree), = self.pasted(run.traces).items()
         self.assertIn("tree --kind host_pinned", step)
-        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at its peak\n")
+        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
         self.assertRegex(tree, r"120 MiB 100.0% +40  .*program\.py:12")
 
     def test_of_managed_memory_alone(self):
@@ -174,7 +174,7 @@ class Next(unittest.TestCase):
         older, = re.findall(r"^other run here: (--run \S+) ", screen, re.M)
         (step, tree), = self.pasted(*older.split(), "several").items()
         self.assertIn(older, step)
-        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at its peak\n")
+        self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
 
     def test_of_the_launcher(self):
         with self.program(MANAGED):
