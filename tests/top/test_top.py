@@ -266,38 +266,39 @@ class Top(unittest.TestCase):
             top.wait_for("critical .*out of memory")
 
     def test_one_run_is_chosen_and_a_rank_a_function_a_library_filtered(self):
-        with holding("alloc=100", "tensor=50", RANK="1", WORLD_SIZE="20") as job, \
-                holding("alloc=200", RANK="11", WORLD_SIZE="20", STORMLOG_RUN_ID="another") as other, \
-                Terminal(job.traces, other.traces, columns=160) as top:
-            top.wait_for("2 running")
-            pids = {run.process.pid for run in (job, other)}
+        with holding("alloc=100", "tensor=50", RANK="1", WORLD_SIZE="20") as job:
+            job.wait_for(len)  # runs are chosen in the order in which they came
+            with holding("alloc=200", RANK="11", WORLD_SIZE="20", STORMLOG_RUN_ID="another") as other, \
+                    Terminal(job.traces, other.traces, columns=160) as top:
+                top.wait_for("2 running")
+                pids = {run.process.pid for run in (job, other)}
 
-            def shows(pattern, pid):
-                screen = top.wait_for(r"(?s)\A(?=.*%s)(?=.*\b%d )" % (pattern, pid))
-                self.assertEqual({one for one in pids if "%d " % one in screen}, {pid}, screen)
-            for run, pid in ("run follow  1 running", job.process.pid), ("run another  1 running", other.process.pid):
-                top.keys("s")
-                for view in "1", "5", "7":
-                    top.keys(view)
-                    top.wait_for({"1": "hidden +growth", "5": "from median", "7": "calls in flight"}[view])
-                    shows(run, pid)
-            top.keys("2")
-            self.assertNotIn("100 MiB", top.wait_for("200 MiB"))
-            top.keys("3")
-            top.wait_for("rank 11, pid %d: what it held" % other.process.pid)
-            top.keys("w")
-            folder = "/tmp/" + re.search(r"(stormlog-page-\S+)/report.html is there", top.wait_for(r"report\.html is there"))[1]
-            self.addCleanup(shutil.rmtree, folder)
-            with open(os.path.join(folder, "report.json")) as file:
-                self.assertEqual([process["pid"] for process in json.load(file)["processes"]], [other.process.pid])
-            top.keys("s", "1")
-            top.wait_for("2 running")
-            top.keys("/", "rank 1", "Enter")  # and not rank 11
-            shows("/ filter rank 1", job.process.pid)
-            top.keys("/", "allocate", "Enter", "2")
-            self.assertNotIn("PyTorch tensors", top.wait_for(r"since mark(?s:.*)script\.py:\d+ allocate"))
-            top.keys("/", "PyTorch", "Enter")
-            self.assertNotIn("allocate", top.wait_for("50.0 MiB .* PyTorch").split("since mark")[1])
+                def shows(pattern, pid):
+                    screen = top.wait_for(r"(?s)\A(?=.*%s)(?=.*\b%d )" % (pattern, pid))
+                    self.assertEqual({one for one in pids if "%d " % one in screen}, {pid}, screen)
+                for run, pid in ("run follow  1 running", job.process.pid), ("run another  1 running", other.process.pid):
+                    top.keys("s")
+                    for view in "1", "5", "7":
+                        top.keys(view)
+                        top.wait_for({"1": "hidden +growth", "5": "from median", "7": "calls in flight"}[view])
+                        shows(run, pid)
+                top.keys("2")
+                self.assertNotIn("100 MiB", top.wait_for("200 MiB"))
+                top.keys("3")
+                top.wait_for("rank 11, pid %d: what it held" % other.process.pid)
+                top.keys("w")
+                folder = "/tmp/" + re.search(r"(stormlog-page-\S+)/report.html is there", top.wait_for(r"report\.html is there"))[1]
+                self.addCleanup(shutil.rmtree, folder)
+                with open(os.path.join(folder, "report.json")) as file:
+                    self.assertEqual([process["pid"] for process in json.load(file)["processes"]], [other.process.pid])
+                top.keys("s", "1")
+                top.wait_for("2 running")
+                top.keys("/", "rank 1", "Enter")  # and not rank 11
+                shows("/ filter rank 1", job.process.pid)
+                top.keys("/", "allocate", "Enter", "2")
+                self.assertNotIn("PyTorch tensors", top.wait_for(r"since mark(?s:.*)script\.py:\d+ allocate"))
+                top.keys("/", "PyTorch", "Enter")
+                self.assertNotIn("allocate", top.wait_for("50.0 MiB .* PyTorch").split("since mark")[1])
 
     def test_findings_with_the_same_words_are_one_line(self):
         with holding("alloc=1500", "try=1500", RANK="0") as job, holding("alloc=1400", "try=1700", RANK="1") as other, \
