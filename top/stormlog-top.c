@@ -55,7 +55,7 @@ static void mark(struct top *top)
 		sl_live_mark(&seen->mark, top_process(top, i));
 		seen->marked_ns = top->now_ns;
 	}
-	snprintf(top->said, sizeof(top->said), "marked: places show what was born since");
+	snprintf(top->said, sizeof(top->said), "marked: places show what has changed since");
 }
 
 /* Reads what was added since the last look. */

@@ -11,6 +11,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/devices.h"
 #include "common/now.h"
 
 const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
@@ -136,8 +137,8 @@ static void overview(struct top *top, struct lines *lines)
 			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
 				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
 				 f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
-				 size(hidden, f[d].hidden), followed->ended ? state_of(followed) : rate(grows, top_rate(top, i, d)),
-				 bars);
+				 size(hidden, sl_figures_hidden(top->follow, &followed->process, &f[d])),
+				 followed->ended ? state_of(followed) : rate(grows, top_rate(top, i, d)), bars);
 		}
 	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
@@ -231,8 +232,8 @@ static void chart_process(struct top *top, struct lines *lines, unsigned index, 
 				column[c] += one[c];
 		}
 	chart(top, lines, (int)index, column, rows, columns, span_of(process->model));
-	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: what it held", rank_of(rank, process),
-		 (long long)process->trace->header.pid);
+	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: what it held%s", rank_of(rank, process),
+		 (long long)process->trace->header.pid, sl_devices_held(process) > 1 ? ", at most" : "");
 }
 
 static void chart_session(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
@@ -354,11 +355,11 @@ static void ranks_of(const struct top *top, struct lines *lines, struct standing
 		bool unlike = count >= SL_RANKS_COMPARED && fabs(standing[i].away) > SL_RANKS_UNLIKE;
 
 		top_line(lines, unlike ? TONE_WARN : TONE_PLAIN, (int)standing[i].process,
-			 "%5s %8lld %-20.20s %10s %10s %+11.1fd %s %s", rank_of(rank, &followed->process),
+			 "%5s %8lld %-20.20s %10s %2s%9s %+11.1fd %s %s", rank_of(rank, &followed->process),
 			 (long long)followed->process.trace->header.pid,
 			 followed->process.trace->header.host ? followed->process.trace->header.host : "-",
-			 size(live, standing[i].live), size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "",
-			 state_of(followed));
+			 size(live, standing[i].live), sl_devices_held(&followed->process) > 1 ? "<=" : "",
+			 size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "", state_of(followed));
 	}
 }
 
@@ -384,7 +385,7 @@ static void ranks(struct top *top, struct lines *lines)
 	}
 	if (count)
 		qsort(standing, count, sizeof(*standing), by_run);
-	snprintf(lines->header, sizeof(lines->header), "%5s %8s %-20s %10s %10s %12s", "rank", "pid", "host", "live", "peak",
+	snprintf(lines->header, sizeof(lines->header), "%5s %8s %-20s %10s %11s %12s", "rank", "pid", "host", "live", "peak",
 		 "from median");
 	for (unsigned first = 0, next; first < count; first = next) {
 		for (next = first; next < count && !strcmp(standing[next].run, standing[first].run); next++)

@@ -279,6 +279,7 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 
 			if (!followed->ended)
 				look_ahead(&row, outlook_of(monitor, i, d));
+			row.figures.hidden = sl_figures_hidden(follow, &followed->process, &figures[d]);
 			put[monitor->format](monitor, &row);
 			monitor->told = true;
 		}

@@ -152,6 +152,29 @@ void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growin
 		sl_growing_place(growing, followed, true, out, size);
 }
 
+uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_process *process, const struct sl_figures *f)
+{
+	uint64_t others = 0, at;
+
+	if (f->hidden == SL_UNKNOWN || !f->uuid)
+		return f->hidden;
+	at = sl_process_unix(process, process->model->devices[f->device + 1]->sampled.time_ns);
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		const struct sl_followed *other = sl_follow_process(follow, i);
+		const struct sl_header *header = &other->process.trace->header;
+		uint64_t theirs = at - header->started_ns + header->monotonic_ns;
+
+		for (unsigned d = 0; !other->ended && &other->process != process && d < SL_DEVICES_MAX; d++) {
+			const struct sl_device *def = sl_defs_device(&other->process.trace->defs, (int)d);
+
+			if (def && def->uuid && !strcmp(def->uuid, f->uuid) && other->process.model->devices[d + 1])
+				others += sl_timeline_max(&other->process.model->timeline,
+							  other->process.model->devices[d + 1]->line, theirs, theirs);
+		}
+	}
+	return f->hidden > others ? f->hidden - others : 0;
+}
+
 uint64_t sl_figures_live(const struct sl_process *process)
 {
 	uint64_t live = 0;
@@ -245,15 +268,24 @@ void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		*SL_PUSH(&mark->held) = (struct sl_marked){key_of(site), site->live_bytes, site->total_blocks};
+		*SL_PUSH(&mark->held) = (struct sl_marked){key_of(site), site->live_bytes};
 	}
 	if (mark->held.count)
 		qsort(mark->held.item, mark->held.count, sizeof(*mark->held.item), by_key);
 }
 
+/* What the site held at the mark. */
+static uint64_t held_then(const struct sl_live_mark *mark, const struct sl_site *site)
+{
+	struct sl_marked wanted = {.site = key_of(site)}, *held;
+
+	held = mark->held.count ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key) : NULL;
+	return held ? held->bytes : 0;
+}
+
 struct largest {
 	uint32_t site;
-	uint64_t bytes;
+	uint64_t bytes, then;
 };
 
 static int by_bytes(const void *a, const void *b)
@@ -270,11 +302,9 @@ static int by_size(const void *a, const void *b)
 	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->line, y->line);
 }
 
-static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_followed *followed, uint32_t index,
-		const struct sl_live_mark *mark)
+static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_followed *followed, const struct largest *one)
 {
-	const struct sl_site *site = &followed->process.model->sites.item[index];
-	struct sl_marked wanted, *before;
+	const struct sl_site *site = &followed->process.model->sites.item[one->site];
 	struct sl_live_place *place;
 	char line[512];
 	uintptr_t *at;
@@ -289,17 +319,7 @@ static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_f
 	place = &places->place.item[*at - 1];
 	place->bytes += site->live_bytes;
 	place->blocks += site->live_blocks;
-	place->born += site->total_blocks;
-	if (!mark)
-		return;
-	place->since_bytes += (int64_t)site->live_bytes;
-	place->since_born += (int64_t)site->total_blocks;
-	wanted.site = key_of(site);
-	before = mark->held.count ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key) : NULL;
-	if (before) {
-		place->since_bytes -= (int64_t)before->bytes;
-		place->since_born -= (int64_t)before->born;
-	}
+	place->since_bytes += (int64_t)site->live_bytes - (int64_t)one->then;
 }
 
 void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark)
@@ -309,13 +329,16 @@ void sl_live_places(struct sl_live_places *places, struct sl_followed *followed,
 	struct sl_map lines = {0};
 
 	*places = (struct sl_live_places){0};
-	for (uint32_t i = 0; i < model->sites.count; i++)
-		if (model->sites.item[i].live_bytes && sl_owners_shows(&followed->process, &model->sites.item[i]))
-			*SL_PUSH(&sites) = (struct largest){i, model->sites.item[i].live_bytes};
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		uint64_t bytes = model->sites.item[i].live_bytes, then = held_then(mark, &model->sites.item[i]);
+
+		if ((bytes || then) && sl_owners_shows(&followed->process, &model->sites.item[i]))
+			*SL_PUSH(&sites) = (struct largest){i, bytes > then ? bytes : then, then};
+	}
 	if (sites.count)
 		qsort(sites.item, sites.count, sizeof(*sites.item), by_bytes);
 	for (size_t i = 0; i < sites.count && i < SITES_NAMED; i++)
-		add(places, &lines, followed, sites.item[i].site, mark);
+		add(places, &lines, followed, &sites.item[i]);
 	if (places->place.count)
 		qsort(places->place.item, places->place.count, sizeof(*places->place.item), by_size);
 	free(sites.item);
@@ -343,15 +366,10 @@ static int64_t grown(const struct sl_growing *growing, const struct sl_site *sit
 {
 	unsigned marks = (growing->looks + SL_GROWING_EACH - 1) / SL_GROWING_EACH,
 		 first = marks > SL_GROWING_MARKS ? marks - SL_GROWING_MARKS : 0;
-	struct sl_marked wanted = {.site = key_of(site)};
 	int64_t oldest = 0, before = 0, jump = 0;
 
 	for (unsigned m = first; m <= marks; m++) {
-		const struct sl_live_mark *mark = &growing->mark[m % SL_GROWING_MARKS];
-		const struct sl_marked *held = m < marks && mark->held.count
-						       ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key)
-						       : NULL;
-		int64_t now = m == marks ? (int64_t)site->live_bytes : held ? (int64_t)held->bytes : 0;
+		int64_t now = (int64_t)(m == marks ? site->live_bytes : held_then(&growing->mark[m % SL_GROWING_MARKS], site));
 
 		oldest = m == first ? now : oldest;
 		jump = m > first && now - before > jump ? now - before : jump;

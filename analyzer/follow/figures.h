@@ -13,13 +13,16 @@ struct sl_figures {
 	/* As reported by PyTorch and by pools of other frameworks */
 	uint64_t allocated, reserved, peak_allocated, peak_reserved;
 	bool of_pytorch;	      /* PyTorch is one of them */
-	uint64_t used, total, hidden; /* of the whole device, by its last sample */
+	uint64_t used, total, hidden; /* of the whole device, by its last sample; hidden: what the process did not hold of it */
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
 /* What the device has in use by its last sample; without a sample, what the process holds. */
 uint64_t sl_figures_used(const struct sl_figures *figures);
+
+/* What is hidden on the device: what no followed process held when it was sampled last. */
+uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_process *process, const struct sl_figures *figures);
 
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);
@@ -59,11 +62,11 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
  */
 double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *figures);
 
-/* Who holds a process's device memory, by line of code, largest first.  The caller frees the texts with the list. */
+/* Who holds or at the mark held a process's device memory, by line, largest first.  The caller frees the texts with the list. */
 struct sl_live_place {
 	char *line, *library;
-	uint64_t bytes, blocks, born;	 /* born: blocks allocated there so far */
-	int64_t since_bytes, since_born; /* change since the mark */
+	uint64_t bytes, blocks;
+	int64_t since_bytes; /* change since the mark */
 };
 struct sl_live_places {
 	SL_VECTOR(struct sl_live_place) place;
@@ -74,13 +77,12 @@ struct sl_live_places {
  * numbers them anew.
  */
 struct sl_marked {
-	uint64_t site, bytes, born;
+	uint64_t site, bytes;
 };
 struct sl_live_mark {
 	SL_VECTOR(struct sl_marked) held; /* by site */
 };
 void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed);
-/* mark NULL: the change is not known. */
 void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark);
 void sl_live_places_free(struct sl_live_places *places);
 

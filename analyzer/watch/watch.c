@@ -129,15 +129,13 @@ static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 		return (double)f->live;
 	case SL_METRIC_RESERVED:
 		return known(f->reserved);
-	case SL_METRIC_HIDDEN:
-		return known(f->hidden);
 	default:
 		return f->total == SL_UNKNOWN ? NAN : (double)f->total - fmin((double)f->total, (double)sl_figures_used(f));
 	}
 }
 
-static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_process *process,
-			const struct sl_figures *f)
+static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_follow *follow,
+			const struct sl_process *process, const struct sl_figures *f)
 {
 	double slope = 0;
 
@@ -145,7 +143,7 @@ static double of_device(const struct sl_rule *rule, const struct looks *looks, c
 		return sl_figures_full_in(&looks->outlook, process, f);
 	if (rule->metric == SL_METRIC_GROWTH)
 		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->outlook.trend, &slope) ? slope : 0;
-	slope = bytes_of(rule->metric, f);
+	slope = rule->metric == SL_METRIC_HIDDEN ? known(sl_figures_hidden(follow, process, f)) : bytes_of(rule->metric, f);
 	return rule->unit == SL_UNIT_SHARE ? slope / known(f->total) : slope;
 }
 
@@ -271,7 +269,7 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 				     (struct sl_alert){.rule = rule,
 						       .device = figures[d].device,
 						       .uuid = figures[d].uuid,
-						       .value = of_device(rule, &one->device[d], process, &figures[d])});
+						       .value = of_device(rule, &one->device[d], follow, process, &figures[d])});
 		}
 	}
 	for (size_t r = 0; r < watch->count; r++)

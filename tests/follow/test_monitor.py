@@ -59,6 +59,20 @@ class Monitor(unittest.TestCase):
             everything = self.rows("--duration", "0.5")
             self.assertIn(job.process.pid, {row["pid"] for row in everything})
 
+    def test_what_another_recorded_process_holds_is_hidden_of_none(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100", "samples=3", "sleep=60", SIM_VRAM="2G") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            ready = os.path.join(job.run.folder, "ready")
+            with subprocess.Popen(["python3", e2e.SCRIPT, "alloc=500", "samples=3", "ready=" + ready, "sleep=60"], env=dict(job.environment, RANK="1")) as other:
+                try:
+                    while not os.path.exists(ready):
+                        time.sleep(0.02)
+                    rows = {row["pid"]: row for row in self.rows("--interval", "0.2", "--duration", "1", job.traces)}  # the last of each
+                finally:
+                    other.kill()
+            self.assertEqual({row["live_bytes"] >> 20 for row in rows.values()}, {100, 500})
+            self.assertEqual({row["device_used_bytes"] - row["hidden_bytes"] for row in rows.values()}, {600 * MIB})
+
     def test_csv_and_a_table_say_the_same(self):
         with Job("python3", e2e.SCRIPT, "alloc=9") as job:
             job.process.wait()

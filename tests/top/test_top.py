@@ -41,6 +41,27 @@ cuda, at = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
 time.sleep(100)
 """ % "\n".join("def place_%d(): cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20))\nplace_%d()" % (n, 42 - n, n) for n in range(40))
 
+# One line asks from two stacks.  Then what the first holds goes, the second takes as much as one of its blocks, and `gone` has nothing left.
+MOVES = """
+import ctypes, os, sys, time
+cuda, held = ctypes.CDLL("libcudart.so.12"), []
+def place(mib):
+    held.append(ctypes.c_void_p())
+    assert not cuda.cudaMalloc(ctypes.byref(held[-1]), ctypes.c_size_t(mib << 20))
+def step(): place(100)
+def first(): step()
+def second(): step()
+def gone():
+    held.append(ctypes.c_void_p())
+    assert not cuda.cudaMalloc(ctypes.byref(held[-1]), ctypes.c_size_t(100 << 20))
+first(), first(), second(), gone()
+while not os.path.exists(sys.argv[1]): time.sleep(0.02)
+for number in 0, 1, 3:
+    assert not cuda.cudaFree(held[number])
+second()
+time.sleep(100)
+"""
+
 
 class Terminal:
     """stormlog-top in a terminal of its own."""
@@ -126,6 +147,23 @@ class Top(unittest.TestCase):
             top.keys("k")
             screen = top.wait_for(r"500 MiB +500 +0 B")
             self.assertNotRegex(screen, r" \+\d+ MiB ")
+
+    def test_what_one_stack_freed_and_another_took_is_no_growth_of_their_line(self):
+        with tempfile.TemporaryDirectory() as folder, Job(sys.executable, "-c", MOVES, folder + "/go", SIM_VRAM="2G") as job, \
+                Terminal(job.traces, columns=160) as top:
+            top.wait_for(r" 400 MiB +400 MiB")
+            top.keys("2", "m")
+            top.wait_for(r" 300 MiB +3 +0 B .*place")
+            open(folder + "/go", "w").close()
+            self.assertRegex(top.wait_for(r" 200 MiB +2 +-100 MiB .*place"), r" 0 B +0 +-100 MiB .*gone")
+
+    def test_a_rank_of_two_devices_peaks_at_most_at_what_each_did_alone(self):
+        with holding("alloc=500", "free", "device=1", "alloc=300", RANK="0", SIM_DEVICES="2") as job, Terminal(job.traces) as top:
+            top.wait_for(r" 300 MiB +300 MiB")
+            top.keys("5")
+            top.wait_for(r" 300 MiB +<= +800 MiB ")
+            top.keys("3")
+            top.wait_for("what it held, at most")
 
     def test_keys(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
