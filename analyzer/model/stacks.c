@@ -267,6 +267,20 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 	return count ? &frames[0] : NULL;
 }
 
+/* Where a C++ function's parameters begin: beside a line they tell nothing. */
+static int end_of_name(const struct sl_stack_frame *frame)
+{
+	const char *at = frame->function;
+	int depth = 0;
+
+	for (; *at; at++) {
+		if (*at == '(' && !depth && !frame->python && strncmp(at, "(anonymous", 10) != 0 && strncmp(at, "()(", 3) != 0)
+			break;
+		depth += (*at == '<' || *at == '{') - (*at == '>' || *at == '}');
+	}
+	return (int)(at - frame->function);
+}
+
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame)
 {
 	const char *file = sl_paths_name(frame->file);
@@ -275,7 +289,8 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 		for (file--; file > frame->file && file[-1] != '/';)
 			file--;
 	if (file && frame->line)
-		snprintf(out, size, "%s:%u %s", file, frame->line, frame->function ? frame->function : "");
+		snprintf(out, size, "%s:%u %.*s", file, frame->line, frame->function ? end_of_name(frame) : 0,
+			 frame->function ?: "");
 	else if (frame->function)
 		snprintf(out, size, "%s%s%s", frame->module ? frame->module : "", frame->module ? " " : "", frame->function);
 	else if (frame->module)

@@ -20,7 +20,8 @@
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
-#define PLACE (1ull << 32) /* address distance between objects, so that each is laid out by itself */
+#define SCOPES_MAX 256
+#define PLACE	   (1ull << 32) /* address distance between objects, so that each is laid out by itself */
 
 /*
  * One file, shared by all processes that had it.  It is opened when the first of its frames is asked for, mapped, and closed at
@@ -313,11 +314,13 @@ static char *demangled(struct sl_symbols *symbols, const char *name)
 static const char *readable(struct sl_symbols *symbols, const char *name)
 {
 	char *text = name && name[0] == '_' && name[1] == 'Z' ? demangled(symbols, name) : NULL;
-	const char *kept;
+	const char *kept, *fortran = name && !strncmp(name, "__", 2) ? strstr(name, "_MOD_") : NULL;
 	char *hash;
 
 	if (!name)
 		return NULL;
+	if (fortran) /* gfortran's name of a module's procedure */
+		return sl_arena_printf(&symbols->arena, "%.*s::%s", (int)(fortran - name - 2), name + 2, fortran + 5);
 	/* Rust's legacy names end in ::h and 16 hex digits */
 	if (text && (hash = strrchr(text, ':')) && hash > text && hash[1] == 'h' && strlen(hash) == 18)
 		hash[-1] = 0;
@@ -337,6 +340,15 @@ static const char *linkage_name(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
+/* A file that was given to the compiler by a relative name lies below the directory it ran in. */
+static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
+{
+	Dwarf_Attribute attribute;
+	const char *folder = *file == '/' ? NULL : dwarf_formstring(dwarf_attr(cu, DW_AT_comp_dir, &attribute));
+
+	return folder && *folder == '/' ? sl_arena_printf(arena, "%s/%s", folder, file) : sl_arena_strdup(arena, file);
+}
+
 /* Where the inlined scope was called from. */
 static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scope, struct sl_symbol *outer)
 {
@@ -351,7 +363,7 @@ static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scop
 	    value < count) {
 		const char *file = dwarf_filesrc(files, value, NULL, NULL);
 
-		outer->file = file ? sl_arena_strdup(&symbols->arena, file) : NULL;
+		outer->file = file ? whole_path(&symbols->arena, cu, file) : NULL;
 	}
 }
 
@@ -368,43 +380,59 @@ static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 	return cu;
 }
 
+/*
+ * Appends the scopes at pc below the last of `scopes`, innermost last; returns how many there are then.  A function may lie in a
+ * namespace, a class or a module, which have no addresses: dwarf_getscopes does not look there.
+ */
+static unsigned descend(Dwarf_Die *scopes, unsigned count, uint64_t pc)
+{
+	Dwarf_Die *here = &scopes[count];
+
+	if (count == SCOPES_MAX)
+		return count;
+	for (int end = dwarf_child(here - 1, here); !end; end = dwarf_siblingof(here, here)) {
+		unsigned found;
+
+		switch (dwarf_tag(here)) {
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+			found = descend(scopes, count + 1, pc);
+			if (found > count + 1)
+				return found;
+			break;
+		case DW_TAG_subprogram:
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+			if (dwarf_haspc(here, pc) > 0)
+				return descend(scopes, count + 1, pc);
+		}
+	}
+	return count;
+}
+
 /* With DWARF: the innermost inlined function first.  Fills found[i].function. */
 static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t pc, struct sl_symbol *found, unsigned max)
 {
-	Dwarf_Die *scopes = NULL, *inner = NULL;
-	int count = dwarf_getscopes(cu, pc, &scopes), depth;
+	Dwarf_Die scopes[SCOPES_MAX] = {*cu};
 	unsigned used = 0;
 
-	if (count <= 0)
-		return 0;
-	/* dwarf_getscopes ends in the abstract origin; dwarf_getscopes_die gives the real chain of DIEs */
-	depth = dwarf_getscopes_die(&scopes[0], &inner);
-	for (int i = 0; i < depth && used < max; i++) {
-		int tag = dwarf_tag(&inner[i]);
+	for (unsigned i = descend(scopes, 1, pc); --i && used < max;) {
+		int tag = dwarf_tag(&scopes[i]);
 
 		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
 			continue;
-		found[used].function = readable(symbols, linkage_name(&inner[i]));
+		found[used].function = readable(symbols, linkage_name(&scopes[i]));
 		if (tag == DW_TAG_subprogram) {
 			used++;
 			break;
 		}
 		if (used + 1 < max)
-			call_site(symbols, cu, &inner[i], &found[used + 1]);
+			call_site(symbols, cu, &scopes[i], &found[used + 1]);
 		used++;
 	}
-	free(scopes);
-	free(inner);
 	return used;
-}
-
-/* A file that was given to the compiler by a relative name lies below the directory it ran in. */
-static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
-{
-	Dwarf_Attribute attribute;
-	const char *folder = *file == '/' ? NULL : dwarf_formstring(dwarf_attr(cu, DW_AT_comp_dir, &attribute));
-
-	return folder && *folder == '/' ? sl_arena_printf(arena, "%s/%s", folder, file) : sl_arena_strdup(arena, file);
 }
 
 static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_t pc, struct sl_symbol *found)

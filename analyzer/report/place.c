@@ -97,6 +97,8 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 		last = last ? last + 1 : name;
 		return !strcmp(last, "__init__") || !strcmp(last, "__new__") || !strcmp(last, "__post_init__");
 	}
+	if (!strcmp(name, "new") || !strcmp(name, "new[]")) /* operators of a class, of which the last word is left */
+		return true;
 	last = strrchr(name, ':');
 	if (!last || last < name + 2)
 		return false;

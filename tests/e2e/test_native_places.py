@@ -71,6 +71,30 @@ int main(int argc, char **argv)
 }
 """
 
+# Functions in a namespace, some of them inlined, over a class's operators new.
+NAMESPACE = """
+extern "C" int cudaMalloc(void **, unsigned long), usleep(unsigned);
+namespace scene {
+struct Mesh {
+	static void *operator new(unsigned long bytes) { void *p = nullptr; cudaMalloc(&p, bytes << 20); return p; }
+	static void *operator new[](unsigned long bytes) { return Mesh::operator new(bytes); }
+	bool lit;
+};
+static inline __attribute__((always_inline)) Mesh *load(int (*parts)[2])
+{
+	return new Mesh[(*parts)[1]];
+}
+static __attribute__((noinline)) void frames(int (*parts)[2])
+{
+	for (int i = 0; i < 100; i++) {
+		load(parts);
+		usleep(500);
+	}
+}
+}
+int main() { int parts[2] = {1, 3}; scene::frames(&parts); }
+"""
+
 
 class Native(unittest.TestCase):
     def setUp(self):
@@ -78,11 +102,11 @@ class Native(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="stormlog-native-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def build(self, text, *options, name="prog"):
-        source, program = os.path.join(self.folder, name + ".c"), os.path.join(self.folder, name)
+    def build(self, text, *options, name="prog", compiler=None):
+        source, program = os.path.join(self.folder, name + (".cc" if compiler else ".c")), os.path.join(self.folder, name)
         with open(source, "w") as file:
             file.write(text)
-        subprocess.run([self.cc, *options, "-o", program, source, "-L" + e2e.SIM, "-l:libcudart.so.12"], check=True)
+        subprocess.run([compiler or self.cc, *options, "-o", program, source, "-L" + e2e.SIM, "-l:libcudart.so.12"], check=True)
         return program
 
     def screen(self, run):
@@ -113,6 +137,14 @@ class Native(unittest.TestCase):
         self.assertRegex(screen, r"LEAK +device 1  .* 40 of 80 blocks kept, 120 MiB")
         self.assertRegex(screen, r"PEAK .*, device 0 +400 MiB .* other devices 223 MiB")
         self.assertRegex(screen, r"weights, 500 MiB in 2 blocks on several devices")
+
+    def test_a_function_that_was_inlined_in_a_namespace_is_named_without_parameters(self):
+        line = {text: number for number, text in enumerate(NAMESPACE.splitlines(), 1)}
+        for compiler in filter(shutil.which, ("c++", "clang++")):  # only clang's lies below the namespace in DWARF
+            program = self.build(NAMESPACE, "-g", "-O1", "-Wno-everything" if "clang" in compiler else "-w", compiler=compiler)
+            with self.subTest(compiler=compiler), e2e.Recording(program, SIM_VRAM="8G") as run:
+                self.assertRegex(self.screen(run), r"300 MiB  prog +prog.cc:%d (?:scene::)?load < prog.cc:%d (?:scene::)?frames\n" %
+                                 (line["\treturn new Mesh[(*parts)[1]];"], line["\t\tload(parts);"]))
 
     def test_calls_that_a_compiler_made_of_one_line_are_one_leak(self):
         with e2e.Recording(self.build(UNROLLED, "-g", "-O0"), SIM_VRAM="8G") as run:
