@@ -97,11 +97,14 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
-/* True: they got much larger, and as much from each quarter to the next. */
-static bool goes_on(const double mean[4])
+/* True: they got much larger, in each window, and as much from each quarter to the next. */
+static bool goes_on(const struct sl_track_course *course, const double mean[4])
 {
 	double least = mean[3] - mean[0];
 
+	for (unsigned i = 1; i + 1 < course->count; i++)
+		if (course->windows[i].born_bytes <= course->windows[i - 1].born_bytes)
+			return false; /* a curriculum has levels, and rare shapes come at any time */
 	for (unsigned q = 0; q < 3; q++)
 		least = mean[q + 1] - mean[q] < least ? mean[q + 1] - mean[q] : least;
 	return mean[3] >= ON_TIMES * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
@@ -129,7 +132,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 		found->larger = track;
 		found->larger_from = sl_stats_bytes(mean[0]);
 		found->larger_to = sl_stats_bytes(mean[3]);
-		found->larger_on = goes_on(mean);
+		found->larger_on = goes_on(sl_tracks_course(&model->tracks, track), mean);
 	}
 }
 

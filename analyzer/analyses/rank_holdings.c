@@ -11,15 +11,16 @@
 #include "analyzer/report/owners.h"
 
 #define SHOWN	   2
-#define PART_SHOWN 0.1 /* part of the difference: smaller ones are not mentioned */
-#define START_PART 0.5 /* of the time from a process's first request to its last call */
+#define PART_SHOWN 0.1	/* part of the difference: smaller ones are not mentioned */
+#define ONCE_MEAN  1.25 /* times the typical rank's mean request: as large */
+#define START_PART 0.5	/* of the time from a process's first request to its last call */
 
 struct place {
 	char name[300];
 	const struct sl_site *site; /* the outlier's largest site of this place; NULL: it has none */
 	uint64_t site_bytes;
-	double more; /* bytes above the typical rank */
-	bool grows;  /* in the unusual rank */
+	double more, blocks; /* bytes and blocks above the typical rank */
+	bool grows;	     /* in the unusual rank */
 	bool told;
 	bool late; /* something was asked for there in either rank after its start */
 };
@@ -77,6 +78,7 @@ static void add(struct places *places, struct sl_process *process, int device, b
 		sl_owners_line(process, site->stack, 2, name, sizeof(name));
 		place = place_of(places, name);
 		place->more += typical ? -(double)bytes : (double)bytes;
+		place->blocks += (typical ? -1 : 1) * (double)sl_model_blocks_at_peak(process->model, site);
 		place->late |= (double)process->model->tracks.item[site->track].last_ns > start;
 		if (typical)
 			continue;
@@ -125,6 +127,36 @@ static void say_rest(char *out, size_t size, size_t at, const struct places *pla
 		 i < places->list.count ? ", most at " : "", i < places->list.count ? places->list.item[i].name : "");
 }
 
+/* What a process asked for at a place over its life. */
+struct asked {
+	uint64_t births, bytes, most;
+};
+
+static struct asked asked_at(struct sl_process *process, int device, const char *place)
+{
+	struct asked asked = {0};
+	char name[300];
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->device != device || track->kind >= SL_OBJECT_CONTEXT)
+			continue;
+		sl_owners_line(process, track->stack, 2, name, sizeof(name));
+		if (strcmp(name, place) != 0)
+			continue;
+		asked.births += track->births;
+		asked.bytes += track->born_bytes;
+		asked.most += track->most_blocks;
+	}
+	return asked;
+}
+
+static double mean_of(const struct asked *asked)
+{
+	return asked->births ? (double)asked->bytes / (double)asked->births : 0;
+}
+
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference)
 {
@@ -142,8 +174,15 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 
 		if (fabs(place->more) < PART_SHOWN * fabs(all))
 			continue;
-		if (!shown++ && place->site)
+		if (!shown++ && place->site) {
+			struct asked here = asked_at(unlike, device, place->name),
+				     there = asked_at(typical, its_device, place->name);
+
 			difference->stack = place->site->stack;
+			difference->alone = !there.births;
+			difference->passes = here.births >= 2 * here.most;
+			difference->once = place->blocks <= 0 && mean_of(&here) < ONCE_MEAN * mean_of(&there);
+		}
 		place->told = true;
 		difference->grows |= place->grows;
 		told += place->more;

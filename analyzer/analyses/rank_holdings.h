@@ -5,9 +5,12 @@
 #include "analyzer/report/report.h"
 
 struct sl_rank_difference {
-	char text[900];	       /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
-	double part;	       /* share of the difference between their peaks that the text explains */
-	bool grows;	       /* a place of the text does */
+	char text[900]; /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
+	double part;	/* share of the difference between their peaks that the text explains */
+	bool grows;	/* a place of the text does */
+	bool alone;	/* the typical rank never asks at the first place of the text */
+	bool passes;	/* what is asked for there is given back and asked for again */
+	bool once;	/* the first place holds more by larger blocks, and asks on average for as much as in the typical rank */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 

@@ -31,6 +31,7 @@
 #define GROUP_MIN    4
 #define DEVIATIONS   3.5
 #define LEAST_PART   0.02 /* share of the median: less is no outlier, however little the others vary */
+#define LESS_PART    0.2  /* the same of a rank that holds less */
 #define DIVERGENCES  3
 #define EXPLAINED    0.5 /* share of the difference */
 
@@ -400,7 +401,7 @@ static unsigned typical_peer(const struct sl_report *report, const struct group 
 
 static void tell_outlier(struct sl_report *report, const struct group *group, unsigned i, unsigned *divergences)
 {
-	bool peer = has_role(group, i), told, gathers;
+	bool peer = has_role(group, i), told, first_rank, note;
 	struct sl_process *process = &report->processes[i],
 			  *typical = &report->processes[peer ? typical_peer(report, group, i) : group->typical];
 	double peak = peak_of(process), usual = peer ? peak_of(typical) : group->median;
@@ -409,18 +410,22 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 
 	told = sl_rank_holdings_differ(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
 				       &difference);
+	/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+	first_rank = process->trace->header.rank == 0 && peak > usual && !difference.grows;
+	if (!difference.grows &&
+	    (peak < usual ? usual - peak < LESS_PART * usual : first_rank && difference.alone && difference.passes))
+		return; /* its share of the work, or a duty that it alone has */
+	note = !difference.grows && (first_rank || peak < usual || difference.once || (difference.alone && difference.passes));
 	/* a place that holds it explains it; only otherwise is the first difference looked for */
 	if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 		first = divergence(process, typical);
 	if (peer)
 		sl_process_who(who, typical);
-	/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
-	gathers = process->trace->header.rank == 0 && peak > usual && !difference.grows;
 	sl_report_find(
 		report,
 		&(struct sl_finding){
 			.id = "ranks.outlier",
-			.severity = gathers || (peak < usual && !difference.grows) ? "info" : "warning",
+			.severity = note ? "info" : "warning",
 			.process = (int)i,
 			.device = sl_devices_home(process)->device,
 			.bytes = (uint64_t)peak,
@@ -434,9 +439,12 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 			.advice = strdup(
 				difference.grows ? "free there what is not needed any more: the other ranks free it, or "
 						   "never ask for it"
-				: gathers ? "the first rank often gathers or writes for the others; else look at what it was given"
-					  : "look at what this rank was given: its batch, its lengths, its part of "
-					    "the model"),
+				: first_rank
+					? "the first rank often gathers or writes for the others; else look at what it was given"
+				: difference.alone ? "no other rank asks there: is it meant to?"
+				: difference.once  ? "a step of its was larger: on average it asks there for as much as the others"
+						   : "look at what this rank was given: its batch, its lengths, its part of "
+						     "the model"),
 			.stack = difference.stack});
 	free(first);
 }

@@ -5,7 +5,7 @@ calls=PAIRS (an allocation and its free, each of another size), module, unload a
 sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
 ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
-push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
+push=NAME, pop (ranges), losses=MIB (kept), pass=MIB and evaluate=MIB (given back at once), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
 import ctypes
 import itertools
 import os
@@ -97,6 +97,11 @@ def keep_loss(mib):
     allocate(mib, True)
 
 
+def use(mib):
+    allocate(mib, True)
+    cudart.cudaFree(held.pop())
+
+
 def drop_tensors():
     for block in tensors[::2]:
         caching().caching_delete(ctypes.c_void_p(block))
@@ -160,6 +165,10 @@ for step in sys.argv[1:]:
         nvtx.nvtxRangePop()
     elif name == 'losses':
         keep_loss(int(value))
+    elif name == 'pass':
+        use(int(value))
+    elif name == 'evaluate':
+        use(int(value))
     elif name == 'tensor':
         new_tensor(int(value))
     elif name == 'drop':

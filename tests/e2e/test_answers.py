@@ -964,6 +964,21 @@ for step in range(2000):
         self.assertRegex(report["ooms"][-1]["cause"], r"; what is asked for at .*\bforward\S* .*grew: on average from [\d.]+ MiB to [\d.]+ MiB each, up to 6 at once$")
         self.absent("leak.kept", report)
 
+    def test_requests_of_levels_are_a_curriculum_and_do_not_grow(self):
+        program = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcudart.so.13")
+def forward(length):
+    p = ctypes.c_void_p()
+    assert not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(length << 17))
+    cuda.cudaFree(p)
+for step in range(400):
+    forward(64 + (step if sys.argv[1] == "grows" else (0, 100, 80, 250, 400)[step // 80]))
+"""
+        for how in "grows", "levels":
+            with self.subTest(how), e2e.Recording(sys.executable, "-c", program, how, SIM_VRAM="1G") as run:
+                (self.found if how == "grows" else self.absent)("memory.rising", run.report())
+
     def test_what_a_place_kept_later_is_not_said_of_a_request_that_failed_before(self):
         report = self.series("fails")
         first, last = report["ooms"]
@@ -1312,6 +1327,22 @@ class RankComparison(Answers):
         self.assertRegex(text, r"(?m)^RANKS    4 alike, 200 MiB +0-2, 4\n +1 unlike: rank 3 1000 MiB$")
         self.assertEqual([finding["rank"] for finding in found], [3])
         self.assertRegex(found[0]["description"], r"an outlier: it peaked at 1000 MiB, 800 MiB more .*: 800 MiB more at script.py:\d+ allocate")
+
+    def test_a_rank_is_not_blamed_for_its_duty_or_one_large_step_or_a_smaller_share(self):
+        duty, work = ["evaluate=60"] * 4, ["pass=10"] * 40
+        for rank, its, severity, advice in ((0, duty, None, None), (3, duty, "info", "no other rank asks there"),
+                                            (3, ["try=60"], "warning", "no other rank asks there"),
+                                            (3, ["pass=60"], "info", "a step of its was larger"), (3, None, None, None)):
+            def steps(mine):
+                return ["device=%d" % mine, "losses=%d" % (92 if mine == rank and its is None else 100), *work, *(its or [] if mine == rank else []), "calls=1"]
+            with self.subTest(rank=rank, its=its), Ranks(4, steps) as ranks:
+                report = ranks.report()
+                if not severity:
+                    self.absent("ranks.outlier", report)
+                    continue
+                (found,) = self.found("ranks.outlier", report)
+                self.assertEqual((found["rank"], found["severity"]), (rank, severity))
+                self.assertIn(advice, found["recommendation"])
 
     def test_a_rank_that_keeps_what_others_free_is_told_as_growing(self):
         def steps(rank):
