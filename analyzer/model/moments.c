@@ -169,7 +169,8 @@ static struct sl_piece *pieces(const struct sl_model *model, const struct sl_tab
 {
 	SL_TABLE_EACH(table, live)
 	{
-		if (model->sites.item[live->site].device != device || (torch_only && !(live->flags & SL_LIVE_TORCH)))
+		if (live->site == SL_NO_SITE || model->sites.item[live->site].device != device ||
+		    (torch_only && !(live->flags & SL_LIVE_TORCH)))
 			continue;
 		if (!(*count & (*count + 1))) { /* room for a power of two */
 			list = sl_memory_must(realloc(list, (size_t)(*count + 1) * 2 * sizeof(*list)));

@@ -32,6 +32,25 @@ from e2e import APPS, Recording
 HOST = os.path.join(APPS, "plugin_host")
 PLUGINS = [os.path.join(APPS, name) for name in ("plugin.so", "plugin11.so", "plugin13.so")]
 
+# Expandable segments beside memory that another process shared: the import is mapped when memory runs out.
+IMPORTED = """
+import ctypes, os
+runtime, driver, c10 = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+c10.caching_new(ctypes.c_size_t(5 << 20))
+class Place(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+class Properties(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", Place), ("windows", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8)]
+handle, theirs, at, fd, size, no = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_int(), ctypes.c_size_t(64 << 20), ctypes.c_ulonglong(0)
+assert not driver.cuMemCreate(ctypes.byref(handle), size, ctypes.byref(Properties(1, 1, Place(1, 0))), no)
+assert not driver.cuMemExportToShareableHandle(ctypes.byref(fd), handle, 1, no)
+assert not driver.cuMemImportFromShareableHandle(ctypes.byref(theirs), ctypes.c_void_p(fd.value), 1)
+assert not driver.cuMemAddressReserve(ctypes.byref(at), size, ctypes.c_size_t(0), no, no)
+assert not driver.cuMemMap(at, size, ctypes.c_size_t(0), theirs, no)
+assert runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 40)) == 2
+"""
+
 # As UCX's "bistro" does: a jump is written over the first bytes of the function that dlsym finds.
 PATCHER = r'''
 #include <dlfcn.h>
@@ -141,6 +160,13 @@ class HardCases(unittest.TestCase):
             self.assertEqual(wrong, 0)
             real, = run.truth()
             self.assertEqual(len(live), sum(row.live_blocks for row in real.memory.values()))
+
+    def test_memory_runs_out_while_an_import_is_mapped_beside_segments_of_pytorch(self):
+        with Recording(sys.executable, "-c", IMPORTED, APPS=APPS) as recording:
+            report = recording.report()
+        self.assertEqual({row["kind"]: row["live_bytes"] for row in report["processes"][0]["memory"] if row["kind"] in ("vmm", "imported")},
+                         {"vmm": 64 << 20, "imported": 64 << 20})
+        self.assertIn("oom", {finding["class"] for finding in report["findings"]})
 
     def test_8_every_way_to_fail_leaves_result_and_outputs_as_they_are(self):
         """One call fails in the driver or the runtime; the program prints all outputs, the simulator's poison included."""
