@@ -329,9 +329,13 @@ static void say_unasked(const struct sl_process *process, const struct sl_oom *o
 			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
 			   : oom->scope == SL_SCOPE_CODE       ? "the code"
 							 : "what the call takes itself, as code loaded late or a kernel's stack";
+	char contexts[SL_FORMAT_BYTES + 40] = "";
 
-	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process", what,
-					      SL_SIZE(oom->free_bytes), SL_SIZE(oom->live_bytes));
+	if (account->context != SL_UNKNOWN)
+		snprintf(contexts, sizeof(contexts), ", and %s%s by its contexts", account->context_at_most ? "at most " : "",
+			 SL_SIZE(account->context));
+	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process%s", what,
+					      SL_SIZE(oom->free_bytes), SL_SIZE(oom->live_bytes), contexts);
 	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
 		char *first = account->cause_text;
 

@@ -186,9 +186,10 @@ static void add_cost(struct sl_model *model, struct sl_device_state *device, con
 static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 {
 	device->age++;
-	device->context_bytes = device->module_bytes = 0;
-	device->parts.count = device->context_sampled = 0;
+	device->context_bytes = device->module_bytes = device->unrounded = 0;
 	device->context_made.time_ns = 0;
+	for (size_t i = 0; i < device->parts.count; i++)
+		device->parts.item[i].bytes = 0; /* what it took at the hidden peak stays known */
 }
 
 /* Keeps the limit that takes most memory. */

@@ -137,6 +137,7 @@ struct sl_device_state {
 	uint64_t hidden_peak_ns;
 	/* What the live blocks of cudaMalloc and its like take beyond what was asked for, about; now, and when most was hidden */
 	uint64_t rounded, hidden_peak_rounded;
+	uint64_t unrounded; /* the most hidden memory that can not be rounding */
 	char source[32];
 	struct sl_line *used_line, *hidden_line, *others_line, *samples_line; /* NULL: none */
 	/* A ring of the newest changes, of recent_mask + 1; `changes` counts all */

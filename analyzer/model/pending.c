@@ -44,13 +44,23 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 		return;
 	bytes = device->sampled.process - taken;
 	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
+		for (size_t i = 0; i < model->ooms.count; i++)
+			if (model->ooms.item[i].device == device->device &&
+			    model->ooms.item[i].context_bytes == device->context_bytes)
+				model->ooms.item[i].context_bytes = bytes;
 		part->bytes = part->peak_bytes = device->context_bytes = bytes;
 		device->context_steady = true;
 	}
 	if (device->context_bytes || !tells)
 		return;
+	if (part && part->peak_bytes && part->peak_bytes < bytes)
+		bytes = part->peak_bytes; /* it was made again after a reset */
 	device->context_bytes = bytes;
 	device->context_steady = steady;
+	if (part) {
+		part->bytes = bytes;
+		return;
+	}
 	*SL_PUSH(&device->parts) = (struct sl_hidden_part){
 		.what = SL_HIDDEN_CONTEXT, .bytes = bytes, .count = 1, .peak_bytes = bytes, .first = context_made(model, device)};
 	device->context_sampled = device->parts.count;
@@ -68,6 +78,8 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (bytes == SL_UNKNOWN)
 		return;
 	device->hidden_last_bytes = bytes;
+	if (bytes > device->rounded && bytes - device->rounded > device->unrounded)
+		device->unrounded = bytes - device->rounded;
 	if (!device->hidden_line)
 		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
 	if (!device->samples_line)
@@ -78,7 +90,8 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
 		device->hidden_peak_bytes = bytes;
 		device->hidden_peak_ns = device->sampled.time_ns;
-		device->hidden_peak_rounded = device->rounded;
+		device->hidden_peak_rounded =
+			device->rounded < bytes - device->unrounded ? device->rounded : bytes - device->unrounded;
 		for (size_t i = 0; i < device->parts.count; i++)
 			device->parts.item[i].peak_bytes = device->parts.item[i].bytes;
 	}

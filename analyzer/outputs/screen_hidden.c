@@ -30,7 +30,7 @@ static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_na
 }
 
 /* "8 contexts of 300 MiB", "code of libcublas.so 120 MiB (step 3)" */
-static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, size_t first, bool pools)
+static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, size_t first, const char *rest)
 {
 	const struct sl_hidden_name *name = &hidden->item[first];
 	uint64_t bytes = 0, most = 0;
@@ -51,8 +51,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 					at_most ? " at most" : "", SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
-	at = (size_t)snprintf(out, size, "%s",
-			      pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
+	at = (size_t)snprintf(out, size, "%s", !strcmp(name->what, "unexplained") ? rest : name->what);
 	if (name->library)
 		at += (size_t)snprintf(out + at, size - at, " of %s", name->library);
 	else if (!strcmp(name->what, "process"))
@@ -66,10 +65,14 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 
 static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools)
 {
+	const char *rest = pools ? "kept by pools or unexplained" : "contexts or unexplained";
 	unsigned names = 0;
 	size_t at = 0;
 
 	out[0] = 0;
+	for (size_t i = 0; i < hidden->count && !pools; i++)
+		if (!strcmp(hidden->item[i].what, "context"))
+			rest = "unexplained";
 	for (size_t i = 0; i < hidden->count && names < NAMES_SHOWN && at + 2 < size; i++) {
 		bool told = hidden->item[i].bytes < least;
 
@@ -79,7 +82,7 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 			continue;
 		if (names++)
 			at += (size_t)snprintf(out + at, size - at, ", ");
-		at += put_name(out + at, size - at, hidden, i, pools);
+		at += put_name(out + at, size - at, hidden, i, rest);
 	}
 }
 

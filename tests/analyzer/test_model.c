@@ -775,6 +775,69 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 	}
 }
 
+/* An error gets what a first sample, taken during calls, shows; the next corrects both. */
+static void an_error_has_the_context_that_the_device_has(void **state)
+{
+	const struct sl_device_state *device;
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 5000,
+		   .duration_ns = 2000);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 9000 * MIB, .result = 2, .time_ns = SYNTH_START_NS + 8000,
+		   .duration_ns = 100);
+	synth_own_sample(r.synth, SYNTH_START_NS + 5000, SYNTH_START_NS + 6000, 0, 444 * MIB, 8192 * MIB);
+	synth_own_sample(r.synth, SYNTH_START_NS + 15000, SYNTH_START_NS + 16000, 0, 400 * MIB, 8192 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	device = r.model->devices[1];
+	assert_int_equal(r.model->ooms.count, 1);
+	assert_int_equal(device->context_bytes, 300 * MIB);
+	assert_int_equal(r.model->ooms.item[0].context_bytes, 300 * MIB);
+	replay_free(&r);
+}
+
+static void a_context_that_a_reset_ended_was_there_at_the_peak(void **state)
+{
+	const struct sl_device_state *device;
+	struct replay r;
+
+	replay_begin(&r);
+	for (unsigned life = 0; life < 3; life++) {
+		uint64_t begin = SYNTH_START_NS + life * 100000;
+
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = begin + 1000,
+			   .duration_ns = 500);
+		synth_own_sample(r.synth, begin + 4000, begin + 5000, 0, (400 + life) * MIB, 8192 * MIB);
+		synth_call(r.synth, 1, "cudaDeviceReset", .time_ns = begin + 9000, .duration_ns = 500);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	device = r.model->devices[1];
+	assert_int_equal(device->hidden_peak_bytes, 302 * MIB);
+	assert_int_equal(device->context_bytes, 0);
+	assert_int_equal(device->parts.count, 1);
+	assert_int_equal(device->parts.item[0].peak_bytes, 300 * MIB); /* made again it takes no more */
+	replay_free(&r);
+}
+
+/* 20 blocks of 1.5 MiB may take 2 MiB each, but not memory that was hidden before them. */
+static void what_was_hidden_before_blocks_is_not_their_rounding(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x100000, .bytes = 2 * MIB, .time_ns = SYNTH_START_NS + 1000,
+		   .duration_ns = 500);
+	synth_sample(r.synth, SYNTH_START_NS + 5000, 0, 302 * MIB, 8192 * MIB);
+	for (unsigned i = 0; i < 20; i++)
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000000 + 2 * i * MIB, .bytes = 1536 << 10,
+			   .time_ns = SYNTH_START_NS + 10000 + i * 1000, .duration_ns = 500);
+	synth_sample(r.synth, SYNTH_START_NS + 500000, 0, 334 * MIB, 8192 * MIB); /* 32 MiB of blocks, 2 of rounding */
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->devices[1]->hidden_peak_bytes, 302 * MIB);
+	assert_int_equal(r.model->devices[1]->hidden_peak_rounded, 2 * MIB);
+	replay_free(&r);
+}
+
 /* The device has the segment already, the call that asked for it returns after the sample: it is no context. */
 static void what_a_call_under_way_took_is_no_context(void **state)
 {
@@ -881,6 +944,9 @@ int main(void)
 		cmocka_unit_test(blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s),
 		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
+		cmocka_unit_test(an_error_has_the_context_that_the_device_has),
+		cmocka_unit_test(a_context_that_a_reset_ended_was_there_at_the_peak),
+		cmocka_unit_test(what_was_hidden_before_blocks_is_not_their_rounding),
 		cmocka_unit_test(what_a_call_under_way_took_is_no_context),
 		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),
 		cmocka_unit_test(a_first_sample_that_spans_a_segment_leaves_what_is_hidden_unknown),
