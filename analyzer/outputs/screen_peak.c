@@ -8,8 +8,9 @@
 #include "analyzer/report/roles.h"
 #include "analyzer/report/spark.h"
 
-#define RIGHT 40
-#define SPARK 14
+#define RIGHT	      40
+#define SPARK	      14
+#define MANAGED_LEAST 20 /* a part of the peak */
 
 static void draw_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *known)
 {
@@ -186,14 +187,37 @@ static void put_roles(struct sl_screen_page *page, struct sl_process *process, c
 	sl_screen_line(page, 0, text, "");
 }
 
+/* It lies on the device or the host, so it is no part of a device's peak; nothing where that is far larger. */
+static void put_managed(struct sl_screen_page *page, uint64_t peak)
+{
+	const struct sl_process *process = NULL;
+	uint64_t most = peak / MANAGED_LEAST;
+
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		for (int slot = 0; slot <= SL_DEVICES_MAX; slot++) {
+			uint64_t bytes = sl_model_row(page->report->processes[i].model, SL_KIND_managed, slot)->peak_bytes;
+
+			process = bytes > most ? &page->report->processes[i] : process;
+			most = bytes > most ? bytes : most;
+		}
+	if (!process)
+		return;
+	if (!peak)
+		sl_screen_head(page, "PEAK", SL_SCREEN_PLAIN);
+	sl_screen_say(page, "     %s   %s of managed memory%s, on a device or the host", SL_WHO(process), SL_SIZE(most),
+		      peak ? " beside that, at most" : "");
+}
+
 void sl_screen_peak(struct sl_screen_page *page)
 {
 	struct sl_process *process = sl_devices_fullest_process(page->report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
 	char spark[64] = "", others[200] = "", on[128] = "", text[512];
 
-	if (!process)
+	if (!process) {
+		put_managed(page, 0);
 		return;
+	}
 	sl_screen_head(page, "PEAK", SL_SCREEN_PLAIN);
 	if (device->line && device->line->begun) /* a summary may say anything */
 		draw_spark(spark, sizeof(spark), page, device->line);
@@ -211,4 +235,5 @@ void sl_screen_peak(struct sl_screen_page *page)
 	put_roles(page, process, device);
 	sl_screen_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 	put_names(page, process->model);
+	put_managed(page, device->known_peak);
 }
