@@ -5,7 +5,7 @@
  *
  * It does not keep the process alive: where it is the last of the C library's threads it ends, and the process with it, as after
  * pthread_exit in main.  For what only a process of one thread may do it is parked: it ends, and the next call that looks
- * (sl_ring_make_room), a new thread, or the end of the process starts it again.  Around fork() it pauses.
+ * (sl_ring_make_room), a new thread, or the end of the process starts it again.
  */
 #pragma once
 
@@ -22,9 +22,8 @@ int sl_writer_thread_start(void);
 /* Not now: it counts as parked from the start. */
 void sl_writer_thread_put_off(void);
 
-/* End it and wait until the kernel counts it no more, or have it pause.  False: it was not there, or not away in time. */
-bool sl_writer_thread_park(bool ends);
-bool sl_writer_thread_resume(void); /* after a pause; false: there was none.  Takes no lock. */
+/* End it and wait until the kernel counts it no more.  False: it was not there, or did not end in time. */
+bool sl_writer_thread_park(void);
 
 bool sl_writer_thread_is_parked(void);
 void sl_writer_thread_unpark(void); /* start it again, if it is parked */

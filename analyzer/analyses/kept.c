@@ -25,6 +25,7 @@
 #include "analyzer/analyses/keeping.h"
 #include "analyzer/analyses/passing.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/search.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
@@ -56,6 +57,8 @@
 #define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
+#define ONE_BLOCK	     1.1  /* times the mean block */
+#define ALL_ROUNDS	     0.9  /* so large a part of them is all: windows tell of a moment only about */
 #define FINDINGS_MAX	     32	  /* of a process */
 #define FEW_MAX		     2000 /* stacks with few births, beside places that leak */
 #define STOPPED_GAPS	     3	  /* times the mean time between births, or bursts of them */
@@ -265,6 +268,11 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	count_kept(kept, model, lives_on(kept->track, series, blocks));
 	part = steady_part(course, series, kept->amount);
 	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	if (kept->track->most_blocks == kept->births) /* each was kept */
+		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
+	else if (part.kept[0] * (double)kept->blocks <= ONE_BLOCK * kept->amount &&
+		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
+		kept->per_birth = kept->amount / (double)kept->births; /* since its first */
 	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
 	kept->per_second_error = error * 1e9;
 }
@@ -516,6 +524,34 @@ static void find_iterations(struct sl_process *process)
 	}
 }
 
+/* What the track had allocated by then, about. */
+static double births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns)
+{
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	size_t later = SL_FIRST(i, course->count, course->windows[i].begin_ns > ns);
+	double begin = later ? (double)course->windows[later - 1].begin_ns : 0, each = (double)course->births_per_window;
+	double end = later < course->count ? (double)course->windows[later].begin_ns : (double)track->last_ns;
+
+	if (!later)
+		return 0;
+	return (double)(later - 1) * each + (later < course->count ? each : (double)course->births_in_last) *
+						    (end > begin ? fmin(1, ((double)ns - begin) / (end - begin)) : 1);
+}
+
+static uint64_t rounds_of(const struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	double all = (double)process->iterations.count, rounds;
+	size_t i = 0;
+
+	if (!process->iterations.count || process->iterations.by_label)
+		return 0;
+	while (births_all_along(tracks, i) != process->iterations.count)
+		i++;
+	rounds = births_by(tracks, &tracks->item[i], track->last_ns) - births_by(tracks, &tracks->item[i], track->first_ns);
+	return (uint64_t)(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
+}
+
 /* Adds the first calls of its place, which were named after the replay (model/bare.h). */
 static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 {
@@ -592,9 +628,11 @@ static void process(struct sl_process *process)
 								       : judge(process, track, tested, &kept)))
 			*SL_PUSH(&process->kept) = kept;
 	}
-	for (size_t i = 0; i < process->kept.count; i++)
+	for (size_t i = 0; i < process->kept.count; i++) {
+		process->kept.item[i].rounds = rounds_of(process, process->kept.item[i].track);
 		if (process->kept.item[i].track->stack.native)
 			add_first_calls(process->model, &process->kept.item[i]);
+	}
 	add_few(process, segments);
 	free(segments);
 	if (process->kept.count)

@@ -42,13 +42,12 @@ static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, int 
 /* True: a LEAK block above names the place.  device: on which, -1 any. */
 static bool is_told(const struct sl_screen_page *page, struct sl_process *process, int device, struct sl_stack stack)
 {
-	char line[300];
+	uint64_t line = sl_place_line(process, stack);
 
-	sl_leaking_line(process, stack, line, sizeof(line));
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
-		if (place->told && !strcmp(line, place->where))
+		if (place->told && sl_place_line(&page->report->processes[place->process], place->stack) == line)
 			return !is_elsewhere(process, stack, device);
 	}
 	return false;
@@ -158,12 +157,13 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 
 	put_full_ins(full, sizeof(full), process, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
-		 kept->left_blocks ? "never freed" : "not freed before the program ended",
+		 kept->left_blocks ? "never freed" : "freed only as the program ended",
 		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
-	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", sl_kept_rounds(rounds, sizeof(rounds), process), full);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", sl_kept_rounds(rounds, sizeof(rounds), process, kept),
+		 full);
 	sl_screen_line(page, 0, text, "");
 }
 

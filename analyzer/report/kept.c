@@ -13,6 +13,9 @@
 
 #define BURSTS_MIN    4
 #define THREAD_BLOCKS 8
+#define ROUNDS_MIN    4	   /* in fewer what is kept did not come by rounds */
+#define ROUNDS_SLACK  0.05 /* of rounds amid the run, which are known about */
+#define JUMP_PART     0.25 /* of the run: in less it came at once */
 
 struct noun {
 	const char *one, *many;
@@ -62,11 +65,59 @@ static bool is_told(const struct sl_process *process, const struct sl_track *tra
 	return false;
 }
 
+/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
+static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
+{
+	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
+}
+
+/* What all threads that allocate there keep, and the one that keeps most. */
+struct keeper {
+	uint64_t live, births, its_live, its_births;
+	uint32_t thread;
+};
+
+static struct keeper keeper_of(const struct sl_model *model, const struct sl_kept *kept)
+{
+	struct keeper keeper = {0};
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t live = &model->tracks.item[site->track] == kept->track ? kept_of(model, kept, site) : 0;
+
+		keeper.thread = live > most ? site->thread : keeper.thread;
+		most = live > most ? live : most;
+	}
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		bool its = site->thread == keeper.thread;
+
+		if (&model->tracks.item[site->track] != kept->track)
+			continue;
+		keeper.live += kept_of(model, kept, site);
+		keeper.births += site->total_blocks;
+		keeper.its_live += its ? kept_of(model, kept, site) : 0;
+		keeper.its_births += its ? site->total_blocks : 0;
+	}
+	return keeper;
+}
+
+/* True: what makes it unsure is no more than that others free theirs: one thread keeps all that it allocates. */
+static bool is_sure(const struct sl_process *process, const struct sl_kept *kept)
+{
+	struct keeper most = {0};
+
+	if (kept->unsure)
+		most = keeper_of(process->model, kept);
+	return !kept->unsure || (most.its_live == kept->blocks && most.its_live == most.its_births && most.its_live == most.live);
+}
+
 void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
 	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
+	int at = snprintf(out, size, "%s%s of %s %s kept", is_sure(process, kept) ? "" : "about ", SL_NUMBER(kept->blocks),
 			  sl_format_count(births, kept->births), noun_of(kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
@@ -121,15 +172,18 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 /* Steps from one time it allocates, `once` blocks, to the next; 0: not known. */
 static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
-	bool by_label = process->iterations.by_label;
+	bool by_label = process->iterations.by_label, all = by_label || kept->rounds == process->iterations.count;
 	/* A label's `steps` are those from the first birth to the last, one less than their number; other steps are all counted */
 	double ends = by_label ? 1 : 0;
-	double steps = by_label ? steps_meanwhile(process, kept->track) : (double)process->iterations.count;
+	double steps = by_label ? steps_meanwhile(process, kept->track)
+				: (double)(kept->rounds ? kept->rounds : process->iterations.count);
 	double births = (double)kept->births, gaps = births / once - ends;
 	double whole = round(steps / gaps), each = steps > 0 ? round(births / (steps + ends)) : 0;
 	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
-	double slack = threads_at(process->model, kept->track);
+	double slack = threads_at(process->model, kept->track) + (all ? 0 : ROUNDS_SLACK * gaps);
 
+	if (!all && kept->rounds && kept->rounds < ROUNDS_MIN)
+		return 0;
 	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
 		return whole;
 	if (each > 1 && fabs(births - each * (steps + ends)) <= each * slack)
@@ -155,10 +209,17 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	double amount_of, whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
 
 	amount_of = every ? kept->per_birth * once / every * (every < 1.5 ? 1 : round(every)) : kept->per_birth * once;
-	/* a rate over time that is finer than a block says how often one is kept */
-	if (!every && amount_of > 0 && amount_of < (kept->count_only ? 0.95 : 0.5) * whole) {
+	/* a rate that is finer than a block says how often one is kept */
+	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : 0.5) * whole) {
 		span *= whole / amount_of;
+		every = (every < 1.5 ? every > 0 : round(every)) * whole / amount_of;
 		amount_of = whole;
+	} else if (kept->rounds && kept->rounds < ROUNDS_MIN &&
+		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
+		describe_part(amount, sizeof(amount), kept,
+			      kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount);
+		snprintf(out, size, "+%s in %s", amount, format_period(time, span));
+		return;
 	}
 	describe_part(amount, sizeof(amount), kept, amount_of);
 	if (once > 1 && kept->blocks == kept->births && !kept->count_only && (!every || every >= 1.5))
@@ -270,53 +331,28 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
 	to->left_bytes += one->left_bytes;
 }
 
-/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
-static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
-{
-	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
-}
-
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
-	const struct sl_model *model = process->model;
-	uint32_t track = (uint32_t)(kept->track - model->tracks.item), most = 0;
-	uint64_t live = 0, births = 0, its_live = 0, its_births = 0;
-	const struct sl_thread *thread;
+	struct keeper most = keeper_of(process->model, kept);
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, most.thread);
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (site->track != track)
-			continue;
-		live += kept_of(model, kept, site);
-		births += site->total_blocks;
-		if (its_live < kept_of(model, kept, site)) {
-			its_live = kept_of(model, kept, site);
-			most = site->thread;
-		}
-	}
-	its_live = 0;
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		its_live += site->track == track && site->thread == most ? kept_of(model, kept, site) : 0;
-		its_births += site->track == track && site->thread == most ? site->total_blocks : 0;
-	}
-	thread = sl_defs_thread(model->defs, most);
 	out[0] = 0;
-	if (thread && its_live >= THREAD_BLOCKS && its_live * 10 >= live * 9 && its_births * 2 < births)
+	if (thread && most.its_live >= THREAD_BLOCKS && most.its_live * 10 >= most.live * 9 && most.its_births * 2 < most.births)
 		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
-			 its_live == live ? "all" : "nearly all", (long long)thread->tid, (unsigned long long)its_births,
-			 (unsigned long long)births);
+			 most.its_live == most.live ? "all" : "nearly all", (long long)thread->tid,
+			 (unsigned long long)most.its_births, (unsigned long long)most.births);
 	return out;
 }
 
-const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process)
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
+	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
+
 	out[0] = 0;
-	if (process->iterations.count && !process->iterations.by_label)
-		snprintf(out, size, "; %llu rounds: so often several places allocate",
-			 (unsigned long long)process->iterations.count);
+	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
+		return out;
+	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
+	snprintf(out + strlen(out), size - strlen(out), ": so often several places allocate");
 	return out;
 }
 
@@ -333,7 +369,7 @@ const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
-	const char *left = kept->left_blocks ? "never freed" : "not freed before the program ended";
+	const char *left = kept->left_blocks ? "never freed" : "freed only as the program ended";
 	char where[300], what[200], rate[200], thread[100], label[200], rounds[80];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
@@ -356,5 +392,5 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	sl_kept_label(label, sizeof(label), process, kept);
 	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s", where, rate, label, what, left,
 			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept),
-			       sl_kept_rounds(rounds, sizeof(rounds), process));
+			       sl_kept_rounds(rounds, sizeof(rounds), process, kept));
 }

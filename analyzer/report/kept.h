@@ -21,8 +21,8 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 
-/* "; 80 rounds: ...", what a rate per round is counted by; "" where it is by a label. */
-const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process);
+/* "; 80 rounds: ...", "; about 80 of 240 rounds: ...", what a rate per round is counted by; "" where it is by another thing. */
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);

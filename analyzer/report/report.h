@@ -80,6 +80,7 @@ struct sl_kept {
 	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */
 	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
+	uint64_t rounds;		     /* from its first birth to its last, at least 1; 0: of a label, an older summary */
 };
 
 /* The program's own steps: entries of a label, or the number of births that most of its places have in common. */

@@ -11,7 +11,9 @@
  * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs);
  * or of those that four threads enter at once, each 20 times, all keep a block, or two of three (threads, threads-some).  Or each
  * turn keeps a block at three lines of one caller, and one elsewhere (together).  Or a cache keeps 1000 MiB of 530 blocks, its
- * bound, which it meets after the 500th (bound).
+ * bound, which it meets after the 500th (bound).  Or beside 200 turns of two blocks that pass, a place keeps a block in every second
+ * turn after the 120th, or each tenth of its blocks, or all of 60 after the last turn, of 170 (amid, tenth, jump).  Or two functions of one
+ * line, of a template, keep a block in each turn (one-line).
  */
 #include <string.h>
 
@@ -140,6 +142,14 @@ static void keep_at(unsigned block, uint64_t mib, const char *function, unsigned
 		   .python = synth_python_frames(s, 3, frames), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
+static void keep_on_one_line(void)
+{
+	for (unsigned i = 1; i <= TURNS; i++) {
+		keep_at(2 * i, 1, "turn<64>", 12, 30, i * TURN_NS);
+		keep_at(2 * i + 1, 2, "turn<32>", 12, 30, i * TURN_NS + 1000);
+	}
+}
+
 static void keep_together(void)
 {
 	for (unsigned i = 1; i <= TURNS; i++) {
@@ -151,6 +161,29 @@ static void keep_together(void)
 		keep_at(4 * i + 3, 2, "record", 21, 31, now + 3000);
 		make_other(70, 2000, 9, now + 4000);
 		give_back(2000, now + 5000);
+	}
+}
+
+static void keep_beside_turns(bool amid, bool jump)
+{
+	for (unsigned i = 1; i <= 200; i++) {
+		uint64_t now = i * TURN_NS;
+
+		if (jump && i > 170) {
+			make_other(60, 4000 + 2 * i, 10, now);
+			make_other(60, 4001 + 2 * i, 10, now + TURN_NS / 2);
+			if (i < 200)
+				continue;
+		}
+		for (unsigned k = 0; k < 2; k++) {
+			make_other(70 + k, 2000 + k, 9, now + 1000 * (k + 1));
+			give_back(2000 + k, now + 1000 * (k + 3));
+		}
+		if (jump || (amid && (i <= 120 || i % 2)))
+			continue;
+		make_other(60, 4000 + i, 3, now + 6000);
+		if (!amid && i % 10)
+			give_back(4000 + i, now + 7000);
 	}
 }
 
@@ -178,7 +211,7 @@ int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
 	const char *how = argc == 3 ? argv[2] : "";
-	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
+	bool pauses = !strcmp(how, "pauses"), one_line = !strcmp(how, "one-line"), warms = !strcmp(how, "warms");
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
 	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
@@ -187,21 +220,26 @@ int main(int argc, char **argv)
 	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
 	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"),
 	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"),
-	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound");
+	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
+	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
-	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !late && !collects &&
-	    strcmp(how, "rises"))
+	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
+	    !one_line && !late && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound) {
+	if (threads || together || bound || beside || one_line) {
 		if (together)
 			keep_together();
 		else if (bound)
 			reach_a_bound();
+		else if (one_line)
+			keep_on_one_line();
+		else if (beside)
+			keep_beside_turns(amid, jump);
 		else
 			keep_on_threads(some);
 		synth_close(s, SYNTH_COMPLETED);

@@ -554,6 +554,12 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         (finding,) = self.found("oom.neighbour", report)
         self.assertIn("without another process", finding["description"])
 
+    def test_a_context_that_does_not_fit_beside_the_programs_own_says_what_these_hold(self):
+        program = "import ctypes, time\ncuda = ctypes.CDLL('libcuda.so.1')\ncuda.cuInit(0)\nwhile not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0): time.sleep(0.2)"
+        with Recording("python3", "-c", program, SIM_VRAM="1G") as run:
+            (finding,) = self.found("oom.full", run.report())
+        self.assertRegex(finding["description"], r"no room for a context: 124 MiB free, 0 B held by this process, and (at most )?900 MiB by its contexts")
+
     def test_a_context_that_does_not_fit_has_its_device_and_the_contexts_that_do(self):
         def steps(rank):
             return (["device=0", "alloc=2", "samples=2", "meet=there"] if rank < 3 else ["meet=there", "try=2"]) + ["meet=done"]
@@ -839,6 +845,19 @@ for p in kept: cuda.cudaFree(p)
             with self.subTest(how), self.made(how) as run:
                 self.assertIn("LEAK     %s every 20 of its steps, %d of %d blocks kept, %d.0 MiB" % (rate, blocks, blocks, 3 * blocks), summary(run, columns=200))
 
+    def test_a_rate_is_of_the_time_in_which_the_place_allocated(self):
+        for how, rate in (("amid", r"\+3\.00 MiB every 2 rounds, 40 of 40 blocks kept, 120 MiB"), ("tenth", r"\+3\.00 MiB every 10 rounds, 20 of 200 blocks kept"),
+                          ("jump", r"\+600 MiB in 1\d\d ms, 60 of 60 blocks kept, 600 MiB")):
+            with self.subTest(how), self.made(how) as run:
+                text = summary(run, columns=200)
+                self.assertRegex(text, r"LEAK +" + rate)
+                self.assertEqual(re.findall(r"(about \d+ of )?200 rounds: so often", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
+
+    def test_what_a_template_keeps_on_its_line_is_told_once(self):
+        with self.made("one-line") as run:
+            self.assertEqual(re.findall(r"^(?:LEAK|LEFT) .*?blocks kept|^(?:LEAK|LEFT).*never freed", summary(run, columns=200), re.M),
+                             ["LEAK     +3.00 MiB per round, 120 of 120 blocks kept"])
+
     def test_what_is_kept_below_one_line_at_one_pace_is_told_at_that_line(self):
         with self.made("together") as run:
             text = summary(run, columns=200)
@@ -857,7 +876,7 @@ for p in kept: cuda.cudaFree(p)
     def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")
         (finding,) = self.found("leak.kept", report)
-        self.assertRegex(finding["description"], r"work\.py:\d+ .*blocks kept, .*not freed before the program ended$")
+        self.assertRegex(finding["description"], r"work\.py:\d+ .*blocks kept, .*freed only as the program ended$")
         self.assertEqual([leak["verdict"] for leak in report["leaks"]], ["kept"])
         with script(*["alloc=3", "free"] * 30) as run:
             self.absent("leak.kept", run.report())
@@ -1114,6 +1133,13 @@ def step(count):
             text = summary(run, columns=110)
         self.assertRegex(text, r"LEAK +\+1\.00 MiB every [\d.]+ [mu]s, 60 of 60 blocks kept")
         self.assertNotIn("period", text)
+
+    def test_managed_memory_has_a_peak(self):
+        take = "p = ctypes.c_void_p()\nassert not rt.cudaMallocManaged(ctypes.byref(p), ctypes.c_size_t(40 << 20), 1)\n"
+        for also, said in (("", r"PEAK +pid \d+   40\.0 MiB of managed memory, on a device or the host"),
+                           ("whole = take(1)", r"PEAK +pid \d+   1\.00 MiB (?s:.*)\n +pid \d+   40\.0 MiB of managed memory beside that, at most, ")):
+            with Recording("python3", "-c", self.PIECES + take + also) as run:
+                self.assertRegex(summary(run, columns=110), said)
 
     def test_pinned_memory_that_leaks_until_its_limit_is_no_reason_for_a_higher_one(self):
         program = """
