@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the machine: processes that the kernel killed for it. */
+/* Memory of the machine: processes that the kernel killed for it, or beside which it killed others of their cgroup. */
 #include "analyzer/analyses/analysis.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static char *words(const struct sl_process *process, const struct sl_host *host)
 		sl_format_size(most, group_held(process));
 	if (host->cgroup_limit != SL_UNKNOWN)
 		sl_format_size(limit, host->cgroup_limit);
-	return sl_memory_print("pid %lld was killed with %s resident%s%s%s%s%s", (long long)process->trace->header.pid, rss,
+	return sl_memory_print("pid %lld %s with %s resident%s%s%s%s%s", (long long)process->trace->header.pid,
+			       process->trace->status == SL_STATUS_INTERRUPTED ? "was killed" : "went on", rss,
 			       *limit ? "; its cgroup's limit is " : "", limit, *limit && *most ? ", of which it had used " : "",
 			       *limit ? most : "",
 			       kernel_killed(host) ? "; the kernel killed in that cgroup for lack of memory meanwhile" : "");
@@ -52,13 +53,14 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 		const struct sl_host *host = &process->model->host;
+		bool killed = process->trace->status == SL_STATUS_INTERRUPTED;
 
-		if (process->trace->status != SL_STATUS_INTERRUPTED || (!kernel_killed(host) && !was_near(process)))
+		if (!kernel_killed(host) && !(killed && was_near(process)))
 			continue;
 		sl_report_find(report,
 			       &(struct sl_finding){
 				       .id = "host.killed",
-				       .severity = "critical",
+				       .severity = killed ? "critical" : "warning",
 				       .process = (int)i,
 				       .device = -1,
 				       .unix_ns = process->ended_unix_ns,

@@ -749,6 +749,14 @@ class Host(Answers):
         self.assertEqual(finding["severity"], "critical")
         # far below the limit nobody knows who killed it
         self.absent("host.killed", self.holds(20, 20, "kill", code=-9, before=inside).report())
+        # a worker is killed, and the program goes on
+        with Recording(*inside, sys.executable, "-c", "import os, time\nx = os.fork() or bytearray(400 << 20)\nos.wait(), time.sleep(0.2)",
+                       STORMLOG_HOST=1, STORMLOG_DEVICE_INTERVAL=20) as run:
+            report = run.report()
+        finding, = self.found("host.killed", report)
+        self.assertEqual(finding["severity"], "warning")
+        with open(folder + ("/memory.events" if version2 else "/memory.oom_control")) as file:
+            self.assertEqual(max(process["host_memory"]["oom_kills"] for process in report["processes"]), int(re.search("oom_kill (.*)", file.read())[1]))
 
     def test_what_was_killed_without_a_limit_was_not_killed_by_it(self):
         self.absent("host.killed", self.holds(50, 50, "kill", code=-9).report())
