@@ -55,9 +55,9 @@ bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run);
 /* ---- quantities over runs */
 
 struct sl_store_metric {
-	int64_t metric; /* its number */
-	const char *of, *key, *what;
-	int64_t runs, bytes; /* runs that have it; the largest value, -1: unknown */
+	int64_t metric;		     /* its number */
+	const char *of, *key, *what; /* none is NULL; what: the key where no run describes it */
+	int64_t runs, bytes;	     /* runs that have it; the largest value, -1: unknown */
 };
 typedef bool sl_store_each_metric(void *context, const struct sl_store_metric *metric);
 /*

@@ -204,7 +204,8 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 	sqlite3_stmt *statement =
 		prepare_where(store, query,
 			      /* metrics first: there are few, and most are not wanted */
-			      "SELECT m.metric, sort, key, what, count(*), max(held.bytes) FROM (SELECT * FROM metrics WHERE "
+			      "SELECT m.metric, ifnull(sort, ''), ifnull(key, ''), coalesce(what, key, ''), count(*), "
+			      "max(held.bytes) FROM (SELECT * FROM metrics WHERE "
 			      "(?1000 IS NULL OR sort=?1000)"
 			      " AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))) AS m"
 			      " CROSS JOIN held ON held.metric=m.metric CROSS JOIN runs ON runs.run=held.run WHERE ",

@@ -242,6 +242,12 @@ static bool metric_number(void *context, const struct sl_store_metric *metric)
 	return true;
 }
 
+static bool what_of_metric(void *context, const struct sl_store_metric *metric)
+{
+	snprintf(context, 64, "%s", metric->what);
+	return true;
+}
+
 static bool name_of(void *context, enum sl_name_kind kind, const char *text, int64_t runs)
 {
 	snprintf(context, 64, "%s of %lld", text, (long long)runs);
@@ -278,6 +284,7 @@ static void a_place_without_a_run_held_nothing_in_it(void **state)
 	struct sl_card card;
 	char values[200] = "";
 	int64_t metric = 0;
+	char words[64] = "";
 
 	unlink(path);
 	store = open_store(path, true);
@@ -291,7 +298,10 @@ static void a_place_without_a_run_held_nothing_in_it(void **state)
 	}
 	fill(&card, "e", NULL, NULL, 1, 1); /* of no project */
 	sl_card_add_metric(&card, "stack", "key", "train.py:90 f", 104);
+	sl_card_add_metric(&card, "stack", "of few words", NULL, 1); /* a card need not describe it */
 	put(store, &card);
+	assert_true(sl_store_metrics(store, NULL, "stack", "of few words", 0, what_of_metric, words));
+	assert_string_equal(words, "of few words");
 	assert_true(sl_store_metrics(store, NULL, "stack", "train.py:90", 0, metric_number, &metric));
 	assert_true(metric > 0);
 	assert_true(sl_store_history(store, NULL, metric, -1, sum, values));
