@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that lives and dies together. Everything read from a file is kept in an arena of its owner, so nothing
- * is freed piece by piece.
+ * Memory that is freed all at once.  What is read from a file is kept in an arena of its owner, so nothing is freed piece by piece.
  *
- * Allocation never returns NULL: the analyzer is a program of its own and ends with a message when memory is out.
- * Memory is zeroed and aligned to 16 bytes. One thread per arena.
+ * Allocation never returns NULL: the analyzer is a program of its own and ends with a message when memory is out. Memory is zeroed
+ * and aligned to 16 bytes. One thread per arena.
  */
 #pragma once
 
@@ -28,5 +27,5 @@ void sl_arena_free(struct sl_arena *arena);
 
 /* A growing array: makes room for one more item, doubling. Ends the program when memory is out. */
 void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
-/* The opposite: room for `count` items and no more. */
+/* Shrinks an array to `count` items. */
 void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_bytes);

@@ -10,12 +10,12 @@
 
 #define SECONDS	      60.0
 #define FILES	      1000000
-#define KEPT	      256.0 /* MB, and KEPT_EACH for each on the disk */
+#define KEPT	      256.0 /* MB, plus KEPT_EACH for each MB on disk */
 #define KEPT_EACH     32.0
-#define WRITTEN	      16.0 /* MB, and so on */
+#define WRITTEN	      16.0 /* MB, plus WRITTEN_EACH for each MB on disk */
 #define WRITTEN_EACH  128.0
-#define EXPORTED_EACH 1024.0 /* an honest event takes a byte or two, and 310 as a line of JSON */
-#define BLOCK_SIZE    512    /* of st_blocks, whatever the file system */
+#define EXPORTED_EACH 1024.0 /* an honest event takes one or two bytes in a trace and 310 as a line of JSON */
+#define BLOCK_SIZE    512    /* unit of st_blocks on every file system */
 
 static _Thread_local uint64_t charged_ns; /* this thread's processor time up to here has been charged */
 

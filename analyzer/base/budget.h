@@ -14,25 +14,25 @@ struct stat;
 
 struct sl_budget {
 	uint64_t left_ns;
-	bool said; /* for the reader: it has been reported */
+	bool said; /* set by the reader when it has reported that the budget is used up */
 };
 
 /* bytes: size on disk of what is to be read, without holes (sl_budget_size).  Time is charged from the last sl_budget_resume on. */
 void sl_budget_begin(struct sl_budget *budget, uint64_t bytes);
 uint64_t sl_budget_size(const struct stat *st);
 
-/* The thread did something else in between, which is not charged. */
+/* The thread's time since its last call here is not charged. */
 void sl_budget_resume(void);
 
-/* Charges the time that this thread used since its last question about any budget.  True: stop reading. */
+/* Charges the processor time that this thread used since its last call here, for any budget.  True: stop reading. */
 bool sl_budget_spent(struct sl_budget *budget);
 
 /* How many files and folders one search may visit. */
 uint64_t sl_budget_files(void);
 
-/* How many bytes the analysis of a run may take whose files take so much; an export has a row for each event, and may take more. */
+/* Most bytes of an analysis/ folder, by the size of the run's files; an export has a row for each event and may be larger. */
 uint64_t sl_budget_written(uint64_t bytes_on_disk);
 uint64_t sl_budget_exported(uint64_t bytes_on_disk);
 
-/* How many bytes of texts, names and stacks a run may have kept whose files take so much on the disk. */
+/* Limits the bytes of texts, names and stacks kept in memory for a run, by the size of its files on disk. */
 uint64_t sl_budget_kept(uint64_t bytes_on_disk);

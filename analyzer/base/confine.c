@@ -115,9 +115,9 @@ static bool is_trace(const char *path)
 
 struct links {
 	int rules;
-	/* Folders met, as "device:number" and how each was reached, with the depth searched: so circles of links end */
+	/* folders visited, by "device:number" and how each was reached, with the depth searched: ends circles of links */
 	struct sl_map met;
-	uint64_t looked_at; /* limited as a search for traces is */
+	uint64_t looked_at; /* files seen so far, limited as in a search for traces */
 };
 
 static bool is_searched(struct links *links, const char *folder, bool linked, unsigned depth)
@@ -152,7 +152,7 @@ static void allow_links(struct links *links, const char *folder, bool linked, un
 		struct stat st;
 
 		if (entry->d_name[0] == '.' || (!link && entry->d_type != DT_DIR) ||
-		    /* For a file that is not a link its name is enough */
+		    /* a file that is not a link is recognized by its name */
 		    (entry->d_type == DT_REG && !is_trace(entry->d_name)) ||
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= (int)sizeof(path))
 			continue;
@@ -178,7 +178,7 @@ static void allow_reading(int rules, const char *const *reads)
 
 	for (size_t i = 0; i < SL_COUNT(of_the_system); i++)
 		allow(rules, of_the_system[i], READ_FILE | READ_FOLDER);
-	if (getenv("FONTCONFIG_FILE")) /* the wheel's, conda's */
+	if (getenv("FONTCONFIG_FILE")) /* set by the wheel and by conda */
 		allow(rules, getenv("FONTCONFIG_FILE"), READ_FILE);
 	for (; *reads; reads++) {
 		struct stat st;
@@ -186,7 +186,7 @@ static void allow_reading(int rules, const char *const *reads)
 		allow(rules, *reads, READ_FILE | READ_FOLDER);
 		if (!stat(*reads, &st) && S_ISDIR(st.st_mode))
 			allow_links(&links, *reads, false, LINKS_DEEP);
-		else /* to see which files belong to it */
+		else /* its ring and its later files lie beside it */
 			allow_parent(rules, *reads, READ_FOLDER);
 	}
 	sl_map_free(&links.met);
@@ -244,7 +244,7 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 #define X32 0x40000000 /* x86-64's other numbers for the same calls */
 
 static const unsigned refused[] = {
-	SYS_accept, /* these two, unless it serves */
+	SYS_accept, /* these two are allowed to a server */
 	SYS_accept4,
 	SYS_execve,
 	SYS_execveat,

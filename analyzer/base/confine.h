@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before a trace is read the program gives up rights, to contain what a hostile file might make it do.  Landlock (ABI 1 and
- * later): it may read its inputs, what the system's libraries need, and TMPDIR; it may write below the parents of its outputs
- * and in TMPDIR.  A filter of system calls: it may execute nothing and open no socket.  Libraries that traces name may lie
- * anywhere; base/lender.h opens those.
+ * Gives up rights before a trace is read, to limit what a hostile file could make the program do.  Landlock (ABI 1 and later): it
+ * may read its inputs, what the system's libraries need, and TMPDIR; it may write below the parents of its outputs and in TMPDIR. A
+ * filter of system calls: it may execute nothing and open no socket.  Libraries that traces name may lie anywhere; base/lender.h
+ * opens those.
  */
 #pragma once
 

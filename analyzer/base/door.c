@@ -54,7 +54,7 @@ static void put_special(FILE *out, enum sl_door door, const char *begin, const c
 	}
 }
 
-/* Two of them begin a command of Azure Pipelines (##vso[), TeamCity and older runners of GitHub, anywhere in a line. */
+/* "##" begins a command of Azure Pipelines (##vso[), TeamCity and older runners of GitHub, anywhere in a line. */
 static void put_hash(FILE *out, enum sl_door door, bool second)
 {
 	if (second && door == SL_DOOR_XML)
@@ -63,7 +63,7 @@ static void put_hash(FILE *out, enum sl_door door, bool second)
 		fputs(!second ? "#" : door == SL_DOOR_MARKDOWN ? "\\#" : " #", out);
 }
 
-/* What follows the blanks, of any script, that GitHub's runner removes. */
+/* Skips the blanks, of any script, that GitHub's runner removes. */
 static const char *behind_blanks(const char *text)
 {
 	for (const char *next = text; *text && sl_utf8_is_space(sl_utf8_next(&next)); text = next)
@@ -131,11 +131,11 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 struct print {
 	FILE *out;
 	int written;
-	bool begins; /* only blanks and colons so far on this line */
-	bool colon;  /* the last character of these was a colon */
+	bool begins; /* this line has only blanks and colons so far */
+	bool colon;  /* its last character is a colon */
 };
 
-/* A colon that would make two of them at the begin of a line is moved away. */
+/* Parts two colons at the beginning of a line, which would begin a command. */
 static void part_colons(struct print *p, const char *text)
 {
 	if (p->begins && p->colon && *text == ':') {
@@ -144,7 +144,7 @@ static void part_colons(struct print *p, const char *text)
 	}
 }
 
-/* This was written. */
+/* Updates the state after `text` was written. */
 static void went(struct print *p, const char *text, size_t size)
 {
 	const char *line = memrchr(text, '\n', size), *at = line ? line + 1 : text;

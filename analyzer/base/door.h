@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names from a trace, a file or an argument are printed through here, so that they are read as text and never act as commands.
- * In every form these become '?': control characters (C0, DEL, C1), bytes that are not UTF-8, characters that change the
- * direction of text or hide it, and line separators.  "##", with which commands of CI runners begin anywhere in a line
- * (##vso[, ##teamcity[, ##[), is parted.  JSON (base/json.h) and HTML have functions of their own.
- * tests/house/test_doors.py finds printing that bypasses this.
+ * Prints names from a trace, a file or an argument, so that they are read as text and never act as commands.  In every form these
+ * become '?': control characters (C0, DEL, C1), bytes that are not UTF-8, characters that change the direction of text or hide it,
+ * and line separators. "##", with which commands of CI runners begin anywhere in a line (##vso[, ##teamcity[, ##[), is parted. 
+ * JSON (base/json.h) and HTML have functions of their own. tests/house/test_doors.py finds printing that bypasses this.
  */
 #pragma once
 
@@ -12,14 +11,14 @@
 #include <stdio.h>
 
 enum sl_door {
-	SL_DOOR_LINE,	  /* a line on a terminal or in a log; cannot begin a command of a CI runner (::error) */
+	SL_DOOR_LINE,	  /* a line on a terminal or in a log; cannot begin a CI runner's command (::error) */
 	SL_DOOR_FRAME,	  /* a frame of a collapsed stack, where ';' separates frames */
 	SL_DOOR_MARKDOWN, /* a table cell: no markup, no HTML, no link, no mention */
 	SL_DOOR_XML,	  /* text or a value in quotes */
-	SL_DOOR_CSV,	  /* a whole cell, quoted where needed; cannot be a formula, nor begin such a command */
+	SL_DOOR_CSV,	  /* a whole cell, quoted where needed; cannot be a formula, nor begin a CI runner's command */
 	SL_DOOR_METRIC,	  /* a label's value in Prometheus's quotes */
 	SL_DOOR_COMMAND,  /* the message of a GitHub runner command */
-	SL_DOOR_PROPERTY, /* a property of such a command */
+	SL_DOOR_PROPERTY, /* a property of a GitHub runner command */
 };
 
 void sl_door_put(FILE *out, enum sl_door door, const char *text);

@@ -76,5 +76,5 @@ uint64_t sl_format_moment(const char *text, uint64_t begin_ns)
 
 	if (seconds < unix_min)
 		return since_ns < UINT64_MAX - begin_ns ? begin_ns + since_ns : UINT64_MAX;
-	return (double)whole >= unix_min ? whole : sl_stats_bytes(seconds); /* 1.8e18 */
+	return (double)whole >= unix_min ? whole : sl_stats_bytes(seconds); /* the text has an exponent: 1.8e18 */
 }

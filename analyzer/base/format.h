@@ -11,10 +11,10 @@ const char *sl_format_duration(char *out, uint64_t ns);	 /* 41 min 07 s; 12.3 s;
 const char *sl_format_count(char *out, uint64_t count);	 /* 48 213 077 */
 const char *sl_format_time(char *out, uint64_t unix_ns); /* 2026-11-20T09:27:40Z */
 
-/* The same in a buffer of its own, which lives until the block ends. */
+/* The same, in a buffer that lives until the enclosing block ends. */
 #define SL_SIZE(bytes)	 sl_format_size((char[SL_FORMAT_BYTES]){0}, bytes)
 #define SL_SPAN(ns)	 sl_format_duration((char[SL_FORMAT_BYTES]){0}, ns)
 #define SL_NUMBER(count) sl_format_count((char[SL_FORMAT_BYTES]){0}, count)
 
-/* The way back: seconds since begin_ns ("12.5", "12.5s"), or from 1e15 on Unix nanoseconds, exactly.  What is no time is 0 s. */
+/* Reads seconds since begin_ns ("12.5", "12.5s"), or from 1e15 on Unix nanoseconds, exactly.  Other text counts as 0 s. */
 uint64_t sl_format_moment(const char *text, uint64_t begin_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the Host header of a request against DNS rebinding.  Anybody can let a name of theirs point to this machine, and a
- * page of theirs could then read our answers.  So a Host that is a name must be one of ours; numbers and localhost are
- * always fine.  Any thread.
+ * Checks the Host header of a request against DNS rebinding.  Anybody can let a name of theirs point to this machine, and a web
+ * page of theirs could then read our answers.  So a Host that is a name must be one that the server was told; addresses and
+ * localhost are always accepted.  Any thread.
  */
 #pragma once
 

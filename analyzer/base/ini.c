@@ -43,7 +43,7 @@ static const char *read_line(struct reading *reading, char *line)
 		return NULL;
 	}
 	if (!reading->ours)
-		return NULL; /* a section for another reader */
+		return NULL; /* another reader's section */
 	if (!equals)
 		return "is not NAME = VALUE";
 	*equals = 0;

@@ -8,10 +8,10 @@
 
 #include "analyzer/base/memory.h"
 
-enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* no schema has a longer one */ };
+enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* KEY_MAX: no schema has a longer key */ };
 
-/* One for all documents: one thread writes them. */
-static uint64_t limit = UINT64_MAX, room = UINT64_MAX; /* room: what is left of it */
+/* Shared by all documents, which one thread writes. */
+static uint64_t limit = UINT64_MAX, room = UINT64_MAX; /* room: bytes left of `limit` */
 static struct sl_json_lost lost;
 
 struct sl_json {
@@ -21,8 +21,8 @@ struct sl_json {
 	size_t length, capacity;
 	bool failed;
 	int level;
-	int whole_levels; /* deeper arrays may be thinned; 0: none */
-	int skipped;	  /* containers that are open, and left out */
+	int whole_levels; /* arrays below this level may lose entries; 0: none may */
+	int skipped;	  /* open containers that are left out */
 	uint64_t reserve;
 	bool filled[LEVELS]; /* the container at this level has an element already */
 	char closer[LEVELS];
@@ -96,7 +96,7 @@ static bool is_half_full(const struct sl_json *j)
 	return room != UINT64_MAX && room <= j->reserve + (limit - j->reserve) / 2;
 }
 
-/* An entry of an array, or a member whose name a program chose. */
+/* True: an entry of an array, or a member whose name a program chose, beyond the limit. */
 static bool is_left_out(struct sl_json *j, const char *key)
 {
 	if (j->skipped)
@@ -158,7 +158,7 @@ static void put_escape(struct sl_json *j, uint32_t code)
 	put_text(j, text);
 }
 
-/* Runners of CI take "##vso[", "##[" and others anywhere in a line as a command, so that the second of two is escaped. */
+/* True: the second '#' of two.  CI runners take "##vso[" or "##[" anywhere in a line as a command, so it is escaped. */
 static bool is_command(const unsigned char *at, const unsigned char *begin)
 {
 	return *at == '#' && at > begin && at[-1] == '#';

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump.
+ * Writes JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump.
  *
- * Output is ASCII: strings are escaped as \uXXXX, astral characters as surrogate pairs; bytes that are no UTF-8
- * become U+FFFD. Integers are exact. Doubles are the shortest text that reads back the same, laid out as Python's
- * repr does (1.0, 1e-05, 1e+16); NaN and infinities, which JSON lacks, are null.
- * Keys are written in the order of the calls; only sl_json_value sorts.
+ * Output is ASCII: strings are escaped as \uXXXX, astral characters as surrogate pairs; bytes that are no UTF-8 become U+FFFD.
+ * Integers are exact. Doubles are the shortest text that reads back the same, laid out as Python's repr does (1.0, 1e-05, 1e+16);
+ * NaN and infinities, which JSON lacks, are null. Keys are written in the order of the calls; only sl_json_value sorts.
  *
- *	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
- *	sl_json_object(j, NULL);
- *	sl_json_int(j, "events", 12);
- *	sl_json_array(j, "ranks");
- *	sl_json_int(j, NULL, 0);
- *	sl_json_end(j);
- *	sl_json_end(j);
- *	ok = sl_json_close(j);
+ * 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+ * 	sl_json_object(j, NULL);
+ * 	sl_json_int(j, "events", 12);
+ * 	sl_json_array(j, "ranks");
+ * 	sl_json_int(j, NULL, 0);
+ * 	sl_json_end(j);
+ * 	sl_json_end(j);
+ * 	ok = sl_json_close(j);
  *
  * `key` is the name inside an object and NULL inside an array or at the top. One thread per writer.
  */
@@ -38,7 +37,7 @@ struct sl_json;
 /* out NULL: into memory, see sl_json_text. */
 struct sl_json *sl_json_new(FILE *out, enum sl_json_style style);
 
-/* Begins a document: an object whose first members name its schema in schemas/. */
+/* Begins a document: an object whose first members name its schema (schemas/) and the version. */
 void sl_json_document(struct sl_json *j, const char *schema, int version);
 
 void sl_json_object(struct sl_json *j, const char *key);
@@ -52,7 +51,7 @@ void sl_json_uint(struct sl_json *j, const char *key, uint64_t value);
 void sl_json_int128(struct sl_json *j, const char *key, __int128 value);
 void sl_json_double(struct sl_json *j, const char *key, double value);
 void sl_json_string(struct sl_json *j, const char *key, const char *text);			/* NULL is null */
-void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count); /* an array of them */
+void sl_json_texts(struct sl_json *j, const char *key, const char *const *texts, size_t count); /* an array of strings */
 void sl_json_known(struct sl_json *j, const char *key, int64_t value);				/* below zero is null: unknown */
 void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value);			/* UINT64_MAX is null: unknown */
 void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0 is null: unknown */
@@ -60,7 +59,7 @@ void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0
 /* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);
 
-/* Ends the outermost object and its line, and frees as sl_json_close. */
+/* Ends the outermost object and its line, then as sl_json_close. */
 bool sl_json_finish(struct sl_json *j);
 
 /* Ends a line between documents ("\n"); the next value begins a new document. */
@@ -69,24 +68,24 @@ void sl_json_newline(struct sl_json *j);
 /* What has been written into memory; valid until the next call. */
 const char *sl_json_text(struct sl_json *j, size_t *length);
 
-/* Empties the memory and starts anew. */
+/* Empties the memory for a new document. */
 void sl_json_rewind(struct sl_json *j);
 
 /*
- * What a run has us write is limited.  All documents from here on may take `bytes` together, of which a document leaves its
- * reserve.  When half is written, its texts are cut to SL_JSON_CUT bytes; when all is, entries are left out of arrays that lie
- * deeper than whole_levels (from 1; 0: none does), and so are members with longer names than a schema has.  UINT64_MAX: no limit.
+ * Limits the size of outputs.  All documents from here on may take `bytes` together; each leaves `reserve` bytes to the following
+ * ones.  When half is written, its texts are cut to SL_JSON_CUT bytes; when all is, entries are left out of arrays that lie deeper
+ * than whole_levels (from 1; 0: none does), and so are members with longer names than a schema has.  UINT64_MAX: no limit.
  */
 #define SL_JSON_CUT 256
 struct sl_json_lost {
 	uint64_t texts, entries;
 };
 void sl_json_limit(uint64_t bytes);
-uint64_t sl_json_limited(void); /* as it was set */
+uint64_t sl_json_limited(void); /* the limit */
 void sl_json_thin(struct sl_json *j, int whole_levels, uint64_t reserve);
-struct sl_json_lost sl_json_lost(void); /* what was ever cut and left out */
+struct sl_json_lost sl_json_lost(void); /* totals of what was cut and left out */
 
-/* Frees; false when a write to the file failed. The file stays open. */
+/* Frees the writer.  False: a write to the file failed.  The file stays open. */
 bool sl_json_close(struct sl_json *j);
 
 /* The text of a double as Python's repr gives it; out holds at least 32 bytes. */

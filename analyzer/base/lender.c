@@ -24,7 +24,7 @@ struct question {
 	char path[PATH_MAX];
 };
 
-static int channel = -1; /* to the lender */
+static int channel = -1; /* socket to the lender */
 static const char *extra;
 static bool refuses;
 
@@ -96,7 +96,7 @@ __attribute__((noreturn)) static void lend(int from)
 
 	for (int fd = 0; fd < 3; fd++) /* a process that waits for the end of our output must not wait for this one */
 		close(fd);
-	signal(SIGINT, SIG_IGN); /* the analyzer cleans up first; when it ends, this process does */
+	signal(SIGINT, SIG_IGN); /* the analyzer cleans up first; this process ends with it */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	sl_confine(NULL, nothing, false);
@@ -172,7 +172,7 @@ static int open_one(const char *path, const char *build_id)
 	return ask(&question);
 }
 
-/* Looks where the folder of --symbols may have it. */
+/* Opens the file from the folder of --symbols. */
 static int open_extra(const char *path, const char *build_id)
 {
 	const char *tails[] = {path, sl_paths_name(path)};

@@ -16,7 +16,7 @@
  */
 void sl_lender_start(const char *symbols);
 
-/* From now on nothing is opened (ENOTSUP): the names of functions are those that traces brought. */
+/* From now on nothing is opened (ENOTSUP): only the names of functions inside the traces are known. */
 void sl_lender_refuse(void);
 
 /*

@@ -17,7 +17,7 @@ uint64_t sl_map_seed[2];
 
 __attribute__((constructor)) static void choose_seed(void)
 {
-	if (getrandom(sl_map_seed, sizeof(sl_map_seed), GRND_NONBLOCK) != sizeof(sl_map_seed)) /* early at boot */
+	if (getrandom(sl_map_seed, sizeof(sl_map_seed), GRND_NONBLOCK) != sizeof(sl_map_seed)) /* too early at boot */
 		sl_map_seed[0] = sl_map_seed[1] = (uint64_t)(uintptr_t)&choose_seed * 0x9e3779b97f4a7c15u;
 }
 

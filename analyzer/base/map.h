@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A map from texts to a word of the caller's; it keeps one copy of each text.  One thread per map. */
+/* Maps texts to a word of the caller's, and keeps one copy of each text.  One thread per map. */
 #pragma once
 
 #include <stddef.h>
@@ -9,8 +9,8 @@
 #include "analyzer/base/arena.h"
 
 /*
- * A hostile trace that knew where texts and numbers land could make every search as long as the table.  So hashes are mixed
- * with two random numbers of this process.  Nothing that is written may depend on them.
+ * Hashes are mixed with two random numbers of this process.  Otherwise a hostile trace could put everything into one list of a
+ * table and make each search as long as the table.  Nothing that is written may depend on these numbers.
  */
 extern uint64_t sl_map_seed[2];
 

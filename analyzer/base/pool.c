@@ -12,18 +12,18 @@
 #include "analyzer/base/memory.h"
 
 /*
- * Threads rarely wait for each other: texts are divided among stripes, and a text that is in the pool already is found without
- * its stripe's lock.  An entry is filled before a list begins with it, and a table before the stripe points to it.  Where a table
- * grows its entries move to other lists while somebody may walk along them: such a walk ends as any other, and who has not found
- * a text looks again with the lock.  Older tables, together a third of the present one, stay for threads that still read them.
+ * Threads rarely wait for each other: texts are divided among stripes, and a text that is in the pool already is found without its
+ * stripe's lock.  An entry is filled before a list begins with it, and a table before the stripe points to it.  When a table grows,
+ * its entries move to other lists while another thread may walk along them.  Such a walk ends too; a thread that has not found its
+ * text looks again with the lock.  Older tables, together a third of the present one, stay for threads that still read them.
  *
- * Most texts of ranks that have nothing in common are new, and each entry of a list is far from the others: a list's mark, a bit
- * for each of 32 kinds of hashes, tells of most that they are not in it.  What came first, which is what ranks have in common,
- * stays first in its list.
+ * Where ranks have little in common most texts are new, and each entry of a list costs a cache miss.  So a list has a mark, a bit
+ * for each of 32 classes of hashes, which rules out most searches.  The oldest entries, which are what ranks have in common, stay
+ * first in their lists.
  */
 #define STRIPES 64
-#define SLAB	4032 /* bytes that entries are cut from, which need not the arena's alignment */
-#define AHEAD	16   /* texts whose lists are fetched before the first of them is looked for: each is far from the others */
+#define SLAB	4032 /* bytes from which entries are cut; entries need no alignment of the arena's */
+#define AHEAD	16   /* number of texts whose lists are prefetched before the first one is searched */
 
 struct entry {
 	struct entry *next;
@@ -46,10 +46,10 @@ struct stripe {
 };
 
 struct room {
-	atomic_uint_fast64_t held, most, files; /* bytes; most: 0, not worked out yet; files: on the disk */
+	atomic_uint_fast64_t held, most, files; /* bytes; most: 0 until computed; files: size of the run's files on disk */
 };
 
-/* One of its own has one stripe: its owner is one thread at a time. */
+/* A pool of its own (sl_pool_new) has one stripe, since one thread at a time uses it. */
 struct sl_pool {
 	struct stripe stripe;
 	struct room room;
@@ -267,7 +267,7 @@ const void *sl_pool_try(const void *bytes, size_t size)
 	return keep(bytes, size, sl_map_hash(bytes, size), false);
 }
 
-/* Asks the machine for a list and its mark, or, when these are there, for the first entry. */
+/* Prefetches a list with its mark, or, once these are there, its first entry. */
 static void fetch(uint64_t hash, bool entry)
 {
 	const struct table *table = __atomic_load_n(&stripe_of(hash)->table, __ATOMIC_ACQUIRE);

@@ -19,7 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
 static sigset_t watched;
-static atomic_int asked = -1; /* descriptor of the verb that wants to end by itself */
+static atomic_int asked = -1; /* descriptor of the verb that handles the first signal itself */
 
 void sl_save_hold(void)
 {
@@ -73,7 +73,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-/* Other threads may still be writing into the folder: it is emptied until it can be removed; then nothing can be made in it. */
+/* Other threads may still write into the folder, so it is emptied until it can be removed. */
 static void remove_unfinished(void)
 {
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
@@ -106,7 +106,7 @@ void sl_save_watch_signals(void)
 
 	sigemptyset(&watched);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		/* Signals that nohup ignores stay ignored */
+		/* signals that are ignored, as under nohup, stay ignored */
 		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
 			sigaddset(&watched, numbers[i]);
 	pthread_sigmask(SIG_BLOCK, &watched, NULL);
@@ -122,7 +122,7 @@ int sl_save_ask_first(void)
 	return atomic_load(&asked);
 }
 
-/* A signal waits until it is there and listed: it would find nothing to remove, and the file would be made behind it. */
+/* Signals wait until the file exists and is listed.  Otherwise one could come in between, and the file would stay. */
 static FILE *make_file(const char *path)
 {
 	FILE *made;
@@ -166,7 +166,7 @@ bool sl_save_end(struct sl_save *save, bool fine)
 		fine = !fclose(save->out) && fine;
 	if (!save->made[0])
 		return fine;
-	sl_save_hold(); /* and waits for ever where a signal has removed it: that, and no error, ends the program */
+	sl_save_hold(); /* blocks for ever if a signal's handler has removed the file: the signal ends the program, not an error */
 	fine = fine && !rename(save->made, save->path);
 	before = errno;
 	if (!fine)
@@ -181,7 +181,7 @@ void sl_save_limit(uint64_t bytes)
 {
 	struct rlimit limit;
 	struct stat st;
-	uint64_t before = 0; /* what a log of ours holds already */
+	uint64_t before = 0; /* size of a log to which our output is appended */
 
 	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
 		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > before)

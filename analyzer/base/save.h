@@ -20,12 +20,11 @@ struct sl_save {
 /* False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`. */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
-/* fine: everything was written.  False: it was not, or the file system refused (errno); the old file is still there. */
+/* fine: the caller wrote everything.  False: it did not, or a call failed (errno); the old file is still there. */
 bool sl_save_end(struct sl_save *save, bool fine);
 
 /*
- * No file, standard output included, grows by more than so many bytes from now on, whoever writes it: errno EFBIG.  A pipe is
- * as long as its reader likes.
+ * From now on no file, standard output included, grows by more than `bytes`; further writes fail with EFBIG. Pipes have no limit.
  */
 void sl_save_limit(uint64_t bytes);
 
@@ -35,17 +34,17 @@ void sl_save_limit(uint64_t bytes);
  */
 void sl_save_watch_signals(void);
 
-/* From now on the first of these signals makes this descriptor readable; only the next one ends the program. */
+/* Returns a descriptor that the first of these signals makes readable; only the second one ends the program. */
 int sl_save_ask_first(void);
 
-/* A file or folder of ours that is removed by such a signal until it is finished. */
+/* Lists a file or folder that such a signal removes, until it is finished. */
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 
-/* Such a folder, from mkdtemp's pattern.  False: errno says why. */
+/* Makes and lists a folder from mkdtemp's pattern.  False: errno. */
 bool sl_save_make_folder(char *pattern);
 
-/* Between these two such a signal waits, and so do other threads' calls of this header: for one that finishes by several steps. */
+/* Between these two a signal waits, and so do other threads' calls of this header: for one that finishes by several steps. */
 void sl_save_hold(void);
 void sl_save_release(void);
 

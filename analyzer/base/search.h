@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * The first index `i` below `count` for which `condition` holds; `count` where there is none.  It must hold for all behind the
- * first: SL_FIRST(i, list.count, list.item[i].time_ns >= wanted).
+ * The first index `i` below `count` for which `condition` holds; `count` where there is none.  It must also hold for all items
+ * after the first: SL_FIRST(i, list.count, list.item[i].time_ns >= wanted).
  */
 #define SL_FIRST(i, count, condition)                                                                                              \
 	({                                                                                                                         \

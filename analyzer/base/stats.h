@@ -9,7 +9,7 @@
 /* round(x, digits) of Python: the nearest decimal, correctly rounded. */
 double sl_stats_round(double x, int digits);
 
-/* numpy's round of a scalar: scaled, to the nearest even, scaled back. Differs from the other on ties. */
+/* numpy's round of a scalar: scaled, to the nearest even, scaled back.  Differs from sl_stats_round on ties. */
 double sl_stats_round_numpy(double x, int digits);
 
 /* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */

@@ -3,5 +3,5 @@
 
 #include <stdbool.h>
 
-/* A terminal on which a line can be written over: none that calls itself dumb. */
+/* True: a terminal on which a line can be overwritten: TERM is not "dumb". */
 bool sl_terminal_rewrites(int fd);

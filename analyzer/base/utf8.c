@@ -166,7 +166,7 @@ bool sl_utf8_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
-/* Control characters, those that change the direction of text or hide it, line separators, tags. */
+/* True: a control character, a line separator, a tag, or a character that hides text or changes its direction. */
 static bool steers(uint32_t code)
 {
 	static const uint32_t ranges[][2] = {{0, 0x1f},	       {0x7f, 0x9f},	   {0xad, 0xad},       {0x34f, 0x34f},

@@ -18,9 +18,9 @@ uint32_t sl_utf8_next(const char **at);
 #define SL_UTF8_SEQUENCE 4
 unsigned sl_utf8_sequence(const char *at, size_t size);
 
-/* The hash (FNV-1a) goes on over `size` bytes and an end mark that no text contains. */
+/* Continues the hash (FNV-1a) over `size` bytes and an end mark that no text contains. */
 uint64_t sl_utf8_mix(uint64_t hash, const char *text, size_t size);
-uint64_t sl_utf8_mix_text(uint64_t hash, const char *text); /* NULL is as "" */
+uint64_t sl_utf8_mix_text(uint64_t hash, const char *text); /* NULL counts as "" */
 
 /* Appends the code point as UTF-8, 1 to 4 bytes; returns the end. */
 char *sl_utf8_put(char *out, uint32_t code);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as a tree: what Python Stormlog wrote, read the way Python's json module reads it.
+ * Reads JSON as a tree, the way Python's json module reads what Python Stormlog wrote.
  *
- * Why not a library: Python writes and reads integers of any width, NaN and lone surrogates, and a wrong record
- * must be named with its line. Here integers are exact to 127 bits (wider ones are an error), the last of
- * duplicate keys wins at the place of the first, invalid UTF-8 and nesting beyond 256 levels are errors.
+ * Why not a library: Python writes and reads integers of any width, NaN and lone surrogates, and a wrong record must be named with
+ * its line. Here integers are exact to 127 bits (wider ones are an error), the last of duplicate keys wins at the place of the
+ * first, invalid UTF-8 and nesting beyond 256 levels are errors.
  *
- * Strings are UTF-8 and NUL-terminated; U+0000 is kept as the two bytes C0 80 and a lone surrogate as its three
- * bytes, which sl_json_string writes back as escapes. Values live in the arena they were read into.
+ * Strings are UTF-8 and NUL-terminated; U+0000 is kept as the two bytes C0 80 and a lone surrogate as its three bytes, which
+ * sl_json_string writes back as escapes. Values live in the arena they were read into.
  */
 #pragma once
 
@@ -68,14 +68,14 @@ const char *sl_value_get_text(const struct sl_value *object, const char *key);
 /* The integer of an int member that fits, true when there is one. */
 bool sl_value_get_int64(const struct sl_value *object, const char *key, int64_t *out);
 
-bool sl_value_is(const struct sl_value *value, enum sl_value_kind kind); /* NULL is of no kind */
+bool sl_value_is(const struct sl_value *value, enum sl_value_kind kind); /* false for NULL */
 
-/* Values made here; text NULL is null. Texts are not copied. */
+/* Makes values; text NULL gives null.  Texts are not copied. */
 struct sl_value sl_value_of_text(const char *text);
 struct sl_value sl_value_of_int(__int128 number);
 struct sl_value sl_value_of_double(double number);
 
-/* An object with room for `room` members, and its next member. */
+/* Makes an object with room for `room` members, and adds a member to one. */
 struct sl_value *sl_value_object(struct sl_arena *arena, uint32_t room);
 void sl_value_set(struct sl_value *object, const char *key, struct sl_value value);
 

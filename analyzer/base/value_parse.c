@@ -259,7 +259,7 @@ static uint32_t drop_duplicates(struct sl_member *members, uint32_t count)
 static bool has_duplicates(const struct sl_member *members, uint32_t count)
 {
 	if (count > MANY_MEMBERS)
-		return true; /* it may be unique or not: sorting tells */
+		return true; /* possibly; sorting will tell */
 	for (uint32_t i = 1; i < count; i++)
 		for (uint32_t k = 0; k < i; k++)
 			if (strcmp(members[i].key, members[k].key) == 0)
@@ -278,7 +278,7 @@ static bool parse_member(struct parser *p, struct sl_member *member)
 	return (take(p, ":") || fail(p, "expected ':'")) && parse_value(p, &member->value);
 }
 
-/* What comes after an item: a comma, and so more of them, or the end. */
+/* Reads what follows an item: a comma and thus another item, or the end. */
 static bool parse_end(struct parser *p, const char *end, const char *expected, bool *more)
 {
 	skip_space(p);
@@ -371,7 +371,7 @@ static bool parse_value(struct parser *p, struct sl_value *value)
 		return true;
 	if (take(p, "true") || take(p, "false")) {
 		value->kind = SL_VALUE_BOOL;
-		value->truth = p->at[-2] == 'u'; /* tr-u-e */
+		value->truth = p->at[-2] == 'u'; /* "true" has a 'u' there, "false" an 's' */
 		return true;
 	}
 	if (take(p, "NaN"))

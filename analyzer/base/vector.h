@@ -18,10 +18,10 @@
 /* Appends an item, which is not cleared, and gives its address: *SL_PUSH(&list) = value. */
 #define SL_PUSH(v) (SL_ROOM(v), &(v)->item[(v)->count++])
 
-/* Empties it. */
+/* Frees the items; the vector is empty. */
 #define SL_DROP(v) (free((v)->item), (v)->item = NULL, (v)->count = (v)->capacity = 0)
 
-/* The same for pointers to malloc'ed memory, which is freed too. */
+/* The same for a vector of pointers to malloc'ed memory, which is freed too. */
 #define SL_DROP_EACH(v)                                                                                                            \
 	do {                                                                                                                       \
 		for (size_t each_ = 0; each_ < (v)->count; each_++)                                                                \

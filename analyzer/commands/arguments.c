@@ -13,13 +13,13 @@
 #include "common/nearest.h"
 #include "common/size.h"
 
-/* Results of next() that are not indexes into the table. */
+/* Results of next() other than an index into the table. */
 enum {
 	END = -1,
-	PATH = -2,	/* value is the path */
+	PATH = -2,	/* a path, in options->value */
 	SEPARATOR = -3, /* "--" */
-	HELP = -4,	/* printed on stdout */
-	WRONG = -5,	/* said on stderr */
+	HELP = -4,	/* the help was printed on stdout */
+	WRONG = -5,	/* the error was printed on stderr */
 };
 
 #define HELP_COLUMN 27
@@ -38,7 +38,7 @@ int sl_command_fail(int status, const char *format, ...)
 	return status;
 }
 
-/* Wraps words to lines at their column; the first line has been begun. */
+/* Prints words in lines that begin at the column of the descriptions; the first line has its option already. */
 static void put_wrapped(FILE *out, const char *words)
 {
 	size_t at = HELP_COLUMN;
@@ -64,7 +64,7 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->command->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
-	if (options->command->about) { /* a paragraph of ours with several lines */
+	if (options->command->about) { /* a paragraph with line breaks of its own */
 		fputc('\n', out);
 		fputs(options->command->about, out);
 		fputc('\n', out);
@@ -101,7 +101,7 @@ static const char *value_of(struct sl_arguments *options, const struct sl_option
 	return o->letter && text[1] == o->letter ? text + 2 : NULL;
 }
 
-/* An option that is not in the table. */
+/* Refuses an option that is not in the table. */
 static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
@@ -153,7 +153,7 @@ static int next(struct sl_arguments *options)
 	return refuse(options, text);
 }
 
-/* The number of the word among those between bars. */
+/* Finds the number of the word in "one|two|three". */
 static bool read_word(const char *words, const char *word, unsigned *number)
 {
 	size_t size = strcspn(words, "|");
@@ -167,7 +167,7 @@ static bool read_word(const char *words, const char *word, unsigned *number)
 	return true;
 }
 
-/* False: the value is not what the option wants. */
+/* False: not a valid value of the option. */
 static bool read_value(const struct sl_option *o, const char *value, sl_arguments_take *take, int option, void *context)
 {
 	void *into = (char *)context + o->into;

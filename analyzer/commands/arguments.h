@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a verb as a table: parsing, --help and completion come from it.  Options and paths may be mixed; after
+ * The options of a verb are a table, from which parsing, --help and completion are made.  Options and paths may be mixed; after
  * "--" there are only paths.  One thread.
  *
- *	struct settings {
- *		const char *run;
- *	};
- *	#define INTO struct settings
- *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several", SL_TO_TEXT(run)}, {0}};
- *	static int run(struct sl_arguments *parsed)
- *	{
- *		struct settings settings = {0};
- *		int status = sl_arguments_parse(parsed, NULL, &settings);
+ * 	struct settings {
+ * 		const char *run;
+ * 	};
+ * 	#define INTO struct settings
+ * 	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several", SL_TO_TEXT(run)}, {0}};
+ * 	static int run(struct sl_arguments *parsed)
+ * 	{
+ * 		struct settings settings = {0};
+ * 		int status = sl_arguments_parse(parsed, NULL, &settings);
  *
- *		return status < 0 ? work(&settings, parsed->paths, parsed->path_count) : status;
- *	}
- *	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
+ * 		return status < 0 ? work(&settings, parsed->paths, parsed->path_count) : status;
+ * 	}
+ * 	const struct sl_command sl_command_check = {"check", "...", "check [options] PATH...", about, table, run};
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct sl_option {
 	char letter;	   /* 0: none */
 	const char *value; /* how --help writes the value; NULL: a flag */
 	const char *help;
-	/* How the value is read and into which member of the settings, by the macros below; without one `take` is given it. */
+	/* How the value is read and into which member of the settings: a macro below.  Without one the value goes to `take`. */
 	enum {
 		SL_READ_NONE,
 		SL_READ_TEXT,
@@ -40,10 +40,10 @@ struct sl_option {
 		SL_READ_WORD
 	} read;
 	size_t into;
-	double least, most; /* of a number */
+	double least, most; /* range of a number */
 };
 
-/* A member of INTO, the type that the file of the table defines; the compiler checks the member's type. */
+/* A member of INTO, the type of the settings, which the table's file defines.  The compiler checks the member's type. */
 #define SL_INTO(as, member)		 offsetof(INTO, member) + 0 * sizeof(_Generic(&((INTO *)0)->member, as * : 0))
 #define SL_TO_TEXT(member)		 SL_READ_TEXT, SL_INTO(const char *, member)
 #define SL_TO_FLAG(member)		 SL_READ_FLAG, SL_INTO(bool, member)
@@ -53,7 +53,7 @@ struct sl_option {
 #define SL_TO_SIZE(member)		 SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
 #define SL_TO_WORD(member)		 SL_READ_WORD, SL_INTO(unsigned, member) /* which of the words of `value`: csv|json */
 
-/* Which run, in the verbs that read one. */
+/* The row of verbs that read one run. */
 #define SL_OPTION_RUN(member)                                                                                                      \
 	{                                                                                                                          \
 		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)", SL_TO_TEXT(member)               \
@@ -65,11 +65,11 @@ struct sl_arguments {
 	int argc;
 	char **argv;
 	/* after sl_arguments_parse: */
-	char **paths;		    /* of argv, NULL at their end; sl_arguments_free */
+	char **paths;		    /* from argv, ended by NULL; freed by sl_arguments_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
 	uint64_t given;		    /* bit i: the option in row i of the table was given */
-	const char *symbols;	    /* of SL_OPTION_SYMBOLS, the same in every verb that has it; NULL: not given */
-	/* while it parses: */
+	const char *symbols;	    /* value of SL_OPTION_SYMBOLS; NULL: not given */
+	/* used during parsing: */
 	int at;
 	bool only_paths;
 	const char *value;

@@ -67,7 +67,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 {
 	const struct sl_header *header = &process->trace->header;
 	const struct sl_device_state *fullest = sl_devices_fullest(process);
-	uint64_t origin = header->started_ns - header->monotonic_ns; /* of the process's clock */
+	uint64_t origin = header->started_ns - header->monotonic_ns; /* Unix time at which the process's clock was 0 */
 
 	switch (when->kind) {
 	case SL_WHEN_START:
@@ -88,7 +88,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 	}
 }
 
-/* Says why no process has that entry. */
+/* Prints why no process has that entry. */
 static void say_missing(const struct sl_report *report, const struct sl_when *when, unsigned which)
 {
 	uint64_t seen = 0, numbered = 0;

@@ -9,7 +9,7 @@ enum sl_when_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHE
 struct sl_when {
 	enum sl_when_kind kind;
 	const char *text;  /* as written; NULL: not given */
-	size_t label_size; /* of text, before the last '#' */
+	size_t label_size; /* length of the label in `text`, before the last '#' */
 	uint64_t number;
 };
 
@@ -17,12 +17,12 @@ struct sl_when {
 bool sl_when_parse(struct sl_when *when, const char *text);
 
 /*
- * The Unix time of a moment that is the same for all processes (a time, or the first error); false: there is none, which was
+ * The Unix time of a moment that is the same for all processes (a time, or the first error).  False: there is none, which was
  * printed.
  */
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
 
-/* Before the first replay: the entries that must be looked for. */
+/* Before the first replay: asks it to look for the entries that `when` names. */
 void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */

@@ -65,7 +65,7 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 	bool fine;
 
 	sl_query_free(&c->query);
-	/* parsed alone first, so that an error's column counts in what was typed */
+	/* parsed without the filters first, so that the column of an error refers to what the user typed */
 	fine = sl_query_parse(&c->query, text, sl_now_ns(CLOCK_REALTIME), &error);
 	if (fine && c->filters) {
 		const char *both = c->query.count ? sl_arena_printf(&c->arena, "(%s) %s", text, c->filters) : c->filters;
@@ -77,7 +77,7 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 	return fine ? -1 : say_wrong(text, &error);
 }
 
-/* True: it is written like a path, so a missing path was meant. */
+/* What is written like a path is no query: the user meant a path, which is missing. */
 bool sl_catalogued_is_query(const char *text)
 {
 	return access(text, F_OK) && (!strchr(text, '/') || strpbrk(text, " :=<>\"*()"));

@@ -29,11 +29,11 @@ struct sl_catalogued {
 	const char *symbols;   /* --symbols */
 	bool quiet, utc;
 	struct sl_arena arena;
-	const char *filters;	/* as terms of a query; NULL: none */
-	struct sl_query query;	/* with the filters */
+	const char *filters;	/* the filters as terms of a query; NULL: none */
+	struct sl_query query;	/* the user's query and the filters */
 	struct sl_store *store; /* NULL: not open */
 	struct sl_scan scan;
-	bool narrowed; /* paths were named, so only runs found there count */
+	bool narrowed; /* paths were named, so only runs found there are shown */
 };
 
 /* Takes one of SL_OPTION_CATALOGUED; false: the value is invalid. */
@@ -45,7 +45,7 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
  * why, or -1: go on.  Call sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
-/* The same in parts, for a verb that adds nothing; results as above. */
+/* The same in single steps, for a verb that adds no runs; results as above. */
 bool sl_catalogued_is_query(const char *text); /* true: neither an existing path nor written like one */
 int sl_catalogued_store(struct sl_catalogued *c, bool write);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
@@ -53,7 +53,7 @@ bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */
 void sl_catalogued_close(struct sl_catalogued *c);
 
-/* A file that the open store needs beside the catalogue after confinement; NULL where it is not open. */
+/* A file beside the catalogue that the store opens after confinement; NULL: the store is not open. */
 const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);
 
 /* 2026-11-21 10:30, or "unknown". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze check PATH: limits and a baseline held against a run; exit 1 when one is exceeded (doc/ci.md). */
+/* stormlog-analyze check PATH: limits and a baseline compared with a run; exit 1 when one is exceeded (doc/ci.md). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "analyzer/upstream/answers/emit.h"
 
 enum { BASELINE = 6, UPDATE = 11, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET, COUNT };
-enum { LIMITS = UPDATE }; /* options before it are limits by name */
+enum { LIMITS = UPDATE }; /* the options before this one are limits */
 
 struct named_limit {
 	const char *option, *value;
@@ -31,7 +31,7 @@ struct named_limit {
 struct options {
 	struct sl_pipeline_options pipeline;
 	struct sl_limits limits;
-	const char *values[COUNT]; /* as given, NULL: not given */
+	const char *values[COUNT]; /* as typed; NULL: not given */
 	SL_VECTOR(struct named_limit) named;
 	struct sl_suppressions suppressions;
 	char repository[PATH_MAX];
@@ -126,7 +126,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 					   .symbols = parsed->symbols});
 }
 
-/* A file that was found may have come with somebody else's repository: it says where to write in its own folder alone. */
+/* True: `path` lies in the folder of `file`. A file of limits that was found may be a stranger's, and names outputs there only. */
 static bool lies_beside(const char *path, const char *file)
 {
 	char folder[PATH_MAX];
@@ -169,7 +169,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	return -1;
 }
 
-/* Replaces the file as a whole; "-" is stdout. */
+/* Writes one form, replacing the whole file; "-" is stdout. */
 static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *))
 {
 	struct sl_save save;
@@ -224,8 +224,10 @@ static bool shares_a_device(const struct sl_report *report)
 	return false;
 }
 
-/* Answers of Stormlog's gap analysis, which report.json shows, are findings too. It takes a device's gap for that of one process:
- * where several recorded processes share a device, it finds whose context came and went, and no limit is to fail on that. */
+/*
+ * The answers of Stormlog's gap analysis, as in report.json, count as findings.  The analysis expects one process on a device:
+ * where several recorded ones share it, it finds contexts of processes that came and went, and no limit may fail on that.
+ */
 static double moved(const struct sl_gap_finding *gap)
 {
 	return gap->kind == SL_GAP_SPIKE   ? gap->spike.max_gap - gap->spike.mean_gap
@@ -289,7 +291,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 	find_gaps(report);
 	sl_measures_take(&measures, report);
-	/* for the note that lists suppressions that matched nothing */
+	/* prints the note about suppressions that matched nothing */
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
 		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {

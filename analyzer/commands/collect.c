@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system or on btrfs
- * (agent/process/netfs.c), the rings of its traces lie in this node's memory (SL_REMOTE_RING).  Rings of dead processes are
- * brought next to their traces; rings without a trace are removed.  A living process is never touched.  With -o the traces
- * of this node's processes that have ended become one file, so that a job of thousands of ranks leaves one file for each
- * node on the shared file system.
+ * stormlog-analyze collect DIR: runs on the node where the job ran.  Where DIR lies on a network file system or on btrfs
+ * (agent/process/netfs.c), the rings of its traces lie in this node's memory (SL_REMOTE_RING). Rings of dead processes are moved
+ * next to their traces; rings without a trace are removed.  A living process is never touched.  With -o the traces of this node's
+ * processes that have ended become one file, so that a job of thousands of ranks leaves one file for each node on the shared file
+ * system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static const struct sl_option table[] = {
 };
 
 struct collection {
-	char home[PATH_MAX]; /* DIR, real */
+	char home[PATH_MAX]; /* DIR, as realpath() gives it */
 	unsigned brought, cleared, running, failed, packed;
 };
 
@@ -71,7 +71,7 @@ static bool copy(const char *from, const char *to)
 	return good;
 }
 
-/* The whole ring is beside the trace before the one in memory goes. */
+/* Copies the whole ring beside the trace before it removes the one in memory. */
 static void bring(struct collection *collection, const char *ring, const char *trace)
 {
 	char home[PATH_MAX], made[PATH_MAX + 8];
@@ -88,7 +88,7 @@ static void bring(struct collection *collection, const char *ring, const char *t
 	collection->brought++;
 }
 
-/* The trace's folder, real, is DIR or in it. */
+/* True: the trace's real folder is DIR or lies below it. */
 static bool is_in(const struct collection *collection, const char *trace)
 {
 	char folder[PATH_MAX], real[PATH_MAX];
@@ -98,7 +98,7 @@ static bool is_in(const struct collection *collection, const char *trace)
 	return realpath(dirname(folder), real) && !strncmp(real, collection->home, size) && (!real[size] || real[size] == '/');
 }
 
-/* /dev/shm is everybody's: a ring is brought to a trace of its own owner, and cleared where it is the folder's or ours. */
+/* Everybody may write to /dev/shm: a ring must have its trace's owner or, without a trace, this user or DIR's owner as owner. */
 static bool may_take(const struct collection *collection, const struct stat *ring, const char *trace)
 {
 	struct stat st;
@@ -122,7 +122,7 @@ static void look_at(struct collection *collection, const char *path)
 	}
 	memcpy(trace, ring.head->trace, sizeof(trace) - 1);
 	size = strlen(trace);
-	/* A name that fills its room may be cut off. */
+	/* a name that fills its field may be cut off */
 	if (size > strlen(SL_TRACE_SUFFIX) && size < sizeof(trace) - 2 && is_in(collection, trace) &&
 	    may_take(collection, &st, trace)) {
 		if (ring.alive)
@@ -136,7 +136,7 @@ static void look_at(struct collection *collection, const char *path)
 	sl_damage_free(&damage);
 }
 
-/* A trace without a header may be of any node: it is taken. */
+/* True: the trace's header names another node.  A trace without a header is taken. */
 static bool is_of_another_node(const struct sl_image *image)
 {
 	struct sl_header header = {0};

@@ -8,7 +8,7 @@
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
-/* Prints why on stderr, in a sentence without a line break, and gives the status back. */
+/* Prints a sentence on stderr, without a line break in `format`, and returns the status. */
 int sl_command_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct sl_option; /* arguments.h */
@@ -20,7 +20,7 @@ struct sl_command {
 	/* usage: "VERB [options] PATH..."; about: a paragraph for the verb's own --help, or NULL */
 	const char *usage, *about;
 	const struct sl_option *table;
-	int (*run)(struct sl_arguments *arguments); /* not parsed yet; an exit status */
+	int (*run)(struct sl_arguments *arguments); /* `arguments` are not parsed yet; returns an exit status */
 	enum { SL_PATHS_NEEDED, SL_PATHS_OPTIONAL, SL_PATHS_NONE } paths;
 };
 

@@ -21,7 +21,7 @@
 #include "common/now.h"
 
 #define DEVICES		 16
-#define HIGH_UTILIZATION 0.85 /* as upstream's */
+#define HIGH_UTILIZATION 0.85 /* as Python Stormlog's */
 #define FRAGMENTED	 0.3
 
 static const char *const names[] = {"environment.json", "telemetry_timeline.json", "diagnostic_summary.json", "manifest.json"};
@@ -39,8 +39,8 @@ struct diagnosis {
 	struct sl_follow *follow;
 	struct sl_machine machine;
 	const struct sl_followed *followed; /* the process that holds most */
-	struct sl_figures figures;	    /* of its device with the most */
-	uint64_t allocated, reserved;	    /* now; of a run that has ended at its last error or its peak */
+	struct sl_figures figures;	    /* of the device on which it holds most */
+	uint64_t allocated, reserved;	    /* now; for a run that has ended, at its last error or its peak */
 	SL_VECTOR(struct point) points;
 	bool oom, full, fragmented;
 };
@@ -54,11 +54,11 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-/* ---- what is known */
+/* ---- figures */
 
 /*
- * A run that has ended has freed what it held, and what its cache keeps then says nothing about the run.  What counts is its last
- * error of memory, else its peak.
+ * Takes the figures of a run that has ended from its last out-of-memory error, else from its peak: at the end it had freed its
+ * memory.
  */
 static void go_back(struct diagnosis *d)
 {
@@ -78,7 +78,7 @@ static void go_back(struct diagnosis *d)
 	d->figures.allocated = torch->allocated_bytes;
 }
 
-/* PyTorch's figures where it reports them, else the calls'. */
+/* Takes PyTorch's figures where it reports them, else those of the calls. */
 static void set_now(struct diagnosis *d)
 {
 	bool torch = d->figures.reserved != SL_UNKNOWN;
@@ -112,7 +112,7 @@ static void choose(struct diagnosis *d)
 		set_now(d);
 }
 
-/* A finished run's own line over time: the maximum of each bin. */
+/* Takes the points of a finished run from its time line: the maximum of each bin. */
 static void points_of_past(struct diagnosis *d)
 {
 	const struct sl_process *process = &d->followed->process;
@@ -216,7 +216,7 @@ static void put_timeline(struct sl_json *j, const struct diagnosis *d)
 	sl_json_end(j);
 }
 
-/* An advice without its place is of no use, and several of a kind would be the same text. */
+/* Writes a suggestion with its place, without which suggestions of one kind would be the same text. */
 static void put_suggestion(struct sl_json *j, const struct sl_finding *finding)
 {
 	char *text = sl_memory_print("%s%s%s", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
@@ -225,7 +225,7 @@ static void put_suggestion(struct sl_json *j, const struct sl_finding *finding)
 	free(text);
 }
 
-/* Findings and advice of a report at this moment. */
+/* Writes the findings and the advice of a report made now. */
 static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
@@ -364,7 +364,7 @@ static int diagnose(struct diagnosis *d)
 	return d->oom || d->full || d->fragmented ? 2 : 0;
 }
 
-/* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
+/* Opens what is needed to ask the driver, then gives up rights; before the first trace is opened. */
 static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;

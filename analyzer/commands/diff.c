@@ -151,7 +151,7 @@ static void put_more(unsigned *more)
 	*more = 0;
 }
 
-/* The runs that a query found. */
+/* Prints the runs that a query found. */
 static void put_found(const struct comparison *c)
 {
 	for (unsigned side = 0; side < 2 && c->catalogued.store; side++)
@@ -315,7 +315,7 @@ static void comparison_free(struct comparison *c)
 	sl_html_changes_free(c->page);
 }
 
-/* Where a side is a query, the catalogue is opened before rights are given up. */
+/* Opens the catalogue, if a side is a query, before rights are given up. */
 static int open_catalogue(struct comparison *c, char *const *paths, unsigned count)
 {
 	bool asked = false;

@@ -38,8 +38,8 @@ static void put(struct sl_json *j, const struct sl_stream_process *p)
 	sl_json_nonzero(j, "bytes", event->bytes);
 	sl_json_known(j, "device", event->device);
 	sl_json_nonzero(j, "stream", event->stream);
-	if (event->flags &
-	    (SL_FLAG_in_flight | SL_FLAG_abandoned)) /* it never returned, or was left by longjmp, exception or cancellation */
+	if (event->flags & (SL_FLAG_in_flight |
+			    SL_FLAG_abandoned)) /* the call never returned, or was left by longjmp, an exception or cancellation */
 		sl_json_null(j, "result");
 	else
 		sl_json_int(j, "result", event->result);

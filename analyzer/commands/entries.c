@@ -18,13 +18,13 @@ struct printer {
 	const struct sl_entries_how *how;
 	struct sl_json *json;
 	uint64_t started_ns; /* Unix time of the run's first process */
-	bool told;	     /* the process of these entries has its line */
+	bool told;	     /* the line of this process has been printed */
 	bool any;
-	struct sl_report *report;   /* where lines are asked for: tells how they are called */
-	struct sl_process *process; /* the one that is read */
+	struct sl_report *report;   /* with --by place: names the lines */
+	struct sl_process *process; /* the process whose entries are printed */
 };
 
-/* What each line made in the entry, largest first; the caller frees it. */
+/* What each line of code allocated in the entry, largest first; the caller frees it. */
 static struct sl_owners lines_of(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
 {
 	struct sl_owners owners;
@@ -65,7 +65,7 @@ static void put_lines(const struct printer *printer, const struct sl_model *mode
 	sl_owners_free(&owners);
 }
 
-/* The label's text where its entries are asked for, else NULL. */
+/* The label's text if its entries are asked for, else NULL. */
 static const char *wanted(const struct printer *printer, const struct sl_model *model, const struct sl_entry *entry)
 {
 	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
@@ -117,13 +117,13 @@ static void print_json(struct printer *printer, const struct sl_model *model, co
 
 static void put_number(int64_t number)
 {
-	if (number >= 0) /* else unknown: empty */
+	if (number >= 0) /* an unknown number is an empty cell */
 		sl_door_print(stdout, ",%lld", (long long)number);
 	else
 		fputc(',', stdout);
 }
 
-/* The same as a row, in the order of `columns`. */
+/* Prints the entry as a row of csv, in the order of `columns`. */
 static const char columns[] =
 	"label,step,rank,pid,begin_ns,end_ns,duration_ns,before_bytes,after_bytes,peak_bytes,held_before_bytes,"
 	"held_after_bytes,held_peak_bytes,allocated_bytes,freed_bytes,blocks_created,blocks_freed";
@@ -250,7 +250,7 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 			printer.started_ns = images->runs[i].started_ns;
 	while (paths[count])
 		count++;
-	/* What cannot be read is said by the replay. */
+	/* the replay prints what cannot be read */
 	if (how->lines && sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = how->run, .quiet = true}) ==
 				  SL_PIPELINE_FINE)
 		printer.report = &report;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Each entry of a range, by NVTX, roctx, stormlog.h or a backward pass: what was in use before, after and at its peak. */
+/* Prints each entry of a range (NVTX, roctx, stormlog.h, backward pass): the memory in use before and after it, and its peak. */
 #pragma once
 
 #include "analyzer/report/report.h"
 
-#define SL_ENTRIES_ALL "*" /* in place of a label */
+#define SL_ENTRIES_ALL "*" /* as a label: every label */
 
 struct sl_entries_how {
-	const char *label; /* as report.json writes it: step_# */
-	const char *run;   /* NULL: the newest of a folder */
+	const char *label; /* as in report.json: step_# */
+	const char *run;   /* NULL: the newest run of a folder */
 	const struct sl_only *only;
-	bool json, csv; /* neither: for people */
-	bool lines;	/* with what each line made in the entry */
+	bool json, csv; /* neither: a text for people */
+	bool lines;	/* with what each line of code allocated in the entry */
 };
 
 /*
- * In the order in which they ended.  Of one that never closed, which stands last, the end and what was in use after it are unknown.
+ * Entries are printed in the order in which they ended.  One that never closed comes last, without an end and a use after it. 
  * Returns an exit status of commands.h.
  */
 int sl_entries_print(char **paths, const struct sl_entries_how *how);

@@ -44,7 +44,7 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { OUTPUT }; /* or --max-events */
+enum { OUTPUT }; /* row of --output in the table; the other row is --max-events */
 
 static const struct sl_export *find(const char *name)
 {
@@ -100,7 +100,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	char folder[PATH_MAX] = "";
 
-	if (o->format->wants_path) /* whoever writes by name, SQLite, reads what it wrote */
+	if (o->format->wants_path) /* SQLite opens the file by its name and also reads it */
 		snprintf(folder, sizeof(folder), "%s", o->output);
 	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths + 1,
 					   .reads = {*folder ? dirname(folder) : NULL},
@@ -142,7 +142,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	bool fine;
 
 	o->stream.models = o->format->models;
-	/* What cannot be read is said by the stream. */
+	/* the stream prints what cannot be read */
 	if (o->format->lines &&
 	    sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = o->stream.run, .quiet = true}) ==
 		    SL_PIPELINE_FINE)

@@ -135,7 +135,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	sl_fit_instead(&result->insteads[result->subject_count++], subject);
 }
 
-/* run: as sl_native_choose gives it. */
+/* run: an index from sl_native_choose. */
 static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, int run)
 {
 	result->processes = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->processes)));
@@ -198,7 +198,7 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 	return status;
 }
 
-/* People have one before they record. */
+/* Explains how to get from a PyTorch snapshot, which people often have already, to a recording. */
 static void explain_snapshots(char *const *paths)
 {
 	for (; *paths; paths++) {

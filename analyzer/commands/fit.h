@@ -17,7 +17,7 @@ struct sl_fit_result {
 	char **sessions;
 	unsigned process_count;
 	struct sl_fit_subject *subjects;
-	struct sl_fit_instead *insteads; /* of each subject */
+	struct sl_fit_instead *insteads; /* one for each subject */
 	unsigned subject_count;
 	const struct sl_fit_question *question;
 	const char *vary; /* NULL: not asked for */
@@ -27,7 +27,7 @@ struct sl_fit_result {
 	unsigned capacity_count;
 };
 
-/* To be called after every recording was asked; false: fewer than two values are known. */
+/* Called after every recording was replayed.  False: fewer than two values are known. */
 bool sl_fit_vary(struct sl_fit_result *result);
 void sl_fit_vary_print(const struct sl_fit_result *result);
 struct sl_json;

@@ -24,7 +24,7 @@ static const char *line_of(const struct sl_fit_recording *r, size_t at, char *te
 	return text;
 }
 
-/* '=' where more than half is held. */
+/* Fills the bar: '=' where more than half is in use. */
 static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 {
 	const uint64_t begin = segment->first->address;

@@ -77,7 +77,7 @@ static void put_best(const struct sl_fit_subject *s)
 	putchar('\n');
 }
 
-/* What would have been enough where memory ran out. */
+/* Prints which change would have been enough where memory ran out. */
 static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
 {
 	bool any = false;

@@ -9,7 +9,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/fit.h"
 
-/* The value that --meta or the program itself gave; false: none, or no number. */
+/* The value of the key, from --meta or the program itself.  False: not given, or not a number. */
 static bool value_of(const struct sl_trace *trace, const char *key, double *value)
 {
 	const char *text = NULL;

@@ -37,7 +37,7 @@ struct history {
 	int field; /* -1: a metric */
 	struct sl_store_metric metric;
 	unsigned others; /* number of other metrics that the text also matches */
-	bool bytes;	 /* otherwise a count */
+	bool bytes;	 /* bytes; otherwise a count */
 	size_t unknown;	 /* number of runs for which it is unknown */
 	SL_VECTOR(struct point) points;
 	struct sl_series_change *changes;
@@ -67,7 +67,7 @@ static const char *kept(struct history *h, const char *text)
 	return text ? sl_arena_strdup(&h->catalogued.arena, text) : NULL;
 }
 
-/* The largest comes first; totals are part of the card. */
+/* Keeps the first metric, which is the largest; totals are fields of the card. */
 static bool choose(void *context, const struct sl_store_metric *metric)
 {
 	struct history *h = context;
@@ -170,7 +170,7 @@ static double column_value(const struct history *h, size_t from, size_t to)
 }
 
 struct picture {
-	unsigned columns, row[200]; /* of each column, 0 at the bottom */
+	unsigned columns, row[200]; /* row of each column, 0 at the bottom */
 	double low, high;
 };
 
@@ -186,7 +186,7 @@ static void scale(const struct history *h, struct picture *p)
 		p->low = !c || values[c] < p->low ? values[c] : p->low;
 		p->high = !c || values[c] > p->high ? values[c] : p->high;
 	}
-	/* variation of a thousandth is drawn flat */
+	/* a variation of a few thousandths is drawn flat */
 	if (p->high - p->low < 0.02 * p->high)
 		p->low = fmax(0, p->high - 0.02 * p->high);
 	for (unsigned c = 0; c < p->columns; c++)

@@ -7,10 +7,10 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/follow/follow.h"
 
-/* True: the arguments are process numbers, or there are none; then /proc tells what runs. */
+/* True: the arguments are process ids, or there are none: recordings are found through /proc. */
 bool sl_living_is_node(const struct sl_arguments *options);
 
-/* Adds a path, or a recording process by its number.  False: it is neither. */
+/* Adds a path, or a recording process by its id.  False: it is neither. */
 bool sl_living_add(struct sl_follow *follow, const char *what);
 
 /* Adds all of them.  False: one is neither, which was printed. */

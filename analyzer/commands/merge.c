@@ -56,7 +56,7 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
 			       "cannot write %s: %m", folder);
 }
 
-/* Traces of a run: a session for each process. */
+/* Adds the traces of a run, with a session for each process. */
 static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count)
 {
 	const struct sl_pipeline_options options = {0};

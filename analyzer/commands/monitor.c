@@ -19,9 +19,9 @@
 #include "analyzer/machine/machine.h"
 #include "common/now.h"
 
-enum format { TABLE, CSV, NDJSON }; /* as --format names them */
+enum format { TABLE, CSV, NDJSON }; /* in the order of --format */
 
-#define DEVICES 16 /* of a process */
+#define DEVICES 16 /* most devices of a process */
 
 struct monitor {
 	double interval, duration;
@@ -29,7 +29,7 @@ struct monitor {
 	const char *output;
 	FILE *out;
 	int error;			       /* errno of the first row that could not be written */
-	off_t whole;			       /* bytes of rows that were */
+	off_t whole;			       /* bytes of whole rows written */
 	bool told;			       /* the header of the table or csv has been printed */
 	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process */
 	struct sl_machine machine;	       /* where no path was named: devices without a recorded process get rows too */
@@ -50,7 +50,7 @@ struct row {
 	struct sl_figures figures;
 	uint64_t unix_ns;
 	bool grows;
-	double per_second, full_in; /* full_in: not finite where nothing says that the device fills */
+	double per_second, full_in; /* full_in: seconds; not finite: the device does not seem to fill */
 };
 
 static const char *own_host(void)
@@ -95,7 +95,7 @@ static struct figure text(const char *name, const char *value)
 
 #define FIGURES 20
 
-/* All of a row, in the order of the columns. */
+/* Fills the figures of a row, in the order of the columns. */
 static void figures_of(const struct row *row, struct figure out[FIGURES])
 {
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
@@ -131,7 +131,7 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 static void put_json(struct monitor *monitor, const struct row *row)
 {
 	struct figure figures[FIGURES];
-	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT); /* one a row: who follows the rows waits for it */
+	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT); /* for one row, to be read at once */
 
 	figures_of(row, figures);
 	sl_json_document(j, "stormlog.monitor", 1);
@@ -209,7 +209,7 @@ static struct sl_outlook *outlook_of(struct monitor *monitor, unsigned process, 
 	return &monitor->outlooks.item[process * DEVICES + device];
 }
 
-/* Adds the row's figures to what was seen before, and asks these what comes. */
+/* Adds the row's figures to the earlier ones, and takes the forecast from them. */
 static void look_ahead(struct row *row, struct sl_outlook *outlook)
 {
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
@@ -311,7 +311,7 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 	}
 }
 
-/* Rows that were written stay, without a part of the next one; a file without a row goes. */
+/* After a failed write: cuts the file behind its last whole row, or removes it if it has none. */
 static void cut(const struct monitor *monitor)
 {
 	struct stat st;
@@ -330,7 +330,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	watch(monitor, follow, node);
 	if (monitor->output && fclose(monitor->out) && !monitor->error)
 		monitor->error = errno;
-	if (monitor->error && monitor->output) { /* main tells of standard output */
+	if (monitor->error && monitor->output) { /* main() reports errors of standard output */
 		cut(monitor);
 		errno = monitor->error;
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);

@@ -9,7 +9,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/suppress.h"
 
-#define SAID_MAX 200 /* warnings printed; report.json has all of them */
+#define SAID_MAX 200 /* most warnings printed; report.json has all */
 
 static void say(const struct sl_report *report, size_t count)
 {

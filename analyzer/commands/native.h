@@ -9,10 +9,10 @@
 /* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
-/* The same; of several paths, all runs where --run names none. */
+/* The same, but with several paths and no --run it reads all runs. */
 int sl_native_open_all(struct sl_report *report, char **paths, unsigned count, struct sl_pipeline_options *options);
 
-/* Reads the same paths again, for what only the first reading could tell to look for; damage has been printed already. */
+/* Reads the same paths again, with options that depend on the first reading; prints no damage again. */
 int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
 /*
@@ -21,9 +21,9 @@ int sl_native_again(struct sl_report *report, char **paths, unsigned count, cons
  */
 int sl_native_images(struct sl_images *images, char **paths);
 
-/* The index of a run: NULL the newest; "all": -1; an unknown name, after it was said: -2. */
+/* The index of a run; run NULL: the newest. "all" gives -1; an unknown name is printed and gives -2. */
 int sl_native_choose(const struct sl_images *images, const char *run);
 
-/* Reads the file of --suppressions; false: why not was printed. */
+/* Reads the file of --suppressions.  False: the reason was printed. */
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);

@@ -30,7 +30,7 @@ static void name_function(const struct sl_stack_frame *frame, char name[300])
 	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
 }
 
-/* The first level for a site whose whole stack this is; false: the stack itself is the level. */
+/* The name of a site's first level; frames: its whole stack.  False: the stack itself makes up the levels. */
 static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
 		     enum sl_owned_by by, char name[300])
 {
@@ -98,7 +98,7 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
 }
 
-/* The whole stack in one line, innermost first, as an owner. */
+/* Joins the whole stack into one name, innermost first. */
 static void join(char names[][300], unsigned count)
 {
 	char line[300] = "";
@@ -134,7 +134,7 @@ static bool shows(const struct sl_process *process, const struct sl_site *site, 
 	return how->kind ? site->kind == how->kind : sl_owners_shows(process, site);
 }
 
-/* Parts of blocks that have a name; the rest of the place is added as all else. */
+/* Adds the parts of blocks that have a name; the rest of the place is added like other memory. */
 static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
 	const struct sl_model *model = process->model;
@@ -152,13 +152,13 @@ static void add_named(struct sl_owned *owned, struct sl_process *process, const 
 		for (unsigned k = 0; k < count; k++)
 			list[k] = names[k];
 		list[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
-		if (!list[0]) /* a damaged trace lacks it */
+		if (!list[0]) /* missing in a damaged trace */
 			list[0] = "?";
 		sl_owners_add(&owned->owners, list, count, named->bytes, named->blocks);
 	}
 }
 
-/* What of a place was held then; false: nothing. */
+/* What the site held at that moment.  False: nothing. */
 static bool held_of(const struct sl_process *process, size_t index, const struct sl_owned_how *how, struct sl_born *held)
 {
 	const struct sl_model *model = process->model;
@@ -238,7 +238,7 @@ static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how)
 {
 	sl_owners_sort(&owned->owners);
-	while (owned->lives.count < owned->owners.share.count) /* for owners that are not blocks */
+	while (owned->lives.count < owned->owners.share.count) /* an empty one for owners that are not blocks */
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	if (how->sort)
 		sort_by(owned, how->sort);

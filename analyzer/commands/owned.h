@@ -4,7 +4,7 @@
 
 #include "analyzer/commands/tree_print.h"
 
-/* As --by and --sort name them. */
+/* In the order of --by and --sort. */
 enum sl_owned_by {
 	SL_BY_LIBRARY,
 	SL_BY_STACK,
@@ -15,26 +15,26 @@ enum sl_owned_by {
 	SL_BY_DEVICE,
 	SL_BY_FUNCTION,
 	SL_BY_ROLE,
-	SL_BY_NAME /* the program's own of its memory; of what sl_between_born filled */
+	SL_BY_NAME /* the program's own names for its memory */
 };
 enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 
 struct sl_owned_how {
 	enum sl_owned_by by; /* what the first level is */
 	enum sl_owned_sort sort;
-	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: what counts for devices */
+	unsigned kind;	 /* only memory of this kind, on a device or not; SL_KIND_none: all device memory */
 	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
 	bool between;	 /* only what was born in the span (model/between.h) */
 	bool all_frames; /* includes the interpreter's frames */
-	bool lives;	 /* a single level, with what became of all blocks */
+	bool lives;	 /* a single level, with what became of all its blocks */
 };
 
-/* lives: one for each share, if how.lives.  Start with all zeroes and sl_owners_init. */
+/* lives: one for each share, if how.lives is set. */
 struct sl_owned {
 	struct sl_owners owners;
 	SL_VECTOR(struct sl_tree_lives) lives;
 };
 
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
-/* To be called before anything is read from it. */
+/* Called before anything is read from `owned`. */
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);

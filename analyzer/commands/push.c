@@ -27,7 +27,7 @@ static const char about[] =
 
 struct settings {
 	const char *to, *run;
-	char folder[PATH_MAX];	 /* of packs made here; "": none yet */
+	char folder[PATH_MAX];	 /* folder of packs made here; "": none yet */
 	SL_VECTOR(char *) packs; /* one for each path */
 	size_t first_made;
 };
@@ -86,7 +86,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-/* A child that ends when we do: what a signal to the user's process stops is not gone on with by itself. */
+/* Forks a child that ends with its parent, so that a signal to the user's process stops both. */
 static pid_t begin_child(void)
 {
 	pid_t parent = getpid(), child = fork();
@@ -118,7 +118,7 @@ static int pack_all(const struct settings *s, char **paths)
 	exit(status);
 }
 
-/* Where its pack is made: messages call it by the last part of the path. */
+/* The path of a new pack, named after the last part of the path, as messages will call it. */
 static char *name_pack(const struct settings *s, const char *path, unsigned number)
 {
 	char *whole = realpath(path, NULL), *made;
@@ -129,7 +129,7 @@ static char *name_pack(const struct settings *s, const char *path, unsigned numb
 	return made;
 }
 
-/* Packs are sent as they are; for other paths packs are made in a folder of ours. */
+/* Packs are sent unchanged; other paths are packed into a temporary folder. */
 static int take_paths(struct settings *s, char **paths)
 {
 	bool any = false;
@@ -149,7 +149,7 @@ static int take_paths(struct settings *s, char **paths)
 	return any ? pack_all(s, paths) : SL_EXIT_FINE;
 }
 
-/* In libexec when installed, in its own folder of a build. */
+/* Finds the helper: in libexec when installed, in push/ of a build. */
 static bool find_helper(char *path, size_t size)
 {
 	static const char *const places[] = {"../libexec/stormlog/stormlog-push", "../push/stormlog-push", "stormlog-push"};

@@ -14,7 +14,7 @@
 
 #define JSON_BYTES 16000
 
-enum sort { BY_RANK, BY_PEAK, BY_END }; /* as --sort names them */
+enum sort { BY_RANK, BY_PEAK, BY_END }; /* in the order of --sort */
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -35,7 +35,7 @@ static const struct sl_option table[] = {
 /* A process on one of its devices. */
 struct row {
 	const struct sl_process *process;
-	int device;	    /* -1: it held nothing on any */
+	int device;	    /* -1: it held nothing on any device */
 	uint64_t peak, end; /* SL_UNKNOWN: it used no device */
 	unsigned ooms, leaks;
 };
@@ -53,7 +53,7 @@ static struct row *row_of(struct rows *rows, size_t first, int device)
 	return NULL;
 }
 
-/* An error is of the device that was asked, whatever was held there; device -1: of the host's memory. */
+/* Counts an error for the device that was asked, even if nothing was held there; device -1: the host's memory. */
 static void add_oom(struct rows *rows, size_t first, const struct sl_process *process, int device)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
@@ -108,7 +108,7 @@ static int by_size(const void *a, const void *b, void *sort)
 {
 	const struct row *x = a, *y = b;
 	bool end = *(enum sort *)sort == BY_END;
-	uint64_t one = (end ? x->end : x->peak) + 1, other = (end ? y->end : y->peak) + 1; /* SL_UNKNOWN: last */
+	uint64_t one = (end ? x->end : x->peak) + 1, other = (end ? y->end : y->peak) + 1; /* SL_UNKNOWN + 1 is 0: last */
 
 	return SL_FALLING(one, other) ?: by_rank(a, b);
 }
@@ -148,7 +148,7 @@ static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *t
 	return out;
 }
 
-/* Signed: what a rank holds more than the median. */
+/* What a rank holds above the median, with a sign. */
 static const char *beyond(char out[SL_FORMAT_BYTES], uint64_t bytes, uint64_t median)
 {
 	if (bytes == median || bytes == SL_UNKNOWN)
@@ -222,7 +222,7 @@ static void put_document(struct sl_json *j, const struct row *rows, unsigned sho
 	sl_json_newline(j);
 }
 
-/* Writes the first rows that fit into the answer. */
+/* Writes as many rows as fit into JSON_BYTES. */
 static bool put_json(const struct row *rows, unsigned count, const char *path)
 {
 	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out = sl_json_new(stdout, SL_JSON_COMPACT);

@@ -16,7 +16,7 @@
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
-/* Under these names files of a folder are read. */
+/* Names of files that are read when their folder is an input. */
 static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFFIX, "*" SL_PACK_SUFFIX,	 "*.summary",
 					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
 
@@ -52,7 +52,7 @@ bool sl_replace_lies_inside(const char *path, char *const *inputs)
 
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
 	if (!realpath(folder, real))
-		return false; /* it does not exist yet */
+		return false; /* the folder does not exist yet */
 	for (; inputs && *inputs; inputs++) {
 		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
 
@@ -69,7 +69,7 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 			return true;
 	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
 		if (rights->reads[i] != target->path &&
-		    is_at(target, rights->reads[i])) /* one option names both: the verb brings that file up to date */
+		    is_at(target, rights->reads[i])) /* the same option is read and written: the verb updates its file */
 			return true;
 	if (!(former && rights->changes))
 		for (size_t i = 0; i < SL_COUNT(read_by_name); i++)
@@ -78,7 +78,7 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 	return false;
 }
 
-/* NULL: it may be replaced. */
+/* Why the target may not be replaced; NULL: it may. */
 static const char *refusal(const struct sl_rights *rights, size_t at, struct target *target)
 {
 	int file = sl_paths_open_regular(target->path, &target->st);

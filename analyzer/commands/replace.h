@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the outputs of a verb may replace: a former output of the same kind, and never an input. */
+/* Decides which files the outputs of a verb may replace: only a former output of the same kind, never an input. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include "analyzer/trace/rights.h"
 
 /*
- * False: one of the files that the verb writes would take the place of something else; `why` is a sentence for people.  What is
- * no regular file (folders, devices, pipes) is not looked at, and of a link only where it leads: links are replaced themselves.
+ * False: an output would replace something else; `why` is a sentence for people.  Folders, devices and pipes are not checked.  A
+ * link is checked by its target, although the link itself is replaced.
  */
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size);
 

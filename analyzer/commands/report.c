@@ -16,14 +16,14 @@
 
 #define FOLDER (PATH_MAX + 16)
 
-/* Where the analysis goes: -o, or beside the input; "": nowhere. */
+/* Names the folder of the analysis: -o, or beside the input; "": none. */
 static void name_place(char *folder, const struct sl_report_options *options, char **paths)
 {
 	const char *path = paths[0], *slash = strrchr(path, '/');
 	struct stat st;
 
 	*folder = 0;
-	if (options->json || stat(path, &st)) /* the reader prints why */
+	if (options->json || stat(path, &st)) /* reading the path will print the error */
 		return;
 	if (options->output)
 		snprintf(folder, FOLDER, "%s", options->output);

@@ -56,7 +56,7 @@ const struct sl_option sl_report_options_table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-/* The rows of the table from which on options are of traces, and of Stormlog's own files, alone. */
+/* First rows of the options that only apply to traces, and of those that only apply to Stormlog's own files. */
 static const char first_native[] = "--run", first_telemetry[] = "--session-id";
 
 static bool read_states(struct sl_report_options *options)
@@ -95,7 +95,7 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 	}
 	if (options->session_id)
 		options->only_telemetry = first_telemetry;
-	options->pipeline.stretches = !options->json; /* the page tells it */
+	options->pipeline.stretches = !options->json; /* the page shows it */
 	if (parsed->path_count > 1 && !options->output && !options->json)
 		return sl_command_fail(SL_EXIT_USAGE, "several paths need -o DIR");
 	return -1;

@@ -17,12 +17,12 @@ struct sl_report_options {
 	struct sl_alert_thresholds alerts;
 	const char *suppressions_file;
 	struct sl_suppressions suppressions;
-	uint64_t html_max_bytes; /* 0: the default */
+	uint64_t html_max_bytes; /* 0: the default size */
 	struct sl_emit_options emit;
 	const char *states_file;
 	struct sl_arena arena;	/* texts read from the files below */
 	const char *session_id; /* for Stormlog's own files */
-	/* an option given that is only for traces, and one only for Stormlog's files; NULL: none */
+	/* an option that was given and is only for traces, and one only for Stormlog's files; NULL: none */
 	const char *only_native, *only_telemetry;
 };
 
@@ -36,5 +36,5 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 int sl_report_options_read(struct sl_report_options *options);
 void sl_report_options_free(struct sl_report_options *options);
 
-/* `report` for paths without traces; an exit status.  place: was chosen; without a folder nothing is written. */
+/* `report` for paths without traces; an exit status. place: chosen already; with an empty folder nothing is written. */
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);

@@ -16,7 +16,7 @@ struct listing {
 	int order;
 	bool json;
 	struct sl_json *j;
-	SL_VECTOR(struct sl_card) cards; /* for a table, whose columns fit their content */
+	SL_VECTOR(struct sl_card) cards; /* kept for the table, whose columns are as wide as their contents */
 	long shown;
 };
 
@@ -53,7 +53,7 @@ static const char *size_of(char *out, int64_t bytes)
 	return bytes < 0 ? "?" : sl_format_size(out, (uint64_t)bytes);
 }
 
-/* Program and script without their folders, which are long and uninformative. */
+/* Program and script without their folders. */
 static void short_command(char *out, size_t size, const char *command)
 {
 	size_t used = 0;
@@ -124,7 +124,7 @@ static bool show(void *context, const struct sl_card *card)
 	} else {
 		struct sl_card *kept = SL_PUSH(&l->cards);
 
-		*kept = *card; /* copies its numbers; texts that are shown are duplicated */
+		*kept = *card; /* copies the numbers; texts that are shown are duplicated below */
 		kept->arena = (struct sl_arena){0};
 		kept->project = sl_card_keep(kept, card->project);
 		kept->command = sl_card_keep(kept, card->command);

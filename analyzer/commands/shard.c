@@ -8,7 +8,7 @@
 
 #include "analyzer/commands/arguments.h"
 
-#define PARTS_MAX 1000000 /* more than any launcher starts */
+#define PARTS_MAX 1000000 /* a larger number is an error */
 
 bool sl_shard_parse(struct sl_shard *shard, const char *text)
 {

@@ -6,8 +6,8 @@
 #include "analyzer/gate/diff.h"
 
 struct sl_side_names {
-	SL_VECTOR(char *) list; /* malloc'ed */
+	SL_VECTOR(char *) list; /* malloc'ed texts */
 };
 
-/* Adds them to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
+/* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
 int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);

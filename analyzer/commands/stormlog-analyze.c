@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "common/nearest.h"
 
-#define DAILY	    6 /* verbs that --help shows */
+#define DAILY	    6 /* number of verbs that --help shows */
 #define ENTRY(name) &sl_command_##name,
 static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
 
@@ -81,7 +81,7 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
-	signal(SIGXFSZ, SIG_IGN); /* and so does ulimit -f */
+	signal(SIGXFSZ, SIG_IGN); /* so does a file beyond ulimit -f */
 	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 		help(stdout, argc > 2);
 		return finish(SL_EXIT_FINE);
 	}
-	if (argc == 3 && strcmp(argv[1], "help") == 0 && argv[2][0] != '-') { /* as VERB --help */
+	if (argc == 3 && strcmp(argv[1], "help") == 0 && argv[2][0] != '-') { /* the same as VERB --help */
 		argv[1] = argv[2];
 		argv[2] = "--help";
 	}

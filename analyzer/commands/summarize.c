@@ -33,7 +33,7 @@ static const char about[] =
 
 struct settings {
 	const char *pattern;
-	const char *wrong;   /* what --shard was given, where that is none */
+	const char *wrong;   /* value of --shard, if it is invalid */
 	char path[PATH_MAX]; /* the output pattern with %s and %h replaced */
 	struct sl_shard shard;
 	struct sl_pipeline_options drive;
@@ -108,7 +108,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
 	frame->listing = image->listing;
-	if (image->summary) /* copied unchanged: merging never changes a process */
+	if (image->summary) /* a summary is copied unchanged */
 		sl_summary_copy(frame, &parts->commons, image, &unsaid);
 	else
 		sl_summary_pack(frame, &parts->commons, process, image, damage);
@@ -151,7 +151,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	struct parts parts = {0};
 	int status;
 
-	/* Each rank takes and gives back the same room: otherwise the kernel clears its pages anew for every one of them. */
+	/* Keeps freed memory for the next rank; otherwise the kernel would clear new pages for each of them. */
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	sl_summary_begin(&parts.commons);
@@ -169,7 +169,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	return status;
 }
 
-/* Determines the part and the name of its file.  -1: go on. */
+/* Determines the part and the name of its file.  Returns an exit status, or -1: go on. */
 static int settle(struct settings *s, char *const *paths)
 {
 	bool asked = s->pattern && sl_shard_is_asked(s->pattern);
@@ -185,7 +185,7 @@ static int settle(struct settings *s, char *const *paths)
 		return sl_command_fail(
 			SL_EXIT_USAGE,
 			"in a name, %%s is the part, %%h the host and %%%% a per cent sign; nothing else follows one");
-	/* Outputs of other parts in a folder that is also read would be divided among the parts again. */
+	/* An output folder that is also read would contain the outputs of other parts. */
 	if (s->shard.parts && sl_paths_make_parents(s->path) && sl_replace_lies_inside(s->path, paths))
 		return sl_command_fail(SL_EXIT_USAGE, "parts do not go where the traces are read from; -o names another folder");
 	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)

@@ -63,7 +63,7 @@ static void write_report(struct sl_json *j, const struct sl_telemetry *t, const 
 struct page {
 	const struct sl_telemetry *telemetry;
 	const struct sl_report_options *options;
-	const char *path; /* what is read */
+	const char *path; /* the path as the user typed it */
 };
 
 static bool put_json(const struct page *page, FILE *out)
@@ -134,7 +134,7 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 	for (size_t i = 0; i < t->problems.count && said < 5; i++) {
 		const char *file = t->problems.item[i].file, *reason = t->problems.item[i].reason;
 
-		/* a foreign file has one on every line */
+		/* a foreign file has a problem on every line: print the first */
 		if (i && !strcmp(file, t->problems.item[i - 1].file) && t->problems.item[i].loss != SL_SOURCE_FILE)
 			continue;
 		if (t->problems.item[i].line)

@@ -18,7 +18,7 @@
 
 #define LABEL	 10
 #define PICTURES 4
-#define CELLS	 100 /* per process, in JSON */
+#define CELLS	 100 /* cells of a process in JSON */
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -40,7 +40,7 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-/* What is drawn of a process: its devices' memory, or its own host memory if it used no device. */
+/* The line that is drawn: the memory of the process's devices, or its host memory if it used no device. */
 static enum sl_line_what drawn(const struct sl_process *process)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -51,7 +51,7 @@ static enum sl_line_what drawn(const struct sl_process *process)
 	return SL_LINE_RSS;
 }
 
-/* Puts the bins of all drawn lines of a process on columns: maximum and mean. */
+/* Spreads the bins of a process's drawn lines over the columns: maximum and mean of each. */
 static double fill(const struct sl_process *process, double *most, double *mean, unsigned columns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -109,7 +109,7 @@ static const char *since(char *text, const struct sl_process *process, uint64_t 
 	return sl_format_duration(text, unix_ns > run_unix_ns ? unix_ns - run_unix_ns : 0);
 }
 
-/* True: the most of several devices' lines is added, each of its own moment within a column. */
+/* True: several devices are drawn, so that a column's maximum is a sum of maxima at different moments. */
 static bool is_sum(const struct sl_process *process)
 {
 	unsigned devices = 0;

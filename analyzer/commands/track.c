@@ -20,7 +20,7 @@
 #include "analyzer/upstream/files/live_sink.h"
 #include "common/now.h"
 
-#define DEVICES 16 /* of a process */
+#define DEVICES 16 /* most devices of a process */
 
 /* A process, or this machine's devices, with the last sample of each device. */
 struct tracked {
@@ -41,7 +41,7 @@ struct track {
 	struct sl_machine machine;
 	struct sl_live_sink *sink;
 	SL_VECTOR(struct tracked *) tracked;
-	struct sl_arena arena; /* for one look */
+	struct sl_arena arena; /* memory for one look */
 };
 
 #define INTO struct track
@@ -102,7 +102,7 @@ static struct sl_v3_event event_of(struct track *track, const struct tracked *tr
 struct sieve {
 	struct track *track;
 	unsigned number;
-	int64_t from_ns; /* alerts up to this time have been reported with the sample before */
+	int64_t from_ns; /* alerts before this time were written with the previous sample */
 };
 
 static void put_alert(void *context, const struct sl_v3_event *event)
@@ -129,7 +129,7 @@ static void put_sample(struct track *track, struct tracked *tracked, unsigned at
 	sl_live_sink_add(track->sink, tracked->number, event);
 	sl_alerts_derive(&series, &track->thresholds, &track->arena, put_alert, &sieve);
 	tracked->last[at] = *event;
-	tracked->last[at].metadata = NULL; /* of this look's arena */
+	tracked->last[at].metadata = NULL; /* it lies in this look's arena */
 	tracked->seen[at] = true;
 }
 
@@ -239,7 +239,7 @@ static void look_at_process(struct track *track, const struct sl_followed *follo
 	}
 }
 
-/* Without a recorded process: what the driver reports for each device, in a session of our own. */
+/* Without a recorded process: writes what the driver reports for each device, in a session of this verb. */
 static void look_at_machine(struct track *track)
 {
 	char session_id[64];
@@ -300,7 +300,7 @@ static int go(struct track *track)
 	return fine ? SL_EXIT_FINE : sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", track->output);
 }
 
-/* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
+/* Opens what is needed to ask the driver, then gives up rights; before the first trace is opened. */
 static int begin(struct track *track, const struct sl_arguments *options)
 {
 	if (!track->output)

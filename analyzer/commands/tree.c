@@ -30,9 +30,9 @@ struct options {
 	struct sl_owned_how how;
 	struct sl_only only;
 	const char *verb;
-	const char *entries; /* the label whose entries are asked for; NULL: owners are */
+	const char *entries; /* the label whose entries are printed; NULL: owners are */
 	bool table, json, csv;
-	bool got_over; /* the program got over the error that `at` is about, as over all of the run */
+	bool got_over; /* `at` is an error that the program got over, like all errors of the run */
 	uint64_t min;
 	unsigned depth;
 };
@@ -76,13 +76,13 @@ static const struct sl_option table[] = {
 enum { AT, FROM, TO, BY, KIND, RANK, PID, RUN, SORT, ENTRIES, DEPTH, MIN, ALL_FRAMES, JSON, CSV };
 #define OF_OWNERS (1u << AT | 1u << FROM | 1u << TO | 1u << SORT | 1u << DEPTH | 1u << MIN | 1u << ALL_FRAMES)
 
-/* Blocks of a framework's allocator lie in memory of a device, whose peak they are shown at. */
+/* True: shown at the kind's own peak.  Blocks of a framework's allocator are shown at the device's peak. */
 static bool has_moment_of_kind(const struct options *options)
 {
 	return options->how.kind && options->how.kind != SL_KIND_block && !options->how.between && options->at.kind == SL_WHEN_PEAK;
 }
 
-/* The headline: which processes at which moment. */
+/* Prints the headline: which processes at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
 {
@@ -213,7 +213,7 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-/* When a process held most of one kind of memory; false: none ever did, which was printed. */
+/* Finds when a process held most of one kind of memory.  False: none ever did, which was printed. */
 static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uint64_t *unix_ns)
 {
 	uint64_t most = 0;
@@ -232,7 +232,7 @@ static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uin
 	return most;
 }
 
-/* Prepares the second replay: an instant, or spans; false: there is no such moment, which was printed. */
+/* Prepares the second replay, to an instant or over spans.  False: there is no such moment, which was printed. */
 static bool find_moments(const struct sl_report *report, struct options *options)
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
@@ -263,7 +263,7 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !find_moments(&report, options))
 		status = SL_EXIT_USAGE;
-	if (status == SL_EXIT_FINE && (options->pipeline.until_unix_ns || options->pipeline.spans)) /* replay again, up to there */
+	if (status == SL_EXIT_FINE && (options->pipeline.until_unix_ns || options->pipeline.spans)) /* the second replay */
 		status = sl_native_again(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !print(&report, options, verb))
 		status = SL_EXIT_UNSAVED;
@@ -294,7 +294,7 @@ static bool choose_span(struct options *options)
 
 static bool is_of_verb(const struct options *options, const struct sl_arguments *parsed)
 {
-	/* A place is also a way to list entries. */
+	/* --by place is also valid with --entries */
 	bool of_owners = parsed->given & OF_OWNERS || (parsed->given & 1u << BY && options->how.by != SL_BY_PLACE);
 
 	if (options->how.kind && options->how.by == SL_BY_NAME)

@@ -10,11 +10,11 @@
 struct choice {
 	const struct sl_owners *owners;
 	const struct sl_tree_json *what;
-	uint32_t *place; /* for each share its position by bytes: the first `most` are written */
+	uint32_t *place; /* position of each share in order of bytes: the first `most` are written */
 	size_t most, written;
 };
 
-/* Only classes of sizes that there are. */
+/* Writes only the size classes that occur. */
 static void put_lives(struct sl_json *j, const struct sl_tree_lives *lives)
 {
 	uint64_t ended = lives->made - lives->kept;
@@ -87,7 +87,7 @@ static void put(struct sl_json *j, struct choice *choice)
 	sl_json_end(j);
 }
 
-/* Largest first; of equal ones a parent, which was made before its children, comes first. */
+/* Largest first.  Of equal ones the parent comes first, since it was made before its children. */
 static int by_bytes(const void *a, const void *b, void *shares)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -124,7 +124,7 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 		sl_door_print(stdout, "%10s %5.1f%% %8s ", SL_SIZE(share[at].bytes), percent(owners, share[at].bytes),
 			      share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
 		if (how->lives && !how->lives[at].made && !how->lives[at].unknown)
-			sl_door_print(stdout, "%*s", 9 + 9 + 10 + 10 + SL_LIVES_CLASSES + 4, ""); /* no blocks */
+			sl_door_print(stdout, "%*s", 9 + 9 + 10 + 10 + SL_LIVES_CLASSES + 4, ""); /* owners that are not blocks */
 		else if (how->lives)
 			put_lives(&how->lives[at], how->ascii);
 		putchar(' ');

@@ -7,7 +7,7 @@
 
 /* What became of all blocks of an owner, up to the end of the replay. */
 struct sl_tree_lives {
-	uint64_t made, kept; /* kept: blocks that had not ended */
+	uint64_t made, kept; /* kept: blocks that were never freed */
 	uint64_t temporary, ended_ns;
 	uint64_t sizes[SL_LIVES_CLASSES];
 	bool unknown; /* --keep has folded some of them, or the owners are not blocks */
@@ -17,12 +17,12 @@ struct sl_tree_text {
 	unsigned depth;
 	uint64_t min;			   /* smallest owner of a tree in bytes; 0: 1/200 of the total */
 	const struct sl_tree_lives *lives; /* one for each share; NULL: not asked for */
-	const char *by;			   /* for a table: what its owners are */
-	bool until;			   /* lives are those up to the moment; otherwise of the whole run */
+	const char *by;			   /* for a table: name of the column of owners */
+	bool until;			   /* `lives` are counted up to the moment, otherwise over the whole run */
 	bool ascii;
 };
 
 void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how);
 void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
-/* root;...;leaf bytes */
+/* Prints "root;...;leaf BYTES" for each owner. */
 void sl_tree_print_flame(const struct sl_owners *owners);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze validate: say what in telemetry files is not as it should be, write nothing. */
+/* stormlog-analyze validate: prints what is wrong in telemetry files; writes nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,13 +16,13 @@
 #include "analyzer/upstream/files/sink.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-#define TOLD_MAX 12000 /* bytes of problems in JSON; the rest is only counted */
+#define TOLD_MAX 12000 /* most bytes of problems in JSON; further ones are only counted */
 
 struct validation {
 	struct sl_record_rules rules;
 	struct sl_arena arena;
 	const char *file;
-	struct sl_json *json; /* in memory; NULL: sentences */
+	struct sl_json *json; /* --json: in memory; NULL: prints sentences */
 	uint64_t left;
 	bool valid;
 };

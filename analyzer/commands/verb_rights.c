@@ -32,7 +32,7 @@ void sl_verb_rights(const struct sl_rights *rights)
 	sl_save_watch_signals();
 }
 
-static int bell = -1; /* a byte opens the page */
+static int bell = -1; /* a byte written here opens the page */
 static pid_t opener;
 
 static void open_page(const char *folder)
@@ -45,7 +45,7 @@ static void open_page(const char *folder)
 	sigset_t ignored;
 
 	snprintf(path, sizeof(path), "%s/report.html", folder);
-	posix_spawnattr_init(&attributes); /* signals as anybody has them */
+	posix_spawnattr_init(&attributes); /* signals with their defaults */
 	sigemptyset(&ignored);
 	sigaddset(&ignored, SIGPIPE);
 	sigaddset(&ignored, SIGXFSZ);
@@ -79,5 +79,5 @@ void sl_browser_open(void)
 	if (bell < 0 || write(bell, "", 1) != 1)
 		return;
 	close(bell);
-	waitpid(opener, NULL, 0); /* what it says comes before our end */
+	waitpid(opener, NULL, 0); /* so that its messages come before this program ends */
 }

@@ -5,9 +5,9 @@
 #include "analyzer/trace/rights.h"
 
 /*
- * To be called once, before other threads.  Ends the program with SL_EXIT_USAGE where a file would be written over an input or
- * over what is no former output (replace.h).  Prints a note where the kernel cannot confine, and goes on.  From here on a signal
- * removes unfinished files.
+ * Called once, before other threads start.  Ends the program with SL_EXIT_USAGE if an output would replace an input or a file that
+ * is not a former output (replace.h).  Prints a note if the kernel cannot confine, and goes on.  From here on a signal removes
+ * unfinished files.
  */
 void sl_verb_rights(const struct sl_rights *rights);
 

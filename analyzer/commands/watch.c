@@ -30,8 +30,8 @@ struct settings {
 	SL_VECTOR(struct sl_rule) rules;
 	double interval, duration;
 	const char *config, *run;
-	bool quiet, node, found; /* found: the file of rules was found, not named */
-	int refused;		 /* exit status for a rule that makes no sense; -1: all do */
+	bool quiet, node, found; /* found: the file of rules was not named by the user */
+	int refused;		 /* exit status for an invalid rule; -1: all are valid */
 	struct sl_follow *follow;
 	SL_VECTOR(const char *) later; /* paths that do not exist yet */
 	struct sl_act *act;
@@ -128,8 +128,8 @@ static void turned(void *context, const struct sl_alert *alert)
 }
 
 /*
- * Actions are done by the doer, so that the process that reads traces needs no right to act.  Processes in /proc, and folders
- * that do not exist yet, cannot be given to Landlock as paths.
+ * Actions are done by another process (watch/doer.h), so that the process that reads traces needs no right to act.  Processes in
+ * /proc, and folders that do not exist yet, cannot be given to Landlock as paths.
  */
 static void confine(struct settings *settings, const struct sl_arguments *parsed)
 {
@@ -183,7 +183,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 	sl_watch_look(watch, settings->follow, turned, unseen, settings);
 }
 
-/* A signal ends it in the same way as the end of the processes: after one more look. */
+/* Watches until the processes end or a signal comes; either way with one last look. */
 static void go(struct settings *settings)
 {
 	struct sl_watch *watch = sl_watch_new(settings->rules.item, settings->rules.count);
@@ -204,7 +204,7 @@ static int run(struct sl_arguments *options)
 	struct settings settings = {.interval = 1, .node = true, .refused = -1, .follow = sl_follow_new()};
 	int status = sl_arguments_parse(options, take, &settings);
 
-	if (settings.refused >= 0) /* --help too tells whether the rules before it are fine */
+	if (settings.refused >= 0) /* with --help, too, an invalid rule before it is an error */
 		status = settings.refused;
 	if (status < 0)
 		status = rules_of_file(&settings);

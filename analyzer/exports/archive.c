@@ -28,8 +28,8 @@
 
 struct packer {
 	FILE *out;
-	ZSTD_CCtx *zstd, *frames;      /* frames: of what is put into a trace, made by the first */
-	struct sl_symbols *symbols;    /* where nothing is masked */
+	ZSTD_CCtx *zstd, *frames;      /* zstd: of the pack; frames: of frames put into a trace, made when first needed */
+	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
 	struct sl_redaction redaction; /* salt 0: nothing is masked */
 	uint8_t packed[1 << 16];
 };
@@ -57,7 +57,7 @@ static bool push_head(struct packer *p, const char *name, uint64_t size)
 	       push(p, &size, sizeof(size), ZSTD_e_continue);
 }
 
-/* So much of a file, some of it at a time; what it lacks is zeroes. */
+/* Appends `left` bytes of a file from offset `from` on.  Bytes that the file no longer has are written as zeroes. */
 static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 {
 	uint8_t bytes[1 << 16];
@@ -74,7 +74,7 @@ static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 	return fine;
 }
 
-/* Where the header's frame ends, the first of each file; 0: the file is damaged there, or no trace. */
+/* The offset behind the header's frame, the first of each trace; 0: the file is damaged there or is no trace. */
 static uint64_t behind_header(int fd)
 {
 	struct sl_frame_index index;
@@ -84,7 +84,7 @@ static uint64_t behind_header(int fd)
 	return whole ? sizeof(index) + index.compressed : 0;
 }
 
-/* A file as a member, with frames of ours behind its header.  What it has grown by since it was opened is not taken. */
+/* Adds a file as a member, with `more` behind its header.  What the file grew by since it was opened is left out. */
 static bool push_file(struct packer *p, const char *path, const char *name, const char *more, size_t more_size)
 {
 	struct stat st;
@@ -101,7 +101,7 @@ static bool push_file(struct packer *p, const char *path, const char *name, cons
 	return fine;
 }
 
-/* Compresses what is in a frame and puts it behind its index. */
+/* Compresses a frame and writes it behind its index. */
 static bool put_frame(struct packer *p, FILE *to, struct sl_frame_index index, const void *plain, size_t size)
 {
 	size_t bound = ZSTD_compressBound(size), packed;
@@ -135,7 +135,7 @@ static bool put_names(void *context, const void *maps, size_t size, uint32_t cou
 	return put_frame(names->packer, names->to, index, maps, size);
 }
 
-/* Malloc'ed, with *size; where nothing has a name it is 0. */
+/* The frames with the names, malloc'ed; *size is 0 where nothing has a name. */
 static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
 {
 	char *frames = NULL;
@@ -166,8 +166,8 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 }
 
 /*
- * Copies frame by frame, in the memory of the largest one.  A frame that does not open is left out, because it may hold
- * names that would have to be masked.
+ * Copies frame by frame, in the memory of the largest one.  A frame that cannot be decompressed is left out, because it may hold
+ * names.
  */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
@@ -201,7 +201,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 			continue;
 		p->redaction.masked = 0;
 		sl_redact_maps(&p->redaction, plain.out, plain.bytes);
-		if (frame->kind == SL_FRAME_BLOCK && !p->redaction.masked) /* numbers alone, as events of ours are */
+		if (frame->kind == SL_FRAME_BLOCK && !p->redaction.masked) /* only numbers */
 			fine = put_as_it_is(&frames, begin, sizeof(index) + frame->compressed, to);
 		else
 			fine = put_frame(p, to, index, plain.out, plain.bytes);

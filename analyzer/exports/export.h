@@ -9,7 +9,7 @@
 
 #include "analyzer/exports/stream.h"
 
-enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* as --weigh names them */
+enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
 struct sl_export_job {
 	struct sl_stream *stream;
@@ -21,9 +21,9 @@ struct sl_export_job {
 
 struct sl_export {
 	const char *name, *summary;
-	const char *begins; /* with what every file of it begins, so that it is known again; NULL: with anything */
+	const char *begins; /* the first bytes of every file of this format, by which a former output is recognized; NULL: any */
 	bool models;	    /* needs models that are kept up to date */
-	bool lines;	    /* names the line of each stack, which the whole run tells */
+	bool lines;	    /* names the line of each stack, which needs a report of the whole run first */
 	bool wants_path;    /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);
@@ -31,10 +31,10 @@ struct sl_export {
 
 extern const struct sl_export *const sl_exports[]; /* ended by NULL */
 
-/* ---- what several of them use */
+/* ---- used by several exports */
 
 /* Runs the stream to its end. */
 void sl_export_replay(struct sl_stream *stream);
 
-/* Bytes of a site multiplied by the job's weight, 0 where it is not to be shown. */
+/* Bytes of a site according to the job's --weigh; 0: the site is not shown. */
 uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);

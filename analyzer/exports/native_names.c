@@ -4,7 +4,7 @@
 #include <msgpack.h>
 #include <string.h>
 
-#define PART (1u << 20) /* of maps: a frame may have 64 MB, and a reader takes one at a time */
+#define PART (1u << 20) /* bytes of maps passed on at once; a reader refuses frames above 64 MB */
 
 struct names {
 	struct sl_trace *trace;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of native frames as maps of the trace's own format (doc/trace-format.md, native_frame), so that a pack has them
- * where the libraries are not.
+ * Names of native frames as definition maps (doc/trace-format.md, native_frame).  A pack contains them, so that it can be read
+ * where the libraries are missing.
  */
 #pragma once
 
 #include "analyzer/model/symbols.h"
 #include "analyzer/trace/trace.h"
 
-/* Takes whole maps, about 1 MiB of them at most; false ends it. */
+/* Called with whole maps, at most about 1 MiB of them; false ends the search. */
 typedef bool sl_native_names_take(void *context, const void *maps, size_t size, uint32_t count);
 
 /*

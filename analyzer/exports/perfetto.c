@@ -192,7 +192,7 @@ static void put_oom(struct writer *w, struct sl_stream_process *p, uint64_t thre
 	sl_proto_end(&w->proto, packet);
 }
 
-/* A range of the process gets a track of its own while it is open, named by its label. */
+/* While a range of the process is open it has a track of its own, named after its label. */
 static void put_range(struct writer *w, const struct sl_stream_process *p, const char *label)
 {
 	const struct sl_event *event = p->item->event;
@@ -259,7 +259,7 @@ static void put_counters(struct writer *w, const struct sl_stream_process *p, in
 	}
 }
 
-/* A free names no device. */
+/* Frees name no device, so the counters of all devices are written. */
 static void put_all_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
 {
 	if (ordinal >= 0)

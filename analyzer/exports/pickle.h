@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing Python's pickle, protocol 2, with the opcodes alone that PyTorch's memory viewer reads: no LONG4, no bytes,
- * no classes.  Lists and dicts are written in batches of 1000: the viewer spreads each batch into the arguments of a
- * call.
+ * Writes Python's pickle, protocol 2, with only the opcodes that PyTorch's memory viewer reads: no LONG4, no bytes, no classes. 
+ * Lists and dicts are written in batches of 1000: the viewer spreads each batch into the arguments of a call.
  */
 #pragma once
 
@@ -36,6 +35,6 @@ void sl_pickle_bool(struct sl_pickle *pickle, bool truth);
 uint32_t sl_pickle_remember(struct sl_pickle *pickle);
 void sl_pickle_recall(struct sl_pickle *pickle, uint32_t memo);
 
-/* A value of a dict with its key. */
+/* Writes a key and its value into a dict. */
 void sl_pickle_put_int(struct sl_pickle *pickle, const char *key, int64_t value);
 void sl_pickle_put_text(struct sl_pickle *pickle, const char *key, const char *text);

@@ -21,7 +21,7 @@ enum {
 	DEFAULT_TYPE = 14
 };
 
-/* Each text exists once; functions and locations are numbered like the texts they are made of. */
+/* Each text is stored once.  A location and its function have the same id. */
 struct profile {
 	struct sl_proto proto;
 	struct sl_map strings;	       /* text -> number + 1 */

@@ -8,7 +8,7 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/report/devices.h"
 
-/* A process that became another by exec has two sessions and one pid. */
+/* The session is a label too: after exec one pid has two sessions. */
 static void put_labels(FILE *out, const char *family, const struct sl_stream_process *p, int device, const char *key,
 		       const char *value)
 {
@@ -88,7 +88,7 @@ static void put_libraries(struct sl_export_job *job)
 		for (size_t k = 0; k < model->holders.count; k++) {
 			const struct sl_holder *holder = &model->holders.item[k];
 
-			/* PyTorch's blocks lie in memory of c10 and are not counted for a library. */
+			/* Blocks of PyTorch lie inside memory that c10 asked for, and are counted there. */
 			if (!holder->peak_bytes)
 				continue;
 			put_labels(job->out, name, p, holder->device, "library", model->libraries.item[holder->library]);
@@ -109,7 +109,7 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 	}
 }
 
-/* Memory of other recorded processes of the run is not hidden. */
+/* Sums per device over the processes: memory of another recorded process is not hidden. */
 static void join_devices(struct sl_stream *stream)
 {
 	struct sl_report report = {.process_count = stream->count};

@@ -34,7 +34,7 @@ void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value)
 	put_varint(proto, value);
 }
 
-/* Readers refuse a string that is no UTF-8. */
+/* Readers reject strings that are not UTF-8. */
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 {
 	size_t length = text ? strlen(text) : 0;

@@ -14,7 +14,7 @@
 #include "analyzer/trace/object.h"
 #include "common/base.h"
 
-/* ---- words that are public: whole words only */
+/* ---- public words, compared as whole words */
 
 static const char *const words[] = {
 	"usr",
@@ -167,7 +167,7 @@ static const char *const libraries[] = {
 	"stormlog_preload",
 };
 
-/* Names of maps' fields and of the header's lists (doc/trace-format.md). */
+/* Keys of definition maps and of the header (doc/trace-format.md). */
 static const char *const keys[] = {
 	"agent",
 	"amdgpu",
@@ -267,7 +267,7 @@ static const char *const keys[] = {
 	"world_size",
 };
 
-/* Settings and variables that the agent records by name.  A pattern of variables (NCCL_*) has no one name and is no word. */
+/* Settings and variables that the agent records by name.  Patterns (NCCL_*) are left out. */
 static const char *const settings[] = {
 #define OPTION(name, type, flag, letter, variable, ...) #name, variable,
 #define INTERNAL(variable, help)			variable,
@@ -278,10 +278,10 @@ static const char *const settings[] = {
 #undef ENVIRONMENT
 };
 
-/* Fields of the header that say how to read the rest; without names of ours in them a trace cannot be interpreted. */
+/* Fields of the header that describe the format: a trace whose names are masked here cannot be read. */
 static const char *const formats[] = {"format", "version", "agent", "fields", "verbs", "kinds", "families", "flags", "hooks"};
 
-/* Byte strings that contain numbers. */
+/* Byte strings with numbers instead of text. */
 static const char *const binaries[] = {"columns", "pcs", "blocks", "threads"};
 
 static const char *const endings[] = {".py", ".pyc", ".so", ".c", ".cc", ".cpp", ".cu", ".h", ".zst", ".ring"};
@@ -385,7 +385,7 @@ static void mask(struct sl_redaction *redaction, const char *text, size_t size)
 
 static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size);
 
-/* What the header says of the format: names that this version does not write are masked too. */
+/* Masks the header's description of the format, except names that this version writes. */
 static void redact_format(struct sl_redaction *redaction, const msgpack_object *object)
 {
 	const char *text = object->via.str.ptr;
@@ -398,7 +398,7 @@ static void redact_format(struct sl_redaction *redaction, const msgpack_object *
 		redact(redaction, object, "", 0);
 }
 
-/* Columns of events are numbers under names of ours. */
+/* Columns of events: only names that this version does not write are masked. */
 static void redact_columns(struct sl_redaction *redaction, const msgpack_object *map)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
@@ -434,7 +434,7 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 	}
 }
 
-/* key: under which it stands, in the nearest map. */
+/* key: the nearest map key above the object. */
 static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size)
 {
 	switch (object->type) {
@@ -463,7 +463,7 @@ static void redact(struct sl_redaction *redaction, const msgpack_object *object,
 	}
 }
 
-/* What is no map: nobody can say what names are in it. Letters alone would be read as numbers. */
+/* Clears bytes that are not a map, since names in them cannot be found.  Masking letters would leave numbers readable. */
 static void erase(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 {
 	memset(bytes, 0, size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names in definition maps masked in place, letter by letter, so that nothing changes its length.  Whatever is text is
- * masked (keys, nested values, text stored as bytes) unless each of its words is on a list of words that everybody knows:
- * vendors' libraries and calls, the system's folders, the format's own.  The same name has the same mask within one pack and
- * another one in the next; punctuation stays.
+ * Masks names in definition maps in place, letter by letter, so that no length changes.  All text is masked (keys, nested values,
+ * text stored as bytes) unless each of its words is on a list of words that everybody knows: vendors' libraries and calls, the
+ * system's folders, the format's own.  The same name has the same mask within one pack and another one in the next; punctuation
+ * stays.
  */
 #pragma once
 
@@ -16,11 +16,11 @@
 struct sl_redaction {
 	uint64_t salt;
 	struct sl_map kept; /* words that were not masked */
-	uint64_t masked;    /* bytes of words that were */
+	uint64_t masked;    /* bytes of masked words */
 };
 
-/* All whole maps in `bytes`; what is between and behind them becomes zeros. */
+/* Masks all whole maps in `bytes`; other bytes become zeroes. */
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
 
-/* A line of the words that stayed, for review. */
+/* Prints the words that were not masked in one line, for review. */
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, made of any program.  Driver-level
- * allocations become segments.  PyTorch's blocks lie inside its segments; every other segment is one block.  The category is
- * the library that asked.  Like PyTorch's own recorder it keeps the newest events, up to a cap.
+ * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, made from any program.  Driver-level
+ * allocations become segments.  PyTorch's blocks lie inside its segments; every other segment is one block.  The category is the
+ * library that asked.  Like PyTorch's own recorder it keeps the newest events, up to a cap.
  *
- * A snapshot of one process has its device numbers.  Devices of several processes are numbered through, process by process.
+ * A snapshot of one process has its device numbers.  Devices of several processes are numbered consecutively.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -35,12 +35,12 @@ struct snapshot {
 	struct sl_pickle pickle;
 	struct entry *entries; /* a ring with the newest entries */
 	uint64_t count, cap;
-	struct sl_idmap memos; /* process and place -> memo of its frames in the pickle */
-	unsigned *number;      /* for each device of each process its number in the snapshot */
+	struct sl_idmap memos; /* process and place -> number of its frames for sl_pickle_recall */
+	unsigned *number;      /* the number in the snapshot of each device of each process */
 	unsigned devices;
 };
 
-#define SEEN UINT_MAX /* a device that has no number yet */
+#define SEEN UINT_MAX /* marks a device without a number */
 
 static unsigned *number_of(const struct snapshot *s, unsigned process, int device)
 {
@@ -74,7 +74,7 @@ static bool is_segment_kind(unsigned kind)
 	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_managed || kind == SL_KIND_graph;
 }
 
-/* A live block that is about to end. */
+/* Records a live block that is about to end. */
 static void note_end(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *live, uint32_t where)
 {
 	const struct sl_site *site = &p->process.model->sites.item[live->site];
@@ -86,7 +86,7 @@ static void note_end(struct snapshot *s, struct sl_stream_process *p, const stru
 	note(s, p, SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
 }
 
-/* Blocks freed together with their context: live before the item and not after it. */
+/* Applies the item, and records the blocks that end with their context: live before it and not after it. */
 static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
 {
 	struct sl_model *model = p->process.model;
@@ -215,7 +215,7 @@ static void collect(struct lives *lives, const struct sl_table *table)
 		qsort(lives->list.item, lives->list.count, sizeof(*lives->list.item), by_address);
 }
 
-/* Fills the segment with the blocks that PyTorch handed out and the gaps between.  Returns the bytes handed out. */
+/* Writes the segment's blocks and the gaps between them.  Returns the bytes in blocks. */
 static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
 			  const struct lives *blocks, size_t *at, bool write)
 {
@@ -230,7 +230,7 @@ static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const
 		uint64_t bytes = block->bytes < end - block->address ? block->bytes : end - block->address;
 
 		if (block->address < next)
-			continue; /* damaged: it overlaps the one before */
+			continue; /* overlaps the previous block: the trace is damaged */
 		if (write && block->address > next)
 			put_block(s, p, next, block->address - next, false, where);
 		if (write)
@@ -286,7 +286,7 @@ static void put_segment(struct snapshot *s, struct sl_stream_process *p, const s
 	sl_pickle_next(pickle);
 }
 
-/* Physical memory has an address only where it is mapped; its site is that of the memory. */
+/* Physical memory has an address only where it is mapped.  The mapping gets the site of the memory. */
 static void collect_mappings(struct lives *segments, const struct sl_model *model)
 {
 	size_t count;
@@ -327,7 +327,7 @@ static void put_segments(struct snapshot *s, struct sl_stream_process *p)
 	free(mappings.list.item);
 }
 
-/* A block that turned out to be a segment of PyTorch is not a block of the program. */
+/* True: the allocation is a segment of PyTorch's allocator and not a block of the program. */
 static bool is_torch_segment(const struct sl_stream_process *p, const struct entry *entry)
 {
 	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
@@ -354,7 +354,7 @@ static void put_entry(struct snapshot *s, const struct entry *entry, bool follow
 	sl_pickle_next(pickle);
 }
 
-/* The viewer expects one event of category "unknown" (a bug of its own), and a snapshot at the end. */
+/* Ends the list with what the viewer expects: an event of category "unknown" (a bug of the viewer), and a snapshot. */
 static void put_last(struct snapshot *s, uint64_t unix_ns)
 {
 	sl_pickle_dict(&s->pickle);
@@ -429,7 +429,7 @@ static void number_devices(struct snapshot *s)
 	}
 }
 
-/* What is held at the end and lies at no address has no place in a snapshot. */
+/* Prints what a snapshot cannot show: memory held at the end without an address. */
 static void say_left_out(const struct sl_stream *stream)
 {
 	uint64_t unmapped = 0, arrays = 0;

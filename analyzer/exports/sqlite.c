@@ -54,7 +54,7 @@ struct base {
 	sqlite3 *db;
 	sqlite3_stmt *entries;
 	bool wrong;
-	int why; /* errno */
+	int why; /* errno of the first failure */
 };
 
 static void fail(struct base *base)
@@ -83,7 +83,7 @@ static sqlite3_stmt *prepare(struct base *base, const char *sql)
 	return statement;
 }
 
-/* Writes one row.  types: i an int64, u a uint64 with 0 unknown, t a text or NULL, n an int64 unknown below 0. */
+/* Writes one row. types, a letter a column: i int64; u int64, 0 is NULL; n int64, below 0 is NULL; t text or NULL. */
 static void insert(struct base *base, sqlite3_stmt *statement, const char *types, ...)
 {
 	va_list args;
@@ -124,7 +124,7 @@ struct entering {
 	const struct sl_stream_process *process;
 };
 
-/* For a range that never closed, end and use at the end are NULL. */
+/* A range that never closed has NULL as its end and as its use at the end. */
 static void put_entry(void *context, const struct sl_model *model, const struct sl_entry *entry)
 {
 	const struct entering *entering = context;
@@ -150,7 +150,7 @@ static void put_events(struct base *base)
 	while (!base->wrong && (p = sl_stream_next(base->job->stream))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
 			sl_stream_view(&v, base->job->stream, p);
-			/* n of -1 is NULL: the result of a call in flight */
+			/* the result of a call in flight is -1, which n writes as NULL */
 			insert(base, events, v.end_ns ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index, (int64_t)v.begin_ns,
 			       (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address, (int64_t)v.event->bytes,
 			       (int64_t)v.event->device, (int64_t)v.event->stream,
@@ -247,7 +247,7 @@ static void put_processes(struct base *base)
 	sqlite3_finalize(frames);
 }
 
-/* SQLite sorts in files of /var/tmp where nothing else is said, and confined there may be none (base/confine.h). */
+/* SQLite sorts in /var/tmp by default, where a confined process may not write (base/confine.h). */
 static void sort_beside(const char *path)
 {
 	char folder[4096];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where sqlite was not there at build time. */
+/* Stands in for sqlite.c in a build without SQLite. */
 #include <errno.h>
 
 #include "analyzer/exports/export.h"

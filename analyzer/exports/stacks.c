@@ -23,7 +23,7 @@ static bool run_collapsed(struct sl_export_job *job)
 			if (!bytes)
 				continue;
 			count = sl_process_stack(&p->process, frames, site->stack);
-			count = sl_stacks_fold(frames, count); /* of the interpreter's own, as flame does */
+			count = sl_stacks_fold(frames, count); /* removes the interpreter's own frames, as flame does */
 			sl_process_who(name, &p->process);
 			sl_door_put(job->out, SL_DOOR_FRAME, name);
 			for (unsigned f = count; f--;) {
@@ -39,11 +39,11 @@ static bool run_collapsed(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-/* ---- speedscope: profiles share one list of frames; each site's frame numbers are kept, but no events */
+/* ---- speedscope: profiles share one list of frames; frame numbers of sites stay in memory, events do not */
 
 struct sample {
 	uint64_t bytes;
-	unsigned process, first, count; /* into numbers */
+	unsigned process, first, count; /* process: index; first, count: a range of `numbers` */
 };
 
 struct scope {

@@ -67,7 +67,7 @@ struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
 {
 	struct sl_stream_process *first = stream->heap_count ? stream->heap[0] : NULL;
 
-	if (first && stream->events) { /* the process handed out last */
+	if (first && stream->events) { /* apply the item of the process that was returned last */
 		sl_stream_apply(first);
 		read_item(first);
 	}

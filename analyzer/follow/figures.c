@@ -12,7 +12,7 @@
 #include "analyzer/report/owners.h"
 
 #define SITES_NAMED 400 /* only the largest sites have their names looked up */
-#define LEAKS_MOST  2	/* leaks that take longer than so many times the forecast are less than half of what grows */
+#define LEAKS_MOST  2	/* leaks that need longer than this times the forecast are less than half of the growth */
 
 static void fill(struct sl_figures *f, const struct sl_process *process, const struct sl_device_state *state)
 {
@@ -46,7 +46,7 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < most; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
 			fill(&out[count++], process, process->model->devices[d]);
-	/* For devices that nobody names: stormlog-attach cannot ask the driver. */
+	/* The unknown device comes last: stormlog-attach cannot ask the driver which one it is. */
 	if (unknown && unknown->used && unknown->known_peak && count < most)
 		fill(&out[count++], process, unknown);
 	return count;
@@ -57,18 +57,18 @@ uint64_t sl_figures_used(const struct sl_figures *f)
 	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
 }
 
-/* What the device has in use beside the process's calls.  `used` is as old as its sample, and the process may hold less since. */
+/* Bytes in use on the device beside the process's calls. `used` is as old as its sample; the process may hold less by now. */
 static uint64_t beside(const struct sl_figures *f)
 {
 	return f->hidden != SL_UNKNOWN ? f->hidden : sl_figures_used(f) - f->live;
 }
 
-/* The most of each piece of the process's time line since the forecast was told last. */
+/* Passes the forecast the maximum of each bin of the process's time line since the last call. */
 static void tell(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_line *line = sl_timeline_find(timeline, SL_LINE_KNOWN, f->device, 0);
-	/* a living process of this machine has our clock */
+	/* the clock of a living process of this machine is ours */
 	uint64_t to_now = process->trace->ring.alive ? 0 : now_ns - process->model->now_ns;
 	bool fresh = line && line->begun && process->model->now_ns > outlook->told_ns;
 
@@ -208,8 +208,8 @@ void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes)
 }
 
 /*
- * Student's t that chance exceeds once in ten thousand times, by Fisher's expansion: a reader asks at every look, of few values at
- * first, and 3 standard errors of eight values are exceeded once in forty.
+ * The value of Student's t that chance exceeds once in ten thousand times, by Fisher's expansion.  It is this strict because a
+ * reader tests at every look, at first over few values: with eight values, 3 standard errors are exceeded once in forty times.
  */
 static double least_errors(unsigned freedom)
 {

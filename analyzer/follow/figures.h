@@ -9,11 +9,11 @@
 struct sl_figures {
 	int device;		 /* -1: unknown */
 	const char *uuid, *name; /* NULL: unknown */
-	uint64_t live, peak;	 /* what the process holds according to its calls */
-	/* As reported by PyTorch and by pools of other frameworks */
+	uint64_t live, peak;	 /* bytes held according to the process's calls */
+	/* as PyTorch and the pools of other frameworks report */
 	uint64_t allocated, reserved, peak_allocated, peak_reserved;
-	bool of_pytorch;	      /* PyTorch is one of them */
-	uint64_t used, total, hidden; /* of the whole device, by its last sample; hidden: what the process did not hold of it */
+	bool of_pytorch;	      /* one of the reporting pools is PyTorch */
+	uint64_t used, total, hidden; /* of the whole device, from its last sample; hidden: what the process did not hold of it */
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
@@ -27,8 +27,8 @@ uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_proce
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);
 
-/* Distance of each value from the median, in deviations (1.4826 x MAD, but at least such that 2 % of the median are 3.5). */
-#define SL_RANKS_COMPARED 4   /* fewer are not compared */
+/* Distance of each value from the median, in robust deviations (1.4826 x MAD; at least such that 2 % of the median are 3.5). */
+#define SL_RANKS_COMPARED 4   /* fewer ranks are not compared */
 #define SL_RANKS_UNLIKE	  3.5 /* as in the report */
 void sl_figures_away(const double *values, unsigned count, double *away);
 
@@ -39,14 +39,14 @@ struct sl_trend {
 	unsigned count; /* number of all values so far */
 };
 void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes);
-/* Bytes per second; false: fewer than eight values, or no more than chance explains once in ten thousand times. */
+/* Bytes per second; false: fewer than eight values, or a slope that chance gives more than once in ten thousand times. */
 bool sl_trend_slope(const struct sl_trend *trend, double *per_second);
 
-/* What was seen of a device of a process, look by look.  All zeroes: nothing yet. */
+/* What a reader has seen of one device of a process, over all its looks.  All zeroes: nothing yet. */
 struct sl_outlook {
-	struct sl_trend trend; /* of what the process holds, and without a process of what is in use */
+	struct sl_trend trend; /* of what the process holds; without a process, of what is in use on the device */
 	struct sl_forecast forecast;
-	uint64_t told_ns; /* the process's time up to which the forecast knows */
+	uint64_t told_ns; /* the forecast has seen the process's time line up to here */
 };
 
 /*

@@ -30,7 +30,7 @@ struct sl_follow {
 	SL_VECTOR(char *) paths;
 	struct sl_map known; /* names of images that are followed, and of images of other runs */
 	struct sl_symbols *symbols;
-	char *run; /* only this run; NULL: any */
+	char *run; /* follow only this run; NULL: any run */
 };
 
 struct sl_follow *sl_follow_new(void)
@@ -133,7 +133,7 @@ struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned i
 
 /* ---- one process */
 
-/* False: this free is in the list but does not hold back others, because it has not returned. */
+/* False: the call has not returned; it goes into the model's list of calls in flight and holds back nothing. */
 static bool is_done(struct sl_model *model, const struct sl_item *item)
 {
 	if (item->kind != SL_ITEM_EVENT || !(item->event->flags & SL_FLAG_in_flight))
@@ -144,7 +144,7 @@ static bool is_done(struct sl_model *model, const struct sl_item *item)
 	return false;
 }
 
-/* A free takes effect at its begin.  What comes after one that has not returned waits for it, but not for ever. */
+/* A free takes effect when it begins, so later events wait until it has returned, but at most SL_FOLLOW_HOLD_NS. */
 static bool holds(const struct sl_item *item, uint64_t now)
 {
 	return item->hook && item->hook->stamped_before && item->event->time_ns + SL_FOLLOW_HOLD_NS > now;
@@ -165,7 +165,7 @@ static void apply(struct sl_followed *followed, const struct sl_item *item)
 	sl_replay_apply(followed->process.model, item);
 }
 
-/* Applies everything in files and ring up to `limit_ns` that no pass has applied. */
+/* Applies the events up to `limit_ns`, of files and ring, that were not applied before. */
 static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 {
 	struct sl_model *model = followed->process.model;
@@ -188,7 +188,7 @@ static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 	return any;
 }
 
-/* Until when all events have arrived: without end once the process has ended, or where its clock is not ours. */
+/* All events up to the returned time have arrived.  No limit: the process has ended, or its clock is not ours. */
 static uint64_t limit_of(const struct sl_trace *trace, uint64_t now)
 {
 	bool lives = trace->ring.alive || (trace->header.watcher && !trace->ring.path);
@@ -209,13 +209,13 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 		return false;
 	sl_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
-	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* no live view draws the others, and each takes 96 KiB */
+	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* live views draw only this line, and each line takes 96 KiB */
 	sl_replay_folded(process->model, &process->trace->folded);
 	process->started_unix_ns = process->trace->header.started_ns;
 	process->session_id = sl_report_session(process->trace);
 	followed->applied_ns = followed->late = followed->late_records = 0;
 	pass(followed, limit_of(process->trace, begin), begin);
-	malloc_trim(0); /* a replay of all there is takes more than what follows */
+	malloc_trim(0); /* the replay of the whole file needed more memory than following does */
 	followed->replayed_ns = sl_now_ns(CLOCK_MONOTONIC);
 	followed->replay_cost_ns = followed->replayed_ns - begin;
 	followed->replays++;
@@ -265,7 +265,7 @@ static bool lives(const struct sl_trace *trace)
 	       sl_ring_process_lives(header->boot_id, (uint64_t)header->pid, header->process_start);
 }
 
-/* Its ring is gone, and neither footer nor process tells of an end. */
+/* True: the ring is gone although the trace has no footer and the process lives. */
 static bool is_removed(const struct sl_trace *trace)
 {
 	return trace->cursor->ring && !trace->ring.path && trace->status == SL_STATUS_UNKNOWN && lives(trace);
@@ -302,7 +302,7 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 
 #define YOUNG_S 10
 
-/* If the folder was read before the ring of a new file existed, what its process says would never be seen; so look again. */
+/* True: the folder was read before the new file's ring existed.  The caller looks again, to find the ring. */
 static bool is_unborn(const struct sl_trace *trace)
 {
 	const struct sl_header *header = &trace->header;
@@ -398,7 +398,7 @@ void sl_follow_forget(struct sl_follow *follow, unsigned index)
 		}
 	drop(follow, followed);
 	follow->processes.item[index] = follow->processes.item[--follow->processes.count];
-	malloc_trim(0); /* what a large run took is not kept for small ones */
+	malloc_trim(0); /* give memory of a large run back to the system */
 }
 
 bool sl_follow_poll(struct sl_follow *follow)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recordings while they run.  What is on disk is replayed, then files and rings are read as they grow: through later files of
- * --keep, exec, fork, new ranks, and the end.  Nothing is written, no lock is taken, and the process that records does nothing
- * for it.
+ * --keep, exec, fork, new ranks, and the end.  Nothing is written, no lock is taken, and the process that records does nothing for
+ * it.
  *
- *	struct sl_follow *follow = sl_follow_new();
- *	sl_follow_add(follow, "traces/");
- *	for (;; sleep(1)) {
- *		sl_follow_poll(follow);
- *		for (unsigned i = 0; i < sl_follow_count(follow); i++)
- *			show(sl_follow_process(follow, i)->process.model);
- *	}
+ * 	struct sl_follow *follow = sl_follow_new();
+ * 	sl_follow_add(follow, "traces/");
+ * 	for (;; sleep(1)) {
+ * 		sl_follow_poll(follow);
+ * 		for (unsigned i = 0; i < sl_follow_count(follow); i++)
+ * 			show(sl_follow_process(follow, i)->process.model);
+ * 	}
  *
- * The model is the same as a report's.  It stands SL_FOLLOW_BEHIND_NS behind the clock, so that the events of all threads come in
+ * The model is the same as a report's. It stands SL_FOLLOW_BEHIND_NS behind the clock, so that the events of all threads come in
  * the order in which they took effect, and at most SL_FOLLOW_HOLD_NS behind a free that has not returned.  An event that is later
- * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at
- * its end: so figures are at last those of the report.  One thread.
+ * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at its
+ * end: so the final figures are those of the report.  One thread.
  */
 #pragma once
 
@@ -27,15 +27,15 @@
 
 struct sl_followed {
 	struct sl_process process; /* trace and model; no analyses */
-	bool ended;		   /* nothing will change any more */
-	bool removed;		   /* ... since its recording is gone; the process lives on, and no more is known of it */
+	bool ended;		   /* the process has ended and everything is applied */
+	bool removed;		   /* ended because the recording is gone; the process may live on, unseen */
 	uint64_t applied_ns;	   /* events up to here are in the model */
 	uint64_t late;		   /* events that came out of order since the last replay */
-	uint64_t late_ever;	   /* the same since it was found */
-	uint64_t late_records;	   /* samples out of order; they only affect hidden memory and wait for the end */
+	uint64_t late_ever;	   /* out-of-order events since the process was found */
+	uint64_t late_records;	   /* samples out of order: only hidden memory depends on them, so no replay before the end */
 	unsigned replays;	   /* number of replays from the files, the first one included */
 	uint64_t replayed_ns, replay_cost_ns;
-	struct sl_follow_run *run; /* what it has in common with the others of its run */
+	struct sl_follow_run *run; /* shared by the processes of a run */
 };
 
 struct sl_follow;

@@ -24,7 +24,7 @@ void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, 
 		uint64_t piece = (ns - forecast->begin_ns) / (1000000000ull << s), passed = piece - forecast->scale[s].piece;
 		struct sl_forecast_piece *filling = &forecast->scale[s].filling;
 
-		/* A piece without a look is as the one before. */
+		/* A piece without a look repeats the one before. */
 		for (uint64_t i = 0; i < passed && i < PIECES + 1; i++)
 			forecast->scale[s].filled[forecast->scale[s].count++ % PIECES] = *filling;
 		if (first || passed)

@@ -31,7 +31,7 @@ struct sl_forecast {
 /* Bytes in use since the look before.  Times do not go back: an earlier one counts as the last. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most);
 
-/* True: by some scale the maxima or the minima rise, and still do, whenever it may be full. */
+/* True: at some scale the maxima or the minima rise and are still rising, however long it takes to fill the device. */
 bool sl_forecast_rises(const struct sl_forecast *forecast);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */

@@ -41,7 +41,7 @@ static bool can_read(const char *path)
 	return fd >= 0;
 }
 
-/* A path of a container is looked at from within. */
+/* A path in a container is opened through /proc/PID/root. */
 static void add_ring(struct sl_follow *follow, const char *pid, const char *path)
 {
 	char *inside, *trace;

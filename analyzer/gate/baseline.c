@@ -97,7 +97,7 @@ static char *read_all(const char *path, size_t *size)
 	return text;
 }
 
-/* A file that an earlier version wrote has none. */
+/* Files of earlier versions have no lines. */
 static void take_lines(struct sl_measure *m, const struct sl_value *lines)
 {
 	for (uint32_t i = 0; lines && lines->kind == SL_VALUE_ARRAY && i < lines->count; i++) {

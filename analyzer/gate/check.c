@@ -116,7 +116,7 @@ static bool is_label(const char *label, const char *asked)
 	       (!strncmp(label, asked, size) && !strcmp(label + size, " #"));
 }
 
-/* It fails by what is sure; a slope above the limit whose error reaches below it is unknown. */
+/* Fails where even the least slope that its error allows is above the limit.  An error that reaches below gives unknown. */
 static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure *growth, uint64_t limit, const char *may)
 {
 	char is[SL_FORMAT_BYTES], least[SL_FORMAT_BYTES];
@@ -224,7 +224,7 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 		const struct sl_measure_line *line = &measures->left.list.item[i];
 		char part[64] = "";
 
-		if (line->growing && line->growing < line->bytes) /* as on one device of several */
+		if (line->growing && line->growing < line->bytes) /* only some of these bytes grow, as on one device of several */
 			snprintf(part, sizeof(part), " %s of it", SL_SIZE(line->growing));
 		/* what does not grow is only a note: the system takes it back at exit */
 		point(add(outcomes, "leak", line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_NOTE, fail_on && line->growing, line->what,
@@ -248,7 +248,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 	for (size_t i = 0; i < report->findings.count; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
 		bool critical = !strcmp(finding->severity, "critical"), growth = !strcmp(finding->id, "label.growing");
-		bool gap = finding->class && !strcmp(finding->class, SL_GATE_GAP) && !limits->fail_on_gaps; /* no screen shows it */
+		bool gap = finding->class && !strcmp(finding->class, SL_GATE_GAP) && !limits->fail_on_gaps; /* never shown */
 		bool fails =
 			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
 		struct sl_outcome *outcome;
@@ -317,7 +317,7 @@ static void add_line(struct sl_outcomes *outcomes, const char *rule, const struc
 		      line, now->key);
 }
 
-/* A place holds too much: reports those of its lines that do, or else the line that grew most. */
+/* For a place above its limit: reports the lines that grew beyond it, or else the line that grew most. */
 static void add_lines(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
 		      const struct sl_measure_lines *before, const struct sl_limits *limits)
 {
@@ -362,7 +362,7 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 		    now->bytes == SL_UNKNOWN ? "this run" : "the baseline");
 		return;
 	}
-	/* a place that is not in the baseline held nothing then */
+	/* a place that the baseline lacks counts as 0 bytes */
 	sl_format_size(is, now->bytes);
 	sl_format_size(was, absent ? 0 : before->bytes);
 	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {

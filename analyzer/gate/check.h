@@ -7,20 +7,20 @@
 
 enum sl_level {
 	SL_LEVEL_PASS,
-	SL_LEVEL_UNKNOWN, /* this run cannot tell: nothing was measured */
-	SL_LEVEL_NOTE,	  /* of no concern by itself */
+	SL_LEVEL_UNKNOWN, /* the run has no measurement to compare */
+	SL_LEVEL_NOTE,	  /* for information: never fails */
 	SL_LEVEL_WARNING,
 	SL_LEVEL_CRITICAL,
 };
 extern const char *const sl_level_names[]; /* pass, unknown, note, warning, critical */
 
 struct sl_outcome {
-	const char *rule; /* of sl_rules */
+	const char *rule; /* the name of a rule in sl_gate_rules */
 	char *subject;	  /* what was compared: "peak", "step_#", "train.py:97 remember" */
 	char *message;	  /* one line that begins with the numbers */
-	char *file;	  /* source file to point at; NULL: none */
+	char *file;	  /* source file that a CI system points at; NULL: none */
 	uint32_t line;
-	char *fingerprint; /* of the stack; NULL: none */
+	char *fingerprint; /* fingerprint of the stack (fingerprint.h); NULL: none */
 	enum sl_level level;
 	bool fails; /* this outcome makes the exit status 1 */
 };

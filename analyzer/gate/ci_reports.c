@@ -97,7 +97,7 @@ static void put_attribute(FILE *out, const char *name, const char *text)
 	fputc('"', out);
 }
 
-/* Readers take two test cases of one name for one, so the second gets another name. */
+/* CI systems merge test cases of the same name, so a repeated name gets a number. */
 static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names)
 {
 	char *key = sl_memory_print("%s\n%s", o->rule, o->subject), *name;
@@ -174,7 +174,7 @@ static void put_rules(struct sl_json *j)
 	sl_json_end(j);
 }
 
-/* A path for a URI: relative to the repository's root. */
+/* Escapes a path, relative to the repository's root, for a URI. */
 static char *uri_of(const char *path)
 {
 	static const char hex[] = "0123456789ABCDEF";

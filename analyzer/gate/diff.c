@@ -20,7 +20,7 @@ static void add_run(struct sl_spread *spread, uint64_t bytes)
 	spread->mean += ((double)bytes - spread->mean) / ++spread->count;
 }
 
-/* A place that a run does not list held nothing; but growth and totals that are missing are unknown. */
+/* A place that a run does not list held 0 bytes there.  Growth or a total that a run does not list is unknown. */
 static void add_absent(struct sl_spread *spread, unsigned runs, enum sl_measure_of of)
 {
 	while (of != SL_MEASURE_TOTAL && of != SL_MEASURE_GROWTH && spread->count < runs)
@@ -33,7 +33,7 @@ static char *name_of(char *name, size_t size, const struct sl_measure *m, const 
 	return name;
 }
 
-/* Runs of a catalogue, and of earlier versions' baselines, know of a place only what all its lines held. */
+/* A catalogue, or a baseline of an earlier version, has only one figure for a place: the sum over its lines. */
 static void find_sums(struct sl_map *sums, const struct sl_side *side)
 {
 	char name[600];
@@ -66,7 +66,7 @@ static void add_to(struct sl_difference *d, const char *what, const char *beside
 		add_run(after ? &d->after : &d->before, bytes);
 }
 
-/* Lines of the first run that has the place have rows that follow each other; what is beside them has rows by name. */
+/* Makes rows, one after the other, for the lines of a place in the first run that has it; further lines get rows by name. */
 static void take_lines(struct sl_differences *differences, struct sl_map *index, const struct sl_measure *m, bool after)
 {
 	long *was = sl_memory_must(calloc(m->lines.list.count, sizeof(*was)));
@@ -156,7 +156,7 @@ static void add_words(struct sl_differences *differences, struct sl_difference *
 		d->what = sl_arena_printf(&differences->words, "%s (%s)", d->what, d->beside);
 }
 
-/* Places of equal words get the kind and the library that make them two; where even those are the same, their keys. */
+/* Adds kind and library to places with equal words, or their keys where these are equal too. */
 static void tell_apart(struct sl_differences *differences)
 {
 	for (unsigned key = 0; key < 2; key++) {

@@ -26,14 +26,14 @@ extern const char *const sl_change_names[]; /* same, noise, unknown, less, more,
 struct sl_spread {
 	uint64_t min, max;
 	double mean;
-	unsigned count; /* number of runs in which it is known */
+	unsigned count; /* number of runs that know the figure */
 };
 
 struct sl_difference {
 	enum sl_measure_of of;
-	const char *key, *what;		/* of the measures; what: the line, of a place of which every run knows its lines */
-	const char *beside;		/* of the line */
-	const struct sl_measure *first; /* of the first row of a place: whose lines the rows are */
+	const char *key, *what; /* key: as in struct sl_measure; what: the line, if every run knows the lines of the place */
+	const char *beside;	/* as in struct sl_measure_line */
+	const struct sl_measure *first; /* in the first row of a place: the measure whose lines the rows show */
 	struct sl_spread before, after;
 	enum sl_change change;
 	double bytes; /* mean after minus mean before */

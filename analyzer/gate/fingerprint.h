@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name for a place that allocates which stays the same when lines move, when programs and libraries are built
- * again, and on other machines: no addresses, offsets, line numbers, paths or versions go into it.  Of a stack with
- * lines of the user's own Python those alone count, by file name and function; else all Python lines; else the
- * native functions, or their modules where the objects are not here.  The kind of memory and the library that asked
- * are part of it.  A function that is renamed or moved to another file is another place.
+ * A name for a place that allocates which stays the same when lines move, when programs and libraries are built again, and on other
+ * machines: no addresses, offsets, line numbers, paths or versions go into it.  In a stack with lines of the user's own Python only
+ * those count, by file name and function; else all Python lines; else the native functions, or their modules where the objects are
+ * not here.  The kind of memory and the library that asked are part of it.  A function that is renamed or moved to another file is
+ * another place.
  */
 #pragma once
 

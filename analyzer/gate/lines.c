@@ -8,7 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
-#define PAIRS_MAX (1 << 20) /* pairs of lines that are compared */
+#define PAIRS_MAX (1 << 20) /* above so many pairs of lines, lines are matched by name only */
 
 struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
 {
@@ -18,7 +18,7 @@ struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char 
 		line = &lines->list.item[i];
 		if (strcmp(line->place, place))
 			continue;
-		if (strcmp(line->what, what)) { /* it has several callers, so none is named */
+		if (strcmp(line->what, what)) { /* reached by several callers: name none of them */
 			free(line->what);
 			line->what = sl_memory_copy(place);
 		}
@@ -90,7 +90,7 @@ static double change(const struct sl_measure_line *a, const struct sl_measure_li
 	return a->bytes < b->bytes ? (double)(b->bytes - a->bytes) : (double)(a->bytes - b->bytes);
 }
 
-/* cost[i][k]: the least change from the i-th line of before and the k-th of after on; then follows the cheapest way. */
+/* cost[i][k]: the least total change of lines i.. of `before` matched with lines k.. of `after`; the cheapest way is taken. */
 static void match_in_order(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was)
 {
 	size_t n = before->list.count, m = after->list.count, row = m + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of code that a place of a baseline is made of.  The place is told apart by functions, so that code may move; what is
- * said of it is said of a line, with what the line holds.
+ * The lines of code that a place of a baseline consists of.  Functions identify the place, so that code may move inside them;
+ * figures and messages are about its lines.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 #include "analyzer/base/vector.h"
 
 struct sl_measure_line {
-	char *place, *what; /* place: what tells it apart, "train.py:97 remember"; what: with its caller where that is one */
-	char *beside; /* "pool, libcudart.so.13": kind and library, which tell two places of equal words apart; NULL: not known */
-	char *file;   /* to point at, NULL: none */
-	char *key;    /* of what was left: fingerprint of its largest stack */
+	char *place, *what; /* place: the line, "train.py:97 remember"; what: with its caller, if there is one only */
+	char *beside;	    /* "pool, libcudart.so.13": kind and library, to distinguish equal places; NULL: not known */
+	char *file;	    /* source file for messages, NULL: none */
+	char *key;	    /* in lists of leaks: fingerprint of the largest stack */
 	uint32_t line;
-	uint64_t order;		 /* in the source */
-	uint64_t bytes, growing; /* growing: of leaks, what grows of them, and was left */
+	uint64_t order;		 /* number of the line in its source file */
+	uint64_t bytes, growing; /* growing: in lists of leaks, the part of `bytes` that grew */
 };
 
 struct sl_measure_lines {
@@ -33,7 +33,7 @@ void sl_lines_free_texts(struct sl_measure_line *line);
 /* The line that holds most; NULL: there is none. */
 const struct sl_measure_line *sl_lines_most(const struct sl_measure_lines *lines);
 /*
- * Which line of `before` each of `after` was, or -1: into was[], as many as `after` has.  By name where one side has all names of
- * the other; else code has moved, and lines stay in order, so that least changed in all.
+ * Sets was[i] to the index in `before` of the line that after[i] was, or -1. Lines are matched by name where one side has all names
+ * of the other; otherwise in their order, with the least total change.
  */
 void sl_lines_match(const struct sl_measure_lines *before, const struct sl_measure_lines *after, long *was);

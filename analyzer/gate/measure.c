@@ -45,18 +45,18 @@ void sl_measures_sort(struct sl_measures *measures)
 		qsort(measures->list.item, measures->list.count, sizeof(*measures->list.item), by_bytes);
 }
 
-/* ---- the sums of one process, of which the run keeps the largest */
+/* ---- the figures of one process; the run keeps the largest of each */
 
 struct taking {
 	struct sl_measures *measures;
 	struct sl_map index;	/* "of key" -> position + 1 */
 	struct sl_measures one; /* the process that is being read */
 	struct sl_map one_index;
-	SL_VECTOR(struct sl_measure_line) places; /* what its lines hold, over all their callers */
+	SL_VECTOR(struct sl_measure_line) places; /* bytes of each line, over all its callers */
 	struct sl_map place_index;		  /* "of place" -> position + 1 */
-	struct sl_measure_lines left;		  /* of measures->left */
-	struct sl_map left_index, run_left;	  /* kind and line -> position + 1, there and in measures->left */
-	struct sl_device_state *worst;		  /* its state of the device with the highest peak; NULL: it did not use that */
+	struct sl_measure_lines left;		  /* becomes measures->left */
+	struct sl_map left_index, run_left;	  /* kind and line -> position + 1 in `left` and in measures->left */
+	struct sl_device_state *worst; /* this process on the device with the highest peak; NULL: it did not use that device */
 };
 
 static struct sl_measure *place(struct sl_measures *measures, struct sl_map *index, enum sl_measure_of of, const char *key,
@@ -108,7 +108,7 @@ static void add_most(struct taking *taking, enum sl_measure_of of, const struct 
 	most->bytes = all->bytes;
 }
 
-/* Adds to what the line left, which is told apart as the screen does. */
+/* Adds a leak to its line.  Lines are distinguished as on the terminal's summary. */
 static void add_left(struct taking *taking, struct sl_process *process, const struct sl_leak *leak,
 		     const struct sl_measure_line *line, const char *key)
 {
@@ -164,7 +164,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	}
 	if (of != SL_MEASURE_STACK || (taking->worst && taking->worst->device == site->device))
 		add_most(taking, of, line, bytes);
-	if (leak && strcmp(leak->verdict, "kept") != 0) /* of that a finding tells */
+	if (leak && strcmp(leak->verdict, "kept") != 0) /* a finding reports what is merely kept */
 		add_left(taking, process, leak, line, key);
 }
 
@@ -189,7 +189,7 @@ static void add_leak(struct taking *taking, struct sl_process *process, const st
 	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", leak->bytes);
 }
 
-/* What a killed process would have freed is unknown; what grew until then leaked. */
+/* What a killed process would still have freed is unknown, so only what grew counts as leaked. */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
@@ -322,7 +322,7 @@ static void keep_worst(struct taking *taking)
 	taking->one_index = taking->place_index = (struct sl_map){0};
 }
 
-/* Describes a place of several lines by the largest and how many there are beside it. */
+/* Describes a place with several lines by its largest line and the number of the others. */
 static void name_sums(struct sl_measures *measures)
 {
 	for (size_t i = 0; i < measures->list.count; i++) {
@@ -344,7 +344,7 @@ static void take_totals(struct taking *taking, const struct sl_report *report)
 {
 	struct sl_measures *run = taking->measures;
 
-	/* a run without a device held nothing; what it used beyond that is unknown */
+	/* a run without a device held nothing; hidden memory is unknown */
 	place(run, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
 	place(run, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {

@@ -21,21 +21,21 @@ enum sl_measure_of {
 
 struct sl_measure {
 	enum sl_measure_of of;
-	char *key, *what;	       /* what: for people; of several lines it says so */
-	struct sl_measure_lines lines; /* of places and leaks: what `bytes` are made of, in the worst process; empty: not known */
-	uint64_t bytes;		       /* the most that is known; SL_UNKNOWN: nothing is */
-	uint64_t at_most;	       /* of growth: where it is unknown it is not above this; 0: nowhere unknown */
-	uint64_t at_least;	       /* of growth, by the error of its slope, in the process where that is most */
-	unsigned unknown;	       /* processes (devices) of which it is not known: these may hold more */
+	char *key, *what;	       /* what: the words for people, which tell how many lines there are */
+	struct sl_measure_lines lines; /* of places and leaks: the lines that make up `bytes`; empty: not known */
+	uint64_t bytes;		       /* the most that any process is known to have; SL_UNKNOWN: no process is known */
+	uint64_t at_most;	       /* for growth: an upper bound where the figure is unknown; 0: known everywhere */
+	uint64_t at_least; /* for growth: a lower bound, from the error of the slope, in the process where it is highest */
+	unsigned unknown;  /* number of processes (devices) for which it is unknown; they may hold more */
 };
 
 struct sl_measures {
 	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
-	/* The line that holds most, in one process, of places and of leaks; no place: none.  Not of baselines. */
+	/* For places and for leaks: the line that holds most in one process; place NULL: none.  A baseline has none. */
 	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
-	/* What each line left, over all its callers, in the process where it grows or leaves most.  Not of baselines. */
+	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
 	struct sl_measure_lines left;
-	bool no_device; /* the run used none */
+	bool no_device; /* the run used no device */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */

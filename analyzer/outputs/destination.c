@@ -38,7 +38,7 @@ static const char *const ours[] = {
 	"oom/oom_dump_*/live_blocks.json",
 };
 
-/* For a bundle, or telemetry, inside an analysis the result goes beside it, to a folder of that name. */
+/* The part of `path` behind one of our names and "/analysis/": an analysis of our own bundle or telemetry.  NULL: it is none. */
 static const char *nested(const char *path)
 {
 	static const char name[] = "/analysis/";
@@ -72,7 +72,7 @@ static int open_folder(int at, const char *name)
 struct walk {
 	bool removing;
 	unsigned count;
-	char foreign[PATH_MAX]; /* the first entry that is not ours */
+	char foreign[PATH_MAX]; /* path of the first entry that we did not write; "": none */
 };
 
 static void walk_folder(struct walk *walk, int folder, const char *path);
@@ -96,7 +96,7 @@ static void walk_one(struct walk *walk, int folder, const char *name, const char
 		unlinkat(folder, name, is_folder ? AT_REMOVEDIR : 0);
 }
 
-/* Closes `folder`.  path: relative to our folder, with a slash at its end unless it is empty. */
+/* Closes `folder`. path: relative to the output folder, ending in a slash unless it is empty. */
 static void walk_folder(struct walk *walk, int folder, const char *path)
 {
 	DIR *list = folder < 0 ? NULL : fdopendir(folder);
@@ -149,7 +149,7 @@ static bool may_replace(struct sl_destination *place, const char *path)
 	return !*place->why;
 }
 
-/* True: the folder with that identity is `path`, or lies inside it. */
+/* True: `folder` is `path` or one of the folders above it. */
 static bool holds(const struct stat *folder, const char *path)
 {
 	char at[PATH_MAX];
@@ -191,7 +191,7 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place",
 			 place->folder);
 	else if (lstat(place->folder, &st))
-		return true; /* it does not exist; if something is in its way, making it will report that */
+		return true; /* it does not exist yet; another obstacle is reported when it is made */
 	else if (!S_ISDIR(st.st_mode))
 		snprintf(place->why, sizeof(place->why), "%s is %s, and stays as it is; -o DIR names another place", place->folder,
 			 S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder");
@@ -260,14 +260,14 @@ static void put_back(struct sl_destination *place, const char *aside)
 		(void)!rename(aside, place->folder);
 }
 
-/* A signal would leave the folder that is aside. */
+/* Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name. */
 static bool take_place(struct sl_destination *place)
 {
 	char aside[PATH_MAX + 24];
 
 	*place->why = 0;
-	sl_save_finished(place->made);		 /* from here on the old folder has that name */
-	if (!rename(place->made, place->folder)) /* there was none, or an empty one */
+	sl_save_finished(place->made);		 /* after the exchange the old folder has that name */
+	if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
 		return true;
 	if (!exchange(place, aside, sizeof(aside))) {
 		fail(place);
@@ -276,7 +276,7 @@ static bool take_place(struct sl_destination *place)
 			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s",
 				 place->folder, aside);
 		return true;
-	} else { /* somebody else put a folder there meanwhile */
+	} else { /* another process put a folder there meanwhile */
 		put_back(place, aside);
 	}
 	sl_destination_drop(place);

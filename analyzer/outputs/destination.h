@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces an output folder as a whole.  It is made beside its place, under a name that begins with a dot, and moved there at
- * the end, so that a reader sees either the old one or the new one.
+ * Replaces an output folder as a whole.  It is made beside its place, under a name that begins with a dot, and moved there at the
+ * end, so that a reader sees either the old one or the new one.
  *
- * Only our own folders are replaced: those whose report.json says so and in which every name is one that we write.  Anything
- * else is refused before any work, and stays as it is.  The old folder is checked again after it has been moved aside, through
- * descriptors that follow no link, and only our names are removed from it.
+ * Only folders that Stormlog wrote are replaced: those with its report.json and without a foreign name.  Anything else is refused
+ * before any work, and stays as it is.  The old folder is checked again after it has been moved aside, through descriptors that
+ * follow no link, and only our names are removed from it.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct sl_destination {
 };
 
 /*
- * May `folder` be made or replaced?  inputs: the paths that are read, ended by NULL; neither they nor folders that contain them
- * may be replaced.
+ * True: `folder` may be made or replaced. inputs: the paths that are read, ended by NULL; neither they nor folders that contain
+ * them may be replaced.
  */
 bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs);
 

@@ -40,7 +40,7 @@ static bool fits(uint64_t most, size_t zipped)
 	return sl_html_before_size + sl_html_after_size + zipped / 3 * 4 + 4 <= most;
 }
 
-/* How the data of a page, compressed, is written. */
+/* Writes the compressed data of a page. */
 typedef bool put_how(FILE *out, const unsigned char *zipped, size_t size);
 
 static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
@@ -49,7 +49,7 @@ static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
 }
 
-/* Estimates the lines' size before compression; a budget that is far too large is not tried.  A diff has no lines. */
+/* The lines' size before compression, estimated to skip budgets that are far too large.  A diff has no lines. */
 static double estimate(const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	unsigned count = of->report ? of->report->process_count : of->ranks;
@@ -65,7 +65,7 @@ static double estimate(const struct sl_page_matter *of, const struct sl_page_bud
 	return bytes;
 }
 
-/* The data of a page that fits: to free. */
+/* The compressed data of a page, reduced until it fits; the caller frees it. */
 static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t *size)
 {
 	unsigned char *zipped = NULL;

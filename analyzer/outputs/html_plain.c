@@ -10,7 +10,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-#define ROW_MAX_BYTES 4096 /* of a diff, including the end of the page */
+#define ROW_MAX_BYTES 4096 /* most bytes of a diff's row and the end of the page */
 
 static void put_text(FILE *out, const char *text)
 {

@@ -39,7 +39,7 @@ void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *proc
 	put_frames(j, key, frames, sl_process_stack(process, frames, stack));
 }
 
-/* The hidden peak by name. */
+/* Writes what makes up the hidden peak, by name. */
 static void put_hidden(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device)
 {
 	struct sl_hidden hidden;
@@ -122,7 +122,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	sl_json_end(j);
 }
 
-/* Who held the device then, in addition to this process's calls. */
+/* Writes who held the device at the error, in addition to this process's calls. */
 static void put_account(struct sl_json *j, const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
@@ -192,10 +192,10 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_end(j);
 }
 
-/* What of the limit stays for the later parts, in sixteenths. */
+/* Share of the limit that stays for the later parts, in sixteenths. */
 enum { AFTER_PROCESSES = 8, AFTER_OOMS = 6, AFTER_LEAKS = 3, AFTER_FINDINGS = 1 };
 
-/* The parts of report.json: `levels` of arrays stay whole. */
+/* Begins a part of report.json; arrays of its first `levels` levels stay whole. */
 static void next_part(struct sl_json *j, int levels, unsigned after)
 {
 	sl_json_thin(j, levels, sl_json_limited() / 16 * after);

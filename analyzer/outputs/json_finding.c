@@ -10,7 +10,7 @@
 #include "analyzer/report/kept.h"
 #include "analyzer/report/place.h"
 
-/* The line to look at: of the finding's stack the frame that report/place.h chooses; null where there is none. */
+/* The line to look at: the frame of the finding's stack that report/place.h chooses, or null. */
 static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -38,8 +38,8 @@ static const char *class_of(char out[32], const struct sl_finding *finding)
 }
 
 /*
- * An id that is the same for the same defect in every run: of its class and the stack's own functions (gate/fingerprint.h),
- * or without a stack of the finding's id, the rank and the device.
+ * An id that stays the same for a defect in every run: made from its class and the functions of its stack (gate/fingerprint.h), or
+ * without a stack from the finding's id, rank and device.
  */
 static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
@@ -61,7 +61,7 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 	for (size_t i = 0; i < process->kept.count; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		/* a stack may keep memory of several devices and kinds */
+		/* the same stack may keep memory on several devices */
 		if (!sl_stack_same(kept->track->stack, finding->stack) || kept->track->device != finding->device ||
 		    kept->bytes != finding->bytes)
 			continue;
@@ -113,7 +113,7 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 	}
 }
 
-/* The figures behind the sentence; an object without members where the sentence has them all. */
+/* The figures behind the finding's sentence; {} if the sentence has them all. */
 static void put_evidence(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
 {
 	sl_json_object(j, "evidence");

@@ -118,7 +118,7 @@ static void put_roles(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 }
 
-/* What a framework's pool had given out when that was most, by use. */
+/* What a framework's pool had given out at its peak, by use. */
 static void put_given(struct sl_json *j, const struct sl_given *given)
 {
 	if (!given->in_use) {

@@ -9,14 +9,14 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
 
-#define ROWS_SHOWN  40 /* of each table: an issue holds 64 kB */
+#define ROWS_SHOWN  40 /* rows of each table: an issue holds 64 kB */
 #define NAMES_SHOWN 6
 
 /* Processes with the highest peaks come first. */
 struct row {
 	const struct sl_process *process;
 	const struct sl_row *row;
-	unsigned kind, device; /* device: plus one, 0: none */
+	unsigned kind, device; /* device: ordinal plus one, 0: none */
 };
 
 static int by_peak(const void *a, const void *b)

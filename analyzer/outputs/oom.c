@@ -59,7 +59,7 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_string(j, "cause", w->account->cause_text);
 	sl_json_string(j, "recommendation", w->account->advice);
 	sl_json_string(j, "tag", w->process->model->header->tag);
-	sl_json_object(j, "metadata"); /* the user's own keys */
+	sl_json_object(j, "metadata"); /* keys that the user chose */
 	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
 	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
@@ -185,7 +185,7 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 	return fine;
 }
 
-/* Removed bundles, the oldest, are no longer named. */
+/* Forgets the paths of the bundles that were removed, which are the oldest. */
 static void forget(struct sl_report *report, size_t removed)
 {
 	for (; removed; removed--) {
@@ -238,5 +238,5 @@ static bool write_all(struct sl_report *report, const char *path)
 	return fine;
 }
 
-/* The first of the outputs: bundles that it leaves out are not named by the others. */
+/* Written before the other outputs, which name only the bundles that are left. */
 const struct sl_output sl_output_oom = {.name = "oom", .folder = write_all};

@@ -30,8 +30,8 @@ static inline uint64_t sl_html_most(uint64_t asked)
 }
 
 /*
- * What a server keeps of a run, to send it to the page: the data of report.html alone, gzip of msgpack (doc/report-page.md);
- * and of a report that was made for a window of time only its lines.  A build with the plain page writes that page.
+ * What a server keeps of a run for its page: the data of report.html, as gzip of msgpack (doc/report-page.md), and for a window of
+ * time only the lines.  A build with the plain page writes that page.
  */
 bool sl_html_data(struct sl_report *report, FILE *out);
 bool sl_html_lines(struct sl_report *report, FILE *out);
@@ -50,15 +50,15 @@ void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *pro
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			   const unsigned *counts, uint64_t max_bytes, FILE *out);
 bool sl_html_changes_data(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			  const unsigned *counts, FILE *out); /* its data alone, as above */
+			  const unsigned *counts, FILE *out); /* only the data, as above */
 void sl_html_changes_free(struct sl_html_changes *changes);
 
-/* What the user said of the run, by --meta or from inside the program, as members of an open object. */
+/* What the user told about the run, by --meta or from inside the program, as members of the open object. */
 struct sl_json;
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
 struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
 					  const struct sl_model *model); /* the same, in an object of its own */
-/* KEY=VALUE texts as an object; of one key the first holds. */
+/* KEY=VALUE texts as an object; the first value of a key counts. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
 /* A stack as report.json has it: an array of frames, innermost first. */
 void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, struct sl_stack stack);
@@ -72,10 +72,10 @@ void sl_json_process(struct sl_json *j, struct sl_process *process);
 /* Appends a finding, as in report.json, to the open array. */
 void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding);
 
-/* Begins report.json, telemetry/ or oom/: each may take so many bytes, by what the run's files take (analyzer/base/budget.h). */
+/* Begins report.json, telemetry/ or oom/, and limits its bytes by the size of the run's files (analyzer/base/budget.h). */
 void sl_outputs_limit(const struct sl_report *report);
 
-/* NULL, or a sentence about what was therefore cut and left out. */
+/* A sentence about what this limit cut or left out; NULL: nothing. */
 const char *sl_outputs_lost(char *text, size_t size);
 
 /* report.json, for --json */
@@ -90,5 +90,5 @@ struct sl_screen_style {
 };
 void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style);
 
-/* Writes all of sl_outputs into the chosen place.  On failure the old folder stays, and place->why says why. */
+/* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);

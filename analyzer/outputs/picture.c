@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeline.png, timeline.svg and ranks.png, for papers and tickets: the process with the highest peak by library
- * with its device-wide use over it, and the maximum of every process over time.  The same bins as the page's; where
- * several fall on one column the largest maximum is drawn.
+ * timeline.png, timeline.svg and ranks.png, for papers and tickets.  They show the memory of the process with the highest peak by
+ * library, with the use of the whole device above it, and the maximum of every process over time.  The same bins as the page's;
+ * where several fall on one column the largest maximum is drawn.
  */
 #include <cairo-svg.h>
 #include <cairo.h>
@@ -31,14 +31,14 @@ struct layer {
 	const char *name;
 	double column[COLUMNS];
 	double size;
-	unsigned lines; /* with more than one the maxima are upper bounds, since they need not coincide */
+	unsigned lines; /* with several lines the maxima are upper bounds, since they need not coincide */
 };
 
 struct picture {
 	const struct sl_process *process;
 	uint64_t begin_ns, end_ns;
 	double top, used[COLUMNS], known[COLUMNS], others[COLUMNS]; /* others: memory of other recorded processes */
-	unsigned devices;					    /* devices whose sum `used` is */
+	unsigned devices;					    /* number of devices whose sum is `used` */
 	bool has_others;
 	struct layer layer[LAYERS];
 	unsigned layers;
@@ -79,7 +79,7 @@ static int by_size(const void *a, const void *b)
 	return SL_FALLING(x->size, y->size);
 }
 
-/* The line minus another, if there is one. */
+/* Adds a layer: the line, minus `less` if there is one. */
 static void add_layer(struct picture *p, const char *name, const struct sl_line *line, const struct sl_line *less)
 {
 	double minus[COLUMNS] = {0};
@@ -88,7 +88,7 @@ static void add_layer(struct picture *p, const char *name, const struct sl_line 
 
 	while (i < p->layers && strcmp(p->layer[i].name, name))
 		i++;
-	if (i == LAYERS) /* no layer is left: add it to the last */
+	if (i == LAYERS) /* all layers are taken: add to the last one */
 		p->layer[--i].name = "others";
 	if (i == p->layers)
 		p->layer[p->layers++] = (struct layer){.name = name};
@@ -213,7 +213,7 @@ static double drawn(const struct picture *p, unsigned layer, unsigned x, double 
 	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->known[x] - base, 0) : INFINITY));
 }
 
-/* The layer's own maximum, where the layers below left it no room. */
+/* Draws the part of the layer's maximum that lies above the stacked sum. */
 static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, const double *base)
 {
 	const double *own = p->layer[layer].column;
@@ -227,7 +227,7 @@ static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, con
 	cairo_stroke(c);
 }
 
-/* Stacks the maxima up to the maximum of the sum: they need not coincide. */
+/* Stacks the maxima, but only up to the maximum of the sum, since they need not coincide. */
 static void draw_areas(cairo_t *c, const struct picture *p)
 {
 	static double bases[LAYERS][COLUMNS], top[COLUMNS];
@@ -305,7 +305,7 @@ static cairo_status_t to_file(void *file, const unsigned char *data, unsigned si
 	return fwrite(data, 1, size, file) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* White paper, with the text that all of it has. */
+/* White paper with the font of all texts. */
 static cairo_t *paper(cairo_surface_t *surface)
 {
 	cairo_t *c = cairo_create(surface);
@@ -354,7 +354,7 @@ static bool timeline_svg(struct sl_report *report, FILE *out)
 	return draw_timeline(report, out, true);
 }
 
-/* From light to dark blue in even steps of lightness. */
+/* Sets a colour from light (0) to dark blue (1), in even steps of lightness. */
 static void heat(cairo_t *c, double t)
 {
 	cairo_set_source_rgb(c, .95 - .92 * t, .965 - .78 * t, .976 - .56 * t);

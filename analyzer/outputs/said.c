@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user said of a run: by --meta at its start, by stormlog.h while it ran. */
+/* Writes what the user told about a run: by --meta at its start, by stormlog.h while it ran. */
 #include <string.h>
 
 #include "analyzer/base/json.h"
@@ -41,7 +41,7 @@ struct sl_value *sl_output_metadata_value(struct sl_arena *arena, const struct s
 
 #define KEY_MAX 256
 
-/* The value, and its key in `key`. */
+/* Splits KEY=VALUE: returns the value and copies the key. */
 static const char *split(const char *text, char key[KEY_MAX])
 {
 	size_t length = strcspn(text, "=");

@@ -41,7 +41,7 @@ static bool has_a_block(const char *id)
 	return !strncmp(id, "oom.", 4);
 }
 
-/* Findings that have no block of their own above. */
+/* Prints the findings that have no block of their own above. */
 static void put_findings(struct sl_screen_page *page)
 {
 	unsigned shown = 0, more = 0;
@@ -75,7 +75,7 @@ static void put_findings(struct sl_screen_page *page)
 		sl_screen_say(page, "  and %u more, in report.json", more);
 }
 
-/* A runtime that does not accept the driver refuses every call, and not for lack of memory. */
+/* True: a runtime did not accept the driver, and so refused every call; this is printed. */
 static bool put_refused(struct sl_screen_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -115,7 +115,7 @@ static void put_warnings(struct sl_screen_page *page)
 				      report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
-/* For a run without a device, or a killed one: the process with the most resident memory. */
+/* For a run without a device, or a killed one, prints the process with the most resident memory. */
 static bool put_host(struct sl_screen_page *page)
 {
 	const struct sl_process *most = NULL;

@@ -12,11 +12,11 @@
 
 #define KEPT_SHOWN  3
 #define PARTS_SHOWN 5
-#define FULL_IN_MIN 1 /* seconds: less is no forecast */
+#define FULL_IN_MIN 1 /* seconds: a shorter forecast is not printed */
 #define FULL_IN_MAX (30 * 86400)
 #define LEAK_RIGHT  64
 
-/* The slope with its own error. */
+/* The least slope that its error allows. */
 static double at_least(const struct sl_growth *growth)
 {
 	return 2 * growth->slope - growth->at_most;
@@ -73,7 +73,7 @@ void sl_screen_growth(struct sl_screen_page *page)
 			process = &page->report->processes[i];
 		}
 	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].stack)))
-		return; /* both are the same problem */
+		return; /* a LEAK block above has the same place */
 	label = &process->model->labels.item[growth->label];
 	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
 	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
@@ -102,7 +102,7 @@ static void put_several(char *out, size_t size, unsigned count, const struct sl_
 		 uneven ? "most in " : "the same in each", uneven ? SL_WHO(most) : "");
 }
 
-/* "rank 3  ", "64 ranks, most in rank 3  ", "device 1  "; nothing of a run of one process and one device. */
+/* "rank 3 ", "64 ranks, most in rank 3 ", "device 1 "; "" for a run with one process and one device. */
 static void put_who(char *out, size_t size, const struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	const struct sl_process *process = &page->report->processes[place->process];
@@ -117,7 +117,7 @@ static void put_who(char *out, size_t size, const struct sl_screen_page *page, c
 		snprintf(out + strlen(out), size - strlen(out), "device %d  ", place->kept->track->device);
 }
 
-/* "; at this rate device 0 is full in 41 min"; nothing where that is not known, or of no interest. */
+/* "; at this rate device 0 is full in 41 min"; "" where that is unknown or of no interest. */
 static void put_full_in(char *out, size_t size, const struct sl_process *process, int device, const char *how, unsigned *places)
 {
 	double seen, full_in = sl_kept_full_in(process, device, places, &seen);
@@ -127,7 +127,7 @@ static void put_full_in(char *out, size_t size, const struct sl_process *process
 		snprintf(out, size, "%s device %d is full in %s", how, device, SL_SPAN((uint64_t)(full_in * 1e9)));
 }
 
-/* For each device on which it alone leaks. */
+/* The same for each device on which the process is the only one that leaks. */
 static void put_full_ins(char *out, size_t size, struct sl_process *process, const char *where)
 {
 	char line[300];
@@ -143,12 +143,12 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, con
 			continue;
 		put_full_in(out + at, size - at, process, track->device, at ? "," : "; at this rate", &places);
 		if (places > 1)
-			out[at] = 0; /* told of all together */
+			out[at] = 0; /* put_together prints one forecast for all */
 		at += strlen(out + at);
 	}
 }
 
-/* Since when, whether it was ever freed, and what comes of it. */
+/* Prints since when the place leaks, whether it ever freed, and when the device is full. */
 static void put_course(struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
@@ -167,7 +167,7 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 	sl_screen_line(page, 0, text, "");
 }
 
-/* Where it is allocated, what is known of it, and what it leads to. */
+/* Prints one leaking place: its line, its figures, its course. */
 static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
@@ -191,7 +191,7 @@ static void put_kept_one(struct sl_screen_page *page, const struct sl_leaking_pl
 	put_course(page, place);
 }
 
-/* What is kept at several places at one pace: the line that has them all below it, and each of them. */
+/* Prints places that leak at the same pace: the line that calls all of them, and each place. */
 static void put_kept_together(struct sl_screen_page *page, const bool *with, size_t count, const char *owner)
 {
 	struct sl_leaking_place all = {0};
@@ -216,7 +216,7 @@ static void put_kept_together(struct sl_screen_page *page, const bool *with, siz
 		least = place->kept->births < least ? place->kept->births : least;
 		all.bytes += place->bytes;
 	}
-	sum.bursts = least; /* each time all of them keep what is theirs */
+	sum.bursts = least; /* all places leak in the same bursts */
 	all.kept = &sum;
 	sl_kept_rate(rate, sizeof(rate), &page->report->processes[all.process], &sum);
 	sl_kept_amount(what, sizeof(what), &page->report->processes[all.process], &sum);
@@ -269,7 +269,7 @@ void sl_screen_kept(struct sl_screen_page *page)
 		size_t together;
 
 		if (!place->kept || place->told)
-			continue; /* among what was left, or above */
+			continue; /* it is in the block LEFT, or already above */
 		if (page->leaks_shown == KEPT_SHOWN) {
 			more++;
 			continue;
@@ -295,10 +295,10 @@ void sl_screen_kept(struct sl_screen_page *page)
 /* What one line left, in however many processes. */
 struct left {
 	struct sl_process *most, *last; /* which left most of it, or grew */
-	const struct sl_leak *leak;	/* of `most` */
+	const struct sl_leak *leak;	/* a leak of `most` */
 	uint64_t bytes, blocks;
 	unsigned processes, growing;
-	bool uneven; /* one left more than another */
+	bool uneven; /* processes left different amounts */
 	int device;  /* -1: the host's memory; SEVERAL */
 };
 
@@ -390,7 +390,7 @@ void sl_screen_leaks(struct sl_screen_page *page)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
 			const struct sl_leak *leak = &page->report->processes[i].leaks.item[k];
 
-			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* that is LEAK above */
+			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* the block LEAK has these */
 				continue;
 			if (!is_told(page, &page->report->processes[i], leak->device, leak->stack))
 				take_left(&all, &page->report->processes[i], leak);

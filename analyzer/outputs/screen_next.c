@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last line: a command that shows more, to be pasted as it stands. */
+/* The last line: a command that shows more and can be pasted as it is. */
 #include <string.h>
 
 #include "analyzer/base/door.h"
@@ -7,7 +7,7 @@
 #include "analyzer/report/devices.h"
 #include "common/shell.h"
 
-#define UNUSED_PART 2 /* of a peak of which PyTorch used less than half, another allocator setting is worth a try */
+#define UNUSED_PART 2 /* if PyTorch used less than half of its peak, suggest `fit` */
 
 /*
  * The kind of host memory to ask about: the kind that leaks most or, where nothing was held on a device, the kind that was
@@ -38,7 +38,7 @@ static const char *kind_of(const struct sl_screen_page *page)
 	return name;
 }
 
-/* A summary has no moments but its peak and its end. */
+/* False: a summary was read, which has no moments except the peak and the end. */
 static bool has_events(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->images.image_count; i++)
@@ -47,7 +47,7 @@ static bool has_events(const struct sl_report *report)
 	return false;
 }
 
-/* Commands stand in one line as far as they fit, since a shell takes no line break; column 0: this is the first. */
+/* Commands stand in one line as far as they fit, since a shell takes no line break; column 0: the first command. */
 static unsigned put(struct sl_screen_page *page, unsigned column, const char *verb)
 {
 	static const char head[] = "next: ", gap[] = "   ";

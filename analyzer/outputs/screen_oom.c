@@ -64,7 +64,7 @@ static void say_other(char *out, size_t size, const struct sl_account *account, 
 		 account->others[i].stray ? ": stray context" : "", where[0] ? ", made at " : "", where);
 }
 
-/* Those of which the same is to be said are one line. */
+/* Prints the other processes on the device; those with the same words share a line. */
 static void put_others(struct sl_screen_page *page, const struct sl_account *account)
 {
 	char name[64], each[SL_FORMAT_BYTES], what[2][256], text[320];
@@ -151,7 +151,7 @@ static void put_title(struct sl_screen_page *page, const struct sl_process *proc
 	sl_screen_say(page, "   %s%s  at %s%s%s", SL_WHO(process), device, SL_SPAN(at_ns > start ? at_ns - start : 0), label, more);
 }
 
-/* Who called may be whom to change: beside the request, or on a line of its own. */
+/* Prints the caller, since the change may be there: beside the request, or on a line of its own. */
 static void put_asked(struct sl_screen_page *page, const char *asked, const char *where)
 {
 	bool fits = strlen(asked) + 2 + strlen(where) <= page->style->columns;
@@ -188,7 +188,7 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 		sl_screen_say(page, "  %s", account->advice);
 }
 
-/* The sentence of analyses/ranks.c about this process. */
+/* Prints the sentence of analyses/ranks.c about this process. */
 static void put_first(struct sl_screen_page *page)
 {
 	for (size_t i = 0; i < page->report->findings.count; i++)
@@ -206,7 +206,7 @@ struct shown {
 /* Errors that the program got over. */
 struct cured {
 	unsigned count;
-	struct sl_process *process; /* of the one that asked for most */
+	struct sl_process *process; /* of the error with the largest request */
 	const struct sl_oom *most;
 };
 

@@ -76,7 +76,7 @@ static size_t fitting(const char *text, unsigned room)
 	return at;
 }
 
-/* Writes from column `column` on; the rest goes to further lines. */
+/* Prints the text from column `column` on, and continues on further lines. */
 static void wrap(struct sl_screen_page *page, const char *text, unsigned column, unsigned hang)
 {
 	unsigned columns = page->style->columns;

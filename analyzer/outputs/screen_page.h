@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layout of the terminal's summary: wrapped lines, and its blocks, each in a text_*.c of its own. */
+/* Layout of the terminal's summary: wrapped lines, and the blocks, each of which is in a screen_*.c of its own. */
 #pragma once
 
 #include "analyzer/outputs/output.h"
@@ -11,12 +11,12 @@ struct sl_screen_page {
 	struct sl_report *report;
 	FILE *out;
 	const struct sl_screen_style *style;
-	bool said;				   /* something to report */
+	bool said;				   /* something worth a report was printed */
 	bool noted;				   /* a NOTE stands on the screen */
 	unsigned indent;			   /* columns the heading of this line took */
-	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* that were shown */
-	struct sl_leaking leaking;		   /* of the run */
-	unsigned leaks_shown;			   /* blocks of these */
+	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* the errors printed so far */
+	struct sl_leaking leaking;		   /* the leaking places of the run */
+	unsigned leaks_shown;			   /* number of LEAK blocks printed */
 };
 
 /* Prints a heading, which begins a line; sl_screen_line continues it. */
@@ -24,8 +24,8 @@ enum sl_screen_tone { SL_SCREEN_PLAIN, SL_SCREEN_WARNING, SL_SCREEN_BAD };
 void sl_screen_head(struct sl_screen_page *page, const char *title, enum sl_screen_tone tone);
 
 /*
- * The rest of a line: `left`, and `right` from column `at` on, or after `left`.  What does not fit goes to further lines, cut
- * between words; of a stack in `right` ("inner < outer") the outer frames are left out first.
+ * Prints the rest of a line: `left`, then `right` at column `at` or, if `left` is longer, after it.  What does not fit goes to
+ * further lines, cut between words.  A stack in `right` ("inner < outer") loses its outer frames first.
  */
 void sl_screen_line(struct sl_screen_page *page, unsigned at, const char *left, const char *right);
 
