@@ -15,16 +15,16 @@
 #include "agent/process/kept.h"
 #include "common/block.h"
 
-#define KEPT_MAX    (1u << 18) /* when so much is kept, the writer writes */
+#define KEPT_MAX    (1u << 18) /* entries; with BATCH_MAX less than this many the writer writes */
 #define BATCH_MAX   (1u << 16)
-#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* room for one batch whose events may all be kept */
+#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* leaves room for a batch of which all events are kept */
 #define TABLE_SLOTS (2 * KEPT_MAX)
-#define WRITE_NS    (600 * SL_NS_PER_S) /* how much detail a kill can cost */
+#define WRITE_NS    (600 * SL_NS_PER_S) /* longest time whose events a kill can lose */
 #define NOBODY	    UINT32_MAX
 
 struct kept {
 	struct sl_event event;
-	uint64_t number; /* of its slot, or less; ascending within a thread */
+	uint64_t number; /* number of its slot, or less; ascending within a thread */
 	uint32_t thread; /* 0: this entry is free, and `number` is the next free one */
 };
 
@@ -38,8 +38,8 @@ static struct {
 } pages;
 
 /*
- * The context that a thread used last: pinned memory belongs to it (analyzer/model/blocks.c), but the call that set it may
- * only be counted.
+ * The context that a thread used last, to which pinned memory belongs (analyzer/model/blocks.c).  The call that set it may be
+ * counted only.
  */
 #define THREADS 4096
 static struct {
@@ -169,7 +169,7 @@ static uint64_t key_at(uint32_t slot)
 	return key_of(event, space_of(event));
 }
 
-/* Where the key is, or where it would be inserted. */
+/* The slot of the key, or the one where it would be inserted. */
 static uint32_t slot_of(uint64_t key)
 {
 	uint32_t slot = home_of(key);
@@ -179,7 +179,7 @@ static uint32_t slot_of(uint64_t key)
 	return slot;
 }
 
-/* Moves up the entries behind it in its chain. */
+/* Empties the slot and moves up the entries behind it in its chain. */
 static void empty_slot(uint32_t hole)
 {
 	for (uint32_t at = (hole + 1) & (TABLE_SLOTS - 1); pages.table[at]; at = (at + 1) & (TABLE_SLOTS - 1)) {
@@ -287,7 +287,7 @@ static void note_context(struct kept *what)
 	}
 }
 
-/* An allocation at an address where one lives already: the end of that one was not seen, or is seen later.  Both are kept. */
+/* Keeps an allocation.  If one lives at its address already, the end of that one is missing or comes later: both are kept. */
 static void begins(const struct kept *what)
 {
 	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = keep(what);
@@ -305,7 +305,7 @@ static void ends(const struct kept *what)
 
 	counts.ended++;
 	if (!pages.table[slot] || made->time_ns > what->event.time_ns) {
-		keep(what); /* the block was made before, or its allocation is still to come */
+		keep(what); /* the block was allocated before the sleep, or its allocation comes later */
 		return;
 	}
 	counts.ended_bytes += made->bytes;
@@ -340,7 +340,7 @@ static void apply(struct kept *what)
 	if (event->kind == SL_KIND_block)
 		sl_asleep_count_block(&counts, event);
 	if (atomic_load(&rouse))
-		fate = FATE_KEEP; /* the blocks that lived then must not go before it is written */
+		fate = FATE_KEEP; /* an error: blocks that live now are kept until it is written */
 	switch (fate) {
 	case FATE_COUNT:
 		sl_asleep_count_call(&counts, event);
@@ -478,7 +478,7 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 	atomic_fetch_add(&file->asleep_written, 1);
 	forget();
 	sl_asleep_counts_clear(&counts);
-	since_ns = settled_ns; /* everything that came after it is written */
+	since_ns = settled_ns; /* all later events are written */
 	written_ns = now_ns;
 	if (wake) {
 		was_awake = true;

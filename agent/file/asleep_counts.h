@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a sleeping recording counts instead of writing it, and the `slept` map that says so.  Writer thread only. */
+/* What a sleeping recording counts instead of writing it, and the `slept` map of these counts.  Writer thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define SL_ASLEEP_ROWS	256	   /* rows for pairs of kind and device; blocks of further pairs are kept */
 
 struct sl_asleep_counts {
-	uint64_t events;				 /* calls that are not part of a block */
+	uint64_t events;				 /* calls that neither begin nor end a block */
 	uint64_t begun, begun_bytes, ended, ended_bytes; /* calls of blocks, whether kept or only counted */
 	struct {
 		uint64_t calls, failures, bytes, time_ns;

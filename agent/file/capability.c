@@ -5,7 +5,7 @@
 
 void sl_capability(const char *name, const char *value)
 {
-	uint8_t bytes[320]; /* no value has more than 224 */
+	uint8_t bytes[320]; /* no value is longer than 224 bytes */
 	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "capability");
 
 	sl_definition_text(&map, "name", name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a reader must know of the events that a fold (retention.h) leaves out of the trace: the totals of block events by device,
- * the time up to which they are left out, and for each thread the slot from which on its events are still in the ring.  It is
- * written as one map behind the folded events (doc/trace-format.md).  Writer thread only.
+ * the time up to which they are left out, and for each thread the first slot whose events are still in the ring.  One map behind
+ * the folded events (doc/trace-format.md).  Writer thread only.
  */
 #pragma once
 

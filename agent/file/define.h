@@ -5,13 +5,13 @@
 #include "common/definition.h"
 
 /*
- * Ends the definition and publishes it, before any event that names it; copies.  False: it does not fit, or nothing records
- * (then use id 0).
+ * Ends the definition and publishes a copy of it, before any event that names it.  False: it does not fit, or nothing records (then
+ * use id 0).
  */
 bool sl_define_publish(struct sl_definition *map);
 
-/* Events that could not be kept, between two instants. */
+/* Publishes a gap: events between two instants that were lost. */
 bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why);
 
-/* One line about the recording itself: what is not recorded and why. */
+/* Publishes a line about the recording itself: what is not recorded and why. */
 void sl_define_note(const char *text);

@@ -8,7 +8,7 @@
 #include "agent/mute.h"
 
 #define LOOK_NS 100000000ull
-#define WAIT_NS 2000000000ull /* waits for the disk as long as at the end, then not again until something was written */
+#define WAIT_NS 2000000000ull /* longest wait for the disk, as at the end; after that no wait until something was written */
 
 static void wait_for_writer(void)
 {
@@ -25,7 +25,7 @@ static void wait_for_writer(void)
 
 static SL_NOINLINE void drain_as_writer(void)
 {
-	struct sl_mute mute = sl_mute_begin(); /* a handler's late event would be drained in the midst */
+	struct sl_mute mute = sl_mute_begin(); /* a signal handler's late event would be written in the midst of this */
 
 	sl_writer_drain();
 	sl_mute_end(&mute);
@@ -37,9 +37,9 @@ void sl_late_write(void)
 
 	if (atomic_load(&sl_agent->finished) != 1 || sl_agent->store->plain || atomic_load(&sl_agent->stalled))
 		return;
-	atomic_thread_fence(memory_order_seq_cst); /* the event before the flag: sl_store_remove_ring() */
+	atomic_thread_fence(memory_order_seq_cst); /* orders the event before the flag, see sl_store_remove_ring() */
 	if (!sl_agent->store->ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
-		return; /* the event is safe where it is */
+		return; /* the event is safe in the ring */
 	if (sl_thread.writer)
 		drain_as_writer();
 	else

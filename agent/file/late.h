@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late.
- * The writer stays for them until the process is no more, and their thread waits for it.
+ * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late. 
+ * The writer runs for them until the process ends, and their thread waits for it.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* Such a call's thread: returns when the event is in the file, or safe in the ring, or the writer writes no more. */
+/* For such a call's thread: returns when the event is in the file or safe in the ring, or when the writer has stopped. */
 void sl_late_write(void);
 
-/* The writer, after the footer: write what others wait for, until the recording goes on, or `enough`: then false. */
+/* For the writer, after the footer: writes what others wait for, until the recording goes on (true) or enough() is true (false). */
 bool sl_late_serve(bool (*enough)(void));

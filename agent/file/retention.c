@@ -32,23 +32,23 @@
 #include "common/unpack.h"
 #include "common/now.h"
 
-#define FILES		8  /* that STORMLOG_KEEP is divided into */
+#define FILES		8  /* files into which STORMLOG_KEEP is divided */
 #define SOURCES_MAX	64 /* most files of one fold */
 #define FILE_BYTES_MIN	(64u << 10)
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
 #define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
-#define WORK_MAX_NS	200000000ull /* longest work at a stretch: part of what the ring's cap holds at 2 million events a second */
+#define WORK_MAX_NS	200000000ull /* longest work at a stretch: part of what the ring holds at 2 million events a second */
 
 static struct fold {
 	bool active;
-	unsigned tried; /* the newest file when a fold was last in vain: not tried again before there is a newer one */
+	unsigned tried; /* the newest file when a fold last failed: no retry before there is a newer one */
 	unsigned through;
 	unsigned pass, source, sources; /* source 0 is file 1, the last source is the file `through` */
-	int in, out;			/* in -1: somebody removed that file */
-	uint64_t at, size;		/* of `in` */
+	int in, out;			/* in -1: the file was removed */
+	uint64_t at, size;		/* offset and size of `in` */
 	uint64_t in_device, in_inode, out_at, out_device, out_inode;
 	uint32_t frame;		      /* number of the frame at `at` */
-	uint8_t *needed[SOURCES_MAX]; /* by source and frame: whether anything of it stays; few of its pages are touched */
+	uint8_t *needed[SOURCES_MAX]; /* by source and frame: an event of the frame stays; few of its pages are touched */
 	size_t needed_bytes[SOURCES_MAX];
 
 	struct sl_last_table table;
@@ -77,7 +77,7 @@ void sl_retention_prepare(void)
 		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	}
-	/* Forgotten without munmap: the fork may have come between the unmapping and the note of it. */
+	/* forgotten without munmap, since the fork may have come after an munmap but before it was noted */
 	fold.table = (struct sl_last_table){0};
 	memset(fold.at_peak, 0, sizeof(fold.at_peak));
 	sl_peaks_prepare();
@@ -94,7 +94,7 @@ uint64_t sl_retention_file_bytes(uint64_t keep)
 	return keep / FILES < FILE_BYTES_MIN ? FILE_BYTES_MIN : keep / FILES;
 }
 
-/* No event that the first pass has still to read from this file is older. */
+/* The least time of the events that the first pass has still to read. */
 static uint64_t oldest_to_come(void)
 {
 	struct sl_frame_index index;
@@ -302,7 +302,7 @@ static bool fold_maps(struct sl_trace_store *store, struct sl_frame_index index,
 
 	if (fold.pass == 1)
 		return true;
-	/* Definitions go before the events that name them, and first because both are made in the same buffer. */
+	/* definitions are written before the events that name them, and both are made in the same buffer */
 	if (!flush_pending(store, fold.pending_count))
 		return false;
 	sl_checkpoint_raise(&fold.left.log_next, index.next);
@@ -361,7 +361,7 @@ void sl_retention_stop(struct sl_trace_store *store)
 	sl_file_remove(path);
 }
 
-/* Opens the file with a high descriptor number; -1 and size 0: it is not there. */
+/* Opens the file with a high descriptor number; -1 and size 0: it does not exist. */
 static int open_file(const struct sl_trace_store *store, unsigned number, uint64_t *size)
 {
 	char path[SL_STORE_PATH];
@@ -384,14 +384,14 @@ static unsigned file_of(unsigned source)
 	return source ? fold.through - (fold.sources - 1 - source) : 1;
 }
 
-/* A file that somebody removed has nothing to fold; the limit holds for the others. */
+/* A removed file has nothing to fold; the limit holds for the others. */
 static bool open_source(struct sl_trace_store *store, unsigned source)
 {
 	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 	fold.in = open_file(store, file_of(source), &fold.size);
 	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
-	/* Somebody removed the file after the first pass: what stays of it cannot be copied.  The next fold begins without it. */
+	/* the file was removed after the first pass, so that nothing can be copied: the next fold begins without it */
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
@@ -399,7 +399,7 @@ static bool open_source(struct sl_trace_store *store, unsigned source)
 			      "a file of the trace was removed");
 	fold.source = source;
 	fold.at = fold.frame = 0;
-	if (fold.needed[source]) /* somebody may have made it longer */
+	if (fold.needed[source]) /* the file may have grown */
 		return fold.size / sizeof(struct sl_frame_index) < fold.needed_bytes[source];
 	fold.needed_bytes[source] = fold.size / sizeof(struct sl_frame_index) + 1;
 	fold.needed[source] = sl_pages_map(fold.needed_bytes[source]);
@@ -424,9 +424,9 @@ static bool have_buffers(void)
 }
 
 /*
- * How many files the next fold takes.  A fold needs room for a second file 1.  Where file 1 is most of the limit already,
- * because calls are never folded, a fold waits until the rest is as large, so that its work stays in proportion.  The file
- * closed last is not folded: right after the cut the new one has nothing yet of the last minutes.
+ * How many files the next fold takes.  A fold needs room for a second file 1. If file 1 is most of the limit already, since calls
+ * are never folded, a fold waits until the rest is as large, so that its work stays in proportion.  The file closed last is not
+ * folded, because the present one may be nearly empty and the newest minutes are to stay.
  */
 static unsigned due(const struct sl_trace_store *store, uint64_t keep)
 {
@@ -484,7 +484,7 @@ static bool fold_frame(struct sl_trace_store *store, const struct sl_frame_index
 		return fold_block(store, index, size);
 	case SL_FRAME_DEFS:
 		return fold_maps(store, *index, size);
-	case SL_FRAME_HEADER: /* one source less: file 1 is not there before the first fold */
+	case SL_FRAME_HEADER: /* before the first fold there is no file 1 besides */
 		return fold.out_at || put(store, *index, fold.content, size);
 	default:
 		return put(store, *index, fold.content, size);
@@ -523,7 +523,7 @@ static uint64_t bytes_behind(const struct sl_trace_store *store)
 	return all;
 }
 
-/* The new file 1 is whole.  From the rename on a reader takes it and passes over the folded files. */
+/* Renames the new file 1, which is whole.  From then on a reader takes it and passes over the folded files. */
 static bool finish(struct sl_trace_store *store)
 {
 	char made[SL_STORE_PATH], path[SL_STORE_PATH];
@@ -566,7 +566,7 @@ bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t bud
 
 	if (!fold.active && (!files || !begin(store, files)))
 		return false;
-	if (store->closed_bytes + store->end + fold.out_at > keep) /* what is written meanwhile stays in the ring */
+	if (store->closed_bytes + store->end + fold.out_at > keep) /* new events stay in the ring meanwhile */
 		budget_ns = WORK_MAX_NS;
 	while (fold.active && sl_now_kernel_ns(CLOCK_THREAD_CPUTIME_ID) - since_ns < budget_ns &&
 	       sl_agent_now() - begin_ns < WORK_MAX_NS && !atomic_load(&sl_agent->urgent)) {

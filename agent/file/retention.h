@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the files of a process within STORMLOG_KEEP.  The oldest file is folded into file 1.  What stays as it is: calls,
- * definitions, what is known of failures; of blocks the allocations that nothing up to there frees, and what lived at
- * the highest instants (retention_peak.h) with its frees.  What goes: all other events of blocks, and ranges.  Totals of
- * what went are in the checkpoint (doc/trace-format.md).
+ * Keeps the files of a process within STORMLOG_KEEP, by folding the oldest file into file 1. Kept are calls, definitions and what
+ * is known of failures; allocations that nothing in these files frees; and what was live at the highest instants
+ * (retention_peak.h), with its frees.  Left out are all other events of blocks, and ranges; their totals are in the checkpoint
+ * (doc/trace-format.md).
  *
- * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and
- * the folded file removed: killed at any moment, a reader finds every event once.
+ * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and the folded file
+ * is removed.  So a reader finds every event once, whenever the process is killed.
  *
- * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, during a fold
- * alone, is 40 bytes and some per address that is live, and for those freed lately, and the same per address and highest instant.
+ * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, only during a fold: about 40 bytes
+ * for each address that is live or was freed lately, and as much for each highest instant.
  */
 #pragma once
 
@@ -18,17 +18,17 @@
 
 #include "agent/file/store.h"
 
-/* After fork: forget a parent's fold. */
+/* After fork: forgets the parent's fold. */
 void sl_retention_prepare(void);
 
 /* The size at which the writer goes on in a new file; UINT64_MAX: never. */
 uint64_t sl_retention_file_bytes(uint64_t keep);
 
 /*
- * Begins a fold where one is due, and works at it for about budget_ns of processor time, or longer where the files exceed
- * keep.  True: there is more to do.
+ * Begins a fold if one is due, and works at it for about budget_ns of processor time, or longer if the files exceed `keep`. True:
+ * there is more to do.
  */
 bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t budget_ns);
 
-/* Gives up the fold that is under way; the files are as before it. */
+/* Gives up the current fold; the files are as before it. */
 void sl_retention_stop(struct sl_trace_store *store);

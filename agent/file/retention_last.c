@@ -17,7 +17,7 @@ static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
 	return &table->slot[i];
 }
 
-/* No later event can make it stay: it can be forgotten. */
+/* True: no later event can make it stay, so it can be forgotten. */
 static bool is_over(const struct sl_last_table *table, const struct sl_last *last, uint64_t oldest_ns)
 {
 	if (sl_last_counts(table, last))
@@ -53,7 +53,7 @@ bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns)
 	sl_last_free(table);
 	*table = next;
 	if (table->count * 2 < table->mask)
-		return true; /* forgetting made room enough */
+		return true; /* forgetting made enough room */
 	if (!copy(&next, table, 2 * slots, oldest_ns))
 		return false;
 	sl_last_free(table);

@@ -12,10 +12,10 @@
 struct sl_last {
 	uint64_t address; /* 0: empty */
 	uint64_t when;	  /* time_ns << 1 | it is an allocation; 0: none until the instant */
-	uint64_t next;	  /* the first one after the instant, in the same form; 0: none */
-	uint32_t frame;	  /* frame that `when` lies in */
+	uint64_t next;	  /* the first event after the instant, in the same form; 0: none */
+	uint32_t frame;	  /* number of the frame with the event `when` */
 	uint32_t next_frame;
-	int32_t balance; /* allocations less frees of the address */
+	int32_t balance; /* number of allocations minus number of frees */
 };
 
 struct sl_last_table {
@@ -29,15 +29,15 @@ static inline bool sl_last_full(const struct sl_last_table *table)
 	return !table->slot || table->count * 4 >= table->mask * 3;
 }
 
-/* Makes room: events to come are at oldest_ns or later.  False: no memory. */
+/* Makes room for more addresses.  Later events are at oldest_ns or later.  False: no memory. */
 bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
 
-/* Notes an event; the table is not full.  Of events at one instant the one noted last counts. */
+/* Notes an event; the table must not be full.  Of events at the same time the one noted last counts. */
 void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
 
 /*
- * True: the address stays in the folded file.  An allocation stays that no event frees, or none until the instant.  At the
- * end so does a free whose allocation follows in a later file, because its thread was inside a call when the file was cut.
+ * True: the event of this address stays in the folded file: an allocation that is not freed, or not before the instant.  Without an
+ * instant also a free whose allocation follows in a later file, since its thread was inside a call when the file was cut.
  */
 static inline bool sl_last_counts(const struct sl_last_table *table, const struct sl_last *last)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instants at which a framework's allocator had most, by the totals it reports with its blocks: the highest
- * `allocated`, and the highest `reserved` with, among equals, the highest `allocated`.  A fold keeps what lived then.
- * Writer thread only.
+ * The instants at which a framework's allocator held most, by the totals that it reports with its blocks: the highest `allocated`,
+ * and the highest `reserved` (of equal ones the one with the highest `allocated`). A fold keeps what was live then.  Writer thread
+ * only.
  */
 #pragma once
 
@@ -15,10 +15,10 @@
 struct sl_peak {
 	int64_t device;
 	uint64_t ns;		 /* 0: none yet */
-	uint64_t most, of_those; /* compared first; the other decides among equals */
+	uint64_t most, of_those; /* `most` is compared first, `of_those` among equal ones */
 };
 
-/* After fork: forget a parent's. */
+/* After fork: forgets the parent's instants. */
 void sl_peaks_prepare(void);
 
 /* Looks at events that are being written. */

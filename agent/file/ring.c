@@ -25,19 +25,19 @@
 #define WAIT_EACH_NS	50000ull
 #define WAIT_LONG_NS	2000000ull
 #define SLOW_CALL_NS	1000000ull
-#define SEGMENTS_ENOUGH 2 /* a thread's, while the writer goes on */
+#define SEGMENTS_ENOUGH 2 /* enough for a thread while the writer makes progress */
 #define HELD_NS		100000000ull
 #define HELD_TRIES	100
 #define GROWING_NS	1000000000ull
 #define CROWDED_LEFT	16
 #define HANG_LOOKS	8
 #define STARVED_STEPS	2000	      /* a second, or longer where this thread waits for a processor too */
-#define REFUSED_NS	1000000000ull /* before a full disk is asked again: ext4 writes its journal out before it says no */
-#define GROWTH		4	      /* segments that are added at once where threads ask for them */
+#define REFUSED_NS	1000000000ull /* time until a full disk is tried again: ext4 writes its journal before it refuses */
+#define GROWTH		4	      /* segments that are added at once when threads need one */
 
 /*
- * Never behind the end of the file: a tool that reads all that is mapped (valgrind, a debugger) would have a SIGBUS.
- * Outside of the wiped pages, because a child unmaps what it inherited.
+ * The mapping never reaches beyond the end of the file, where a tool that reads all mapped memory (valgrind, a debugger) would get
+ * a SIGBUS. This struct lies outside the pages that fork wipes, because a child unmaps what it inherited.
  */
 static struct mapping {
 	void *at;
@@ -62,7 +62,7 @@ static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
 	return true;
 }
 
-/* Allocates blocks and leaves no hole: a store to a hole of a full disk would be a SIGBUS in the program. */
+/* Allocates blocks on disk, without holes: a store to a hole would be a SIGBUS in the program if the disk is full. */
 static int extend(int fd, size_t from, size_t to)
 {
 	static const char zeros[4096];
@@ -163,7 +163,7 @@ bool sl_ring_drop_inherited(void)
 	return any;
 }
 
-/* One segment for every thread at work and for the one that asks, and the backlog of all. */
+/* Most segments: one for every thread at work, one for the thread that asks, and the backlog of all. */
 static unsigned most_segments(const struct sl_ring *ring)
 {
 	unsigned most = SL_BACKLOG_MAX + 1 + atomic_load_explicit(&ring->held, memory_order_relaxed);
@@ -171,7 +171,7 @@ static unsigned most_segments(const struct sl_ring *ring)
 	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
 }
 
-/* The program closed our descriptor, and with it our lock.  The file itself is still there, under its name. */
+/* Reopens the file if the program closed our descriptor, and with it our lock. */
 static bool have_file(struct sl_ring *ring)
 {
 	int fd;
@@ -189,7 +189,7 @@ static bool have_file(struct sl_ring *ring)
 	return false;
 }
 
-/* True: the writer is runnable and lacks a processor. */
+/* True: the writer could run and waits for a processor. */
 static bool writer_runnable(void)
 {
 	uint32_t writer = atomic_load(&sl_agent->writer);
@@ -198,7 +198,7 @@ static bool writer_runnable(void)
 }
 
 /*
- * When the system call to the disk began in which the writer sleeps; 0: it is in none.  A runnable writer only waits for a
+ * When the writer's system call to the disk began in which it sleeps now; 0: none.  A runnable writer is not asleep: it waits for a
  * processor.
  */
 static uint64_t asleep_in_call(void)
@@ -215,7 +215,7 @@ static bool may_hang(uint64_t now_ns)
 	return since_ns && now_ns - since_ns > WAIT_MAX_NS;
 }
 
-/* There was no room a moment ago.  While events are dropped, not every event asks the disk again. */
+/* True: a moment ago the disk had no room.  So not every dropped event asks it again. */
 static bool no_room(const struct sl_ring *ring)
 {
 	uint64_t refused_ns = atomic_load(&ring->refused_ns);
@@ -223,7 +223,7 @@ static bool no_room(const struct sl_ring *ring)
 	return refused_ns && sl_agent_now() - refused_ns < REFUSED_NS;
 }
 
-/* Gives segments blocks again whose blocks were given back, until so many have them.  False: none has. */
+/* Allocates blocks for segments whose blocks were given back, until `segments` of them have some.  False: none got any. */
 static bool fill_holes(struct sl_ring *ring, unsigned segments)
 {
 	unsigned have = atomic_load(&ring->file->segments);
@@ -243,8 +243,8 @@ static bool fill_holes(struct sl_ring *ring, unsigned segments)
 }
 
 /*
- * One thread at a time, and never when the ring's own disk hangs: then the segments there are must do.  A ring that lies
- * elsewhere, in memory, grows to its cap meanwhile.
+ * Makes the file longer.  One thread at a time, and not while the ring's own disk hangs.  A ring that lies elsewhere, in memory,
+ * may grow to its cap then.
  */
 static bool grow(struct sl_ring *ring, unsigned segments)
 {
@@ -267,7 +267,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 		from = offset_of(have);
 		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
-		/* ext4 keeps in the file what it found before it ran out; that room belongs to the trace and to the program. */
+		/* ext4 leaves in the file the blocks it found before it failed; the trace and the program need that room */
 		if (!grown && have_file(ring))
 			syscall(SYS_ftruncate, ring->fd, (off_t)from);
 	}
@@ -282,7 +282,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	return grown;
 }
 
-/* Segments in use plus those that are free. */
+/* Number of segments in use or free. */
 static unsigned count_used(const struct sl_ring *ring, unsigned *free)
 {
 	unsigned have = atomic_load(&ring->file->segments), used = 0;
@@ -306,7 +306,7 @@ void sl_ring_provide(struct sl_ring *ring, unsigned spare)
 		grow(ring, used + spare);
 }
 
-/* Takes a free segment that nobody else can claim meanwhile.  False: its pages stay. */
+/* Gives back the pages of a free segment, while nobody else can claim it.  False: it was claimed. */
 static bool give_back(struct sl_ring *ring, unsigned index, bool blocks_too)
 {
 	struct sl_segment *segment = &ring->file->segment[index];
@@ -354,7 +354,9 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 	}
 }
 
-/* The order of choice: what a thread left itself, since its old state words have smaller numbers; cleared; left by others. */
+/*
+ * In the order of choice: a segment that the thread left itself, with smaller numbers in its state words; cleared; left by others.
+ */
 enum fit { FITS_ITS_OWNER, FITS_ALL, FITS_ONCE_CLEARED };
 
 static enum fit fit_of(const struct sl_ring *ring, unsigned index, uint32_t thread)
@@ -372,7 +374,7 @@ static bool claim_one(struct sl_ring *ring, unsigned index, uint32_t thread, enu
 	if (atomic_load(&segment->use) != SL_SEGMENT_FREE || fit_of(ring, index, thread) != fit ||
 	    !atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
 		return false;
-	/* Another may have had it meanwhile, and left its words there. */
+	/* another thread may have had it meanwhile and left its words there */
 	if (fit_of(ring, index, thread) != FITS_ITS_OWNER && atomic_exchange(&ring->left_by[index], 0))
 		memset(sl_ring_segment_bytes(ring, index), 0, SL_SEGMENT_BYTES);
 	return true;
@@ -414,9 +416,9 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 	struct sl_segment *segment = &ring->file->segment[index];
 	uint64_t slots = atomic_load(&segment->end) - segment->first;
 	bool short_lived = atomic_load(&segment->use) == SL_SEGMENT_EVENTS && slots < SL_SEGMENT_SLOTS;
-	bool was_zeros = !atomic_load(&ring->left_by[index]); /* and not what the thread itself left there before */
+	bool was_zeros = !atomic_load(&ring->left_by[index]); /* and not what the thread itself left before */
 
-	/* Clears old state words, which must not look like the next owner's.  Most threads that come and go touch little. */
+	/* clears old state words, which must not look like the next owner's; most threads that come and go use few slots */
 	memset(sl_ring_segment_bytes(ring, index), 0, short_lived && was_zeros ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
 	set_free(ring, index, 0);
 }
@@ -431,8 +433,7 @@ static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, un
 	struct sl_segment *segment = &ring->file->segment[index];
 
 	segment->producer = (uint32_t)(producer - ring->producers);
-	__atomic_store_n(&producer->segment, segment,
-			 __ATOMIC_RELAXED); /* after this long the writer looks whether the thread is idle */
+	__atomic_store_n(&producer->segment, segment, __ATOMIC_RELAXED); /* ring_idle.c reads it on the writer's thread */
 	__atomic_store_n(&producer->slots, (struct sl_slot *)sl_ring_segment_bytes(ring, index), __ATOMIC_RELAXED);
 	__atomic_store_n(&producer->first, segment->first, __ATOMIC_RELAXED);
 	__atomic_store_n(&producer->limit, segment->first + SL_SEGMENT_SLOTS, __ATOMIC_RELAXED);
@@ -492,18 +493,18 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 }
 
 struct patience {
-	uint64_t frames; /* how many the writer had written when the wait for one began */
+	uint64_t frames; /* frames written when the wait began */
 	unsigned steps;
 	uint64_t since_ns;	     /* when the wait for a segment to come free began */
-	uint32_t hope, passes;	     /* hope_of() then, and how many passes the writer had made */
+	uint32_t hope, passes;	     /* hope_of() and the writer's passes when the wait began */
 	unsigned tries;		     /* steps since then */
 	uint64_t call_ns, asleep_ns; /* every look since then found the writer asleep in the call that began at call_ns */
-	unsigned looks;		     /* number of those looks */
+	unsigned looks;		     /* number of these looks */
 };
 
 /*
- * Does the disk hang?  A writer that waited long for a processor in a call sleeps there for moments too.  So the disk hangs
- * where all looks of 10 ms find it asleep, and many looks: the thread that looks may have waited for a processor too.
+ * True: the disk hangs.  A writer that waited long for a processor inside a call sleeps there for moments, too.  So all looks
+ * during 10 ms must find it asleep, and there must be many, since the looking thread may have waited for a processor itself.
  */
 static bool disk_hangs(struct patience *patience, uint64_t now_ns)
 {
@@ -531,7 +532,7 @@ static bool stalled(struct patience *patience)
 	return atomic_load(&sl_agent->stalled);
 }
 
-/* A free segment, if need be a new one; -1: there is none. */
+/* Claims a free segment, if need be a new one; -1: none. */
 static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
 {
 	int index;
@@ -542,16 +543,16 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	return index;
 }
 
-/* Nearly every segment belongs to a thread. */
+/* True: nearly all segments belong to threads. */
 static bool is_crowded(const struct sl_ring *ring)
 {
 	return atomic_load(&ring->held) > SL_SEGMENT_MAX - CROWDED_LEFT;
 }
 
 /*
- * The writer has looked and nothing came free: calls that have not returned hold all segments.  The wait is short, because
- * those calls may be waiting for this thread.  A writer that had no processor has not looked; calls that have none return
- * late, which this thread's own steps tell.  A thread that makes the ring longer waits for nothing but a processor or the disk.
+ * True: no segment will come free: the writer has looked, and calls that have not returned hold all segments.  The wait is short,
+ * because those calls may wait for this thread.  It is longer if the writer had no processor to look, and if this thread's steps
+ * take long, since then the calls lack a processor too.  A thread that makes the ring longer is waited for.
  */
 static bool nothing_comes(const struct sl_ring *ring, const struct patience *patience)
 {
@@ -560,8 +561,8 @@ static bool nothing_comes(const struct sl_ring *ring, const struct patience *pat
 }
 
 /*
- * A figure that changes as long as a segment may come free.  It changes with each that does or is added.  In a crowd all want a
- * processor and calls return slowly, so there it also changes with each thread that begins and each frame of events.
+ * A figure that changes while there is hope: with each segment that comes free or is added.  In a crowd all threads want a
+ * processor and calls return slowly, so it also changes with each thread that begins and each frame of events.
  */
 static uint32_t hope_of(const struct sl_ring *ring)
 {
@@ -570,7 +571,7 @@ static uint32_t hope_of(const struct sl_ring *ring)
 	return is_crowded(ring) ? freed + atomic_load(&sl_agent->blocks) + (uint32_t)atomic_load(&ring->file->threads) : freed;
 }
 
-/* What the thread waits for has gone on: the writer wrote, there is hope. */
+/* Starts the wait anew, because the writer wrote or there is hope. */
 static void renew(struct patience *patience, const struct sl_ring *ring)
 {
 	uint64_t frames = atomic_load(&sl_agent->frames);
@@ -588,7 +589,7 @@ static void renew(struct patience *patience, const struct sl_ring *ring)
 	}
 }
 
-/* For all that wait: a writer that each of a thousand threads calls has no time for anything else, nor has anybody. */
+/* Wakes the writer, once for all threads that wait: calls of a thousand threads would leave no time for anything else. */
 static void call_writer(struct sl_ring *ring)
 {
 	uint64_t now_ns = sl_agent_now(), called_ns = atomic_load(&ring->called_ns);
@@ -598,9 +599,9 @@ static void call_writer(struct sl_ring *ring)
 }
 
 /*
- * Waits one small step, as long as the writer writes.  False: it does not.  Where many wait each looks less often, to leave
- * the processor to the writer.  Signal handlers run after the step: a thread that one takes away by longjmp would be counted
- * as waiting for ever.
+ * Waits one small step.  False: the writer does not write.  The more threads wait, the less often each looks, to leave the
+ * processor to the writer.  Signal handlers run after the step, since a longjmp out of it would leave the thread counted as
+ * waiting.
  */
 static bool wait_for_writer(struct sl_ring *ring, struct sl_producer *producer, struct patience *patience)
 {
@@ -689,7 +690,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 	return true;
 }
 
-/* Waits while the writer holds the producer, a few microseconds: only `taken` tells who owns the segment. */
+/* Takes the producer, after a few microseconds if the writer holds it: `taken` decides who owns the segment. */
 static void seize(struct sl_producer *producer)
 {
 	const struct timespec step = {.tv_nsec = SEIZED_NS};
@@ -706,14 +707,14 @@ void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 	uint32_t at = (uint32_t)(producer - ring->producers);
 
 	if (!(producer->next & SL_RING_NOWHERE)) {
-		if (producer->next != producer->settled) /* its last call was unwound: nobody else would give these slots up */
+		if (producer->next != producer->settled) /* its last call was unwound, and nobody else would give up its slots */
 			sl_ring_settle(producer);
 		atomic_fetch_sub(&ring->held, 1);
 		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
 	}
 	__atomic_store_n(&producer->next, SL_RING_NOWHERE, __ATOMIC_RELAXED);
 	atomic_store(&producer->tid, 0);
-	atomic_store(&producer->thread, 0); /* before another thread takes it */
+	atomic_store(&producer->thread, 0); /* before another thread takes the producer */
 	if (at < atomic_load(&ring->producer_hint))
 		atomic_store(&ring->producer_hint, at);
 	atomic_store_explicit(&producer->taken, SL_PRODUCER_FREE, memory_order_release);
@@ -761,8 +762,8 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 }
 
 /*
- * Moves to another segment, with the program's signals blocked: a segment that is half taken would hold up the thread's
- * events.  The writer takes back no segment of a thread that is here.
+ * Moves to another segment, with the program's signals blocked, because a segment that is half taken would hold up the thread's
+ * events.  Meanwhile the writer takes back no segment of the thread.
  */
 static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 {
@@ -781,8 +782,8 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 }
 
 /*
- * A call of this thread that has not returned keeps everything after it in the ring.  Where that is half of the backlog
- * there may be, waiting is no use: the writer's progress is with other threads.
+ * True: a call of this thread that has not returned keeps half of the allowed backlog behind it in the ring, so that waiting for
+ * the writer is useless.
  */
 static bool holds_itself_up(const struct sl_producer *producer)
 {
@@ -815,7 +816,7 @@ static unsigned count_segments(const struct sl_ring *ring, const struct sl_produ
 	return count;
 }
 
-/* The writer is there and does not sleep in a call to a disk that may be slow. */
+/* True: the writer exists and is not asleep in a call to the disk. */
 static bool writer_is_about(uint64_t now_ns)
 {
 	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
@@ -824,7 +825,7 @@ static bool writer_is_about(uint64_t now_ns)
 	       (!since_ns || now_ns - since_ns < SLOW_CALL_NS || writer_runnable());
 }
 
-/* A call of this thread that has not returned is in the ring: nothing behind it can be written. */
+/* True: a call of this thread that has not returned is in the ring, so that nothing behind it can be written. */
 static bool is_inside_call(struct sl_ring *ring, const struct sl_producer *producer)
 {
 	const struct sl_slot *slot = sl_thread.top ? sl_ring_find(ring, producer, sl_thread.open_seq) : NULL;
@@ -833,13 +834,12 @@ static bool is_inside_call(struct sl_ring *ring, const struct sl_producer *produ
 }
 
 /*
- * A thread that is faster than the writer waits for it where it has enough segments: a ring that outgrows the processor's caches
- * costs both more, and the program memory.  Not for long, not where the writer does nothing, and not where a call of its own
- * holds them.
+ * A thread that is faster than the writer and has enough segments waits a little, since a ring that outgrows the processor's caches
+ * slows both down and takes memory.  It does not wait if the writer does nothing, or if a call of its own holds the segments.
  */
 static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *producer, unsigned slots)
 {
-	/* the more threads there are the longer the writer is with others */
+	/* the more threads there are, the longer the writer is busy with others */
 	uint64_t step_ns = atomic_load(&ring->held) * (WAIT_STEP_NS / 2);
 	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_LONG_NS ? step_ns : WAIT_LONG_NS)};
 	uint64_t begin_ns = sl_agent_now(), now_ns = begin_ns, wrote_ns = begin_ns, frames = atomic_load(&sl_agent->frames);
@@ -886,7 +886,7 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	int saved = errno;
 	bool writer = sl_agent_unpark(), room = find_room(producer, slots);
 
-	if (SL_UNLIKELY(!writer)) /* the next call looks again; where a handler's came before, this one does */
+	if (SL_UNLIKELY(!writer)) /* the next call looks again, or this one if a signal handler's call came in between */
 		__atomic_store_n(&producer->limit, (sl_ring_next(producer) & ~SL_RING_NOWHERE) + slots, __ATOMIC_RELAXED);
 	errno = saved;
 	return room;

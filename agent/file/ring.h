@@ -12,27 +12,27 @@
 #include "common/ringfile.h"
 
 /*
- * A thread's place in the ring; private memory, reused after the thread's end.  A thread that has not called for a while, or not
- * yet, may have no segment: then SL_RING_NOWHERE is set in `next`, and its next call takes one.
+ * A thread's place in the ring; private memory, reused after the thread's end.  A thread without recent calls may have no segment:
+ * then SL_RING_NOWHERE is set in `next`, and its next call takes one.
  */
 struct sl_producer {
-	_Alignas(128) struct sl_slot *slots; /* slots of its segment; on lines of its own, which processors fetch in pairs */
-	uint64_t first;			     /* slot number of slots[0]; lies in the segment, in a line that the writer writes to */
+	_Alignas(128) struct sl_slot *slots; /* slots of its segment; on cache lines of its own, which processors fetch in pairs */
+	uint64_t first; /* slot number of slots[0]; a copy, since the writer writes to the segment's cache line with it */
 	struct sl_segment *segment;
 	uint64_t next;		 /* slot number it writes next */
 	uint64_t settled;	 /* every slot before this one has a valid state word; equals `next` when no slot is being filled */
 	uint64_t limit;		 /* first slot number that does not fit, as far as the thread knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
-	_Atomic int32_t tid;	 /* of its thread; 0: none yet, or no longer */
+	_Atomic int32_t tid;	 /* kernel's id of its thread; 0: none yet, or no longer */
 	uint32_t hopeless;	 /* 1 + what gave hope (ring.c) when the thread waited in vain; 0: it did not */
 };
 
 enum sl_producer_use {
 	SL_PRODUCER_FREE,
 	SL_PRODUCER_TAKEN,
-	SL_PRODUCER_SEIZED, /* held by the writer, which may take its segment back: for some microseconds */
-	SL_PRODUCER_BUSY,   /* held by its thread, which gets a segment or ends: the writer takes nothing back */
+	SL_PRODUCER_SEIZED, /* held by the writer for some microseconds, to take its segment back */
+	SL_PRODUCER_BUSY,   /* held by its thread, which takes a segment or ends: the writer takes nothing back */
 };
 
 #define SL_PRODUCER_MAX (1u << 16) /* most threads at once; only the memory of those that exist is touched */
@@ -41,43 +41,43 @@ enum sl_producer_use {
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	const char *path;	     /* of the file; lives as long as the ring */
+	const char *path;	     /* path of the file; lives as long as the ring */
 	bool elsewhere;		     /* it lies in memory, not on the disk that the trace is written to */
 	uint64_t device, inode;	     /* device and inode of fd: the program may have closed it and opened another file there */
 	_Atomic uint32_t growing;    /* a thread is making the file longer */
-	_Atomic uint64_t refused_ns; /* when there was no room to make it longer; 0: there was */
+	_Atomic uint64_t refused_ns; /* when the disk last had no room for it; 0: it had */
 	_Atomic uint32_t holes;	     /* segments that have no blocks */
 	_Atomic uint32_t orders;     /* segments begun */
 	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
 	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
 	_Atomic uint32_t defs_users; /* threads inside sl_define_publish */
 	_Atomic uint32_t held;	     /* segments that belong to threads */
-	_Atomic uint32_t wanted;     /* a thread found none */
+	_Atomic uint32_t wanted;     /* a thread found no segment */
 	_Atomic uint32_t waiting;    /* threads that wait for one */
-	_Atomic uint64_t called_ns;  /* when one of these called the writer */
-	_Atomic uint32_t freed;	     /* how often one came free */
+	_Atomic uint64_t called_ns;  /* when one of these last woke the writer */
+	_Atomic uint32_t freed;	     /* how often a segment came free */
 	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
-	uint64_t free_ns[SL_SEGMENT_MAX];	  /* time since which the segment is free */
-	_Atomic uint32_t left_by[SL_SEGMENT_MAX]; /* thread whose old slots a free segment has, or one claimed had; 0: all zeros */
-	uint8_t clean[SL_SEGMENT_MAX];		  /* the segment is free, and its pages were given back.  Writer alone */
+	uint64_t free_ns[SL_SEGMENT_MAX];	  /* when the segment came free */
+	_Atomic uint32_t left_by[SL_SEGMENT_MAX]; /* thread whose old slots are or were in the segment; 0: all zeroes */
+	uint8_t clean[SL_SEGMENT_MAX];		  /* the segment is free and its pages were given back; writer only */
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
-/* Map a ring over fd, an empty file at `path`, with room for `segments`.  0 or errno. */
+/* Maps a ring over fd, an empty file at `path`, with room for `segments`. 0 or errno. */
 int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments);
 
 /*
- * Give a ring whose file was removed a new file with the same name, addresses and contents.  0 or errno.  Needed after an
- * exec that failed; events that other threads record at this moment may be lost.
+ * Gives a ring whose file was removed a new file with the same name, addresses and contents. 0 or errno.  Needed after an exec that
+ * failed; events that other threads record at this moment may be lost.
  */
 int sl_ring_rebuild(struct sl_ring *ring);
 
-/* Forget the parent's ring, in a child.  False: there is none, this is no child of a recorded process. */
+/* In a child: forgets the parent's ring.  False: there is none, since the parent was not recorded. */
 bool sl_ring_drop_inherited(void);
 
-/* Writer: have at least `spare` free segments in the file, and as many as are in use, up to the cap. */
+/* Writer: provides at least `spare` free segments in the file, and as many as are in use, up to the cap. */
 void sl_ring_provide(struct sl_ring *ring, unsigned spare);
 
 /*
@@ -113,25 +113,25 @@ void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns);
 /* When the thread's last event began; 0: it has none in its segment. */
 uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next);
 
-/* No event waits, no call is in flight, and no thread but `mine` (NULL: none) that is still there made a call just now. */
+/* True: no event waits, no call is in flight, and no living thread but `mine` (NULL: none) made a call just now. */
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
-/* The thread ends: what it wrote will be drained and its segment freed. */
+/* Called when the thread ends: the writer drains its events and frees its segment. */
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer);
 
-/* The same for one that is the caller's: of a thread that is no more, seized by the writer. */
+/* The same for the producer of a thread that has ended, which the writer has seized. */
 void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer);
 
-/* The thread that owns the segment still uses it. */
+/* True: the thread that owns the segment still uses it. */
 bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment);
 
-/* Give up slots that were taken but not published: their owner was interrupted and will try again, or was unwound. */
+/* Gives up slots that were reserved but not published: their owner was interrupted and will try again, or was unwound. */
 void sl_ring_settle(struct sl_producer *producer);
 
-/* Room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
+/* Makes room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
 
-/* Make every thread's next call look for room, and so for the writer.  A thread that looks at this moment may miss it. */
+/* Makes every thread's next call look for room, and so for the writer.  A thread that looks at this moment may miss it. */
 void sl_ring_remind(struct sl_ring *ring);
 
 /* The slot of that number in any segment of the thread; NULL: it is in the file. */
@@ -175,10 +175,10 @@ static inline void sl_ring_expect(const struct sl_slot *slot)
 }
 
 /*
- * `slots` (1 or 2) slots to fill at once and publish, their number in *seq.  NULL: there is no room (sl_ring_make_room).
+ * Reserves `slots` (1 or 2) slots, to fill and publish at once; their number in *seq.  NULL: no room (sl_ring_make_room).
  *
- * A signal handler may come between this and sl_ring_publish, and may never return (longjmp).  The next call on the
- * thread does not ask which: it gives the slots up, and they are passed over.  Who comes back sees it and reserves again.
+ * A signal handler may come between this and sl_ring_publish, and may never return (longjmp).  So the next call on the thread gives
+ * the slots up, and readers pass over them.  If the interrupted call goes on, it sees that and reserves again.
  */
 static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsigned slots, uint64_t *seq)
 {
@@ -202,7 +202,7 @@ static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsi
 	}
 }
 
-/* Declare the words valid.  False: the slots were given up meanwhile; reserve others. */
+/* Makes the slots valid.  False: they were given up meanwhile; reserve others. */
 static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot *slot, uint64_t seq, enum sl_slot_state state,
 				   bool wide)
 {
@@ -220,11 +220,11 @@ static inline uint8_t *sl_ring_segment_bytes(const struct sl_ring *ring, unsigne
 	return ring->bytes[index];
 }
 
-/* Claim a free segment for `use`, with `first` and `tail` set and its bytes zero; -1: none. */
+/* Claims a free segment for `use`, with `first` and `tail` set and its bytes zero; -1: none. */
 int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first);
 
-/* Writer: a drained segment becomes free again. */
+/* Writer: frees a drained segment. */
 void sl_ring_release(struct sl_ring *ring, unsigned index);
 
-/* The same of events of a thread that goes on elsewhere and may come back: to clear it costs as much as to encode two columns. */
+/* The same without clearing it, for a thread that may claim it again: clearing costs as much as encoding two columns. */
 void sl_ring_leave(struct sl_ring *ring, unsigned index);

@@ -15,8 +15,8 @@
 #include "agent/agent.h"
 #include "agent/process/kept.h"
 
-#define AT_WORK_NS 10000000ull /* a thread that called so recently is not asked about */
-#define ASKED_NS   20000000ull /* time between two rounds of questions: each is a system call, and the writer is waited for */
+#define AT_WORK_NS 10000000ull /* the kernel is not asked about a thread that called so recently */
+#define ASKED_NS   20000000ull /* time between two rounds of questions, each a system call, while others wait */
 
 static _Atomic int available; /* answer: 0 not asked, 1 yes, -1 no */
 
@@ -52,7 +52,7 @@ static bool mark(struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns
 	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || !idle_at(producer, idle_ns, now_ns) ||
 	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
 		return false;
-	next = idle_at(producer, idle_ns, now_ns); /* the thread may have ended, and the producer may belong to another */
+	next = idle_at(producer, idle_ns, now_ns); /* the thread may have ended, and the producer belong to another */
 	if (next &&
 	    __atomic_compare_exchange_n(&producer->next, &next, next | SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return true;
@@ -60,7 +60,7 @@ static bool mark(struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns
 	return false;
 }
 
-/* After the barrier: the thread has seen the mark, or is ahead of it. */
+/* After the barrier: takes the segment if the thread has seen the mark, or unmarks it if the thread came first. */
 static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed)
 {
 	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_SEQ_CST);
@@ -77,8 +77,8 @@ static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed
 }
 
 /*
- * Asks about threads of any process, since after vfork a child that shares our memory calls too.  Where a new thread has the
- * number, the segment is kept for it, which does no harm.
+ * True: no thread has this id, in any process, since after vfork a child that shares our memory may call too.  If a new thread has
+ * the id, the segment is kept, which does no harm.
  */
 static bool is_gone(int32_t tid)
 {
@@ -98,7 +98,7 @@ static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t no
 	    now_ns - sl_ring_last_ns(producer, next) < AT_WORK_NS || !is_gone(atomic_load(&producer->tid)) ||
 	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
 		return;
-	if (is_gone(atomic_load(&producer->tid))) /* it must not be another thread's meanwhile */
+	if (is_gone(atomic_load(&producer->tid))) /* the producer may belong to another thread by now */
 		sl_ring_end(ring, producer);
 	else
 		atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
@@ -106,7 +106,7 @@ static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t no
 
 static void bury_all(struct sl_ring *ring)
 {
-	static uint64_t asked_ns; /* the writer's alone */
+	static uint64_t asked_ns; /* writer only */
 	uint64_t now_ns = sl_agent_now();
 
 	if (now_ns - asked_ns < ASKED_NS)

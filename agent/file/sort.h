@@ -9,5 +9,5 @@ struct sl_sort_key {
 	uint32_t index;
 };
 
-/* Sorts by key, ascending; scratch has room for as many. */
+/* Sorts by key, ascending. scratch: room for as many keys. */
 void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);

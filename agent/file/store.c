@@ -20,9 +20,8 @@
 #include "common/block.h"
 
 /*
- * How hard to compress: to count and code literals takes longer than all else, and what repeats is found without
- * (doc/performance.md).  For literals, 0 means as the level has it and 2 as they are; the type of these values changed its name
- * in zstd 1.5.
+ * How hard to compress.  Coding literals takes longer than all else and gains little beside matches (doc/performance.md).  For
+ * literals, 0 is the level's own choice and 2 stores them; zstd 1.5 renamed the type of these values.
  */
 static const struct effort {
 	int level, shortest_match, literals;
@@ -44,7 +43,7 @@ static void add_name(struct sl_text *text, const struct sl_process_identity *pro
 	sl_text_add(text, suffix);
 }
 
-/* A ring that lies elsewhere shares its folder with every job of the node, so the run's id is part of its name. */
+/* A ring outside the trace's folder shares its folder with every job of the node, so its name contains the run's id. */
 static void add_run(struct sl_text *text, const struct sl_process_identity *process)
 {
 	size_t begin = text->used;
@@ -127,7 +126,7 @@ static bool make_compressor(struct sl_trace_store *store)
 	if (!cctx || !store->frame)
 		return false;
 	ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, 1);
-	ZSTD_CCtx_setParameter(cctx, ZSTD_c_contentSizeFlag, 1); /* a static context begins without */
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_contentSizeFlag, 1); /* a static context starts without it */
 	store->compressor = cctx;
 	return true;
 }
@@ -195,7 +194,7 @@ int sl_store_compress(struct sl_trace_store *store, struct sl_frame_index *index
 	return 0;
 }
 
-/* Somebody removed the file: the recording goes on in a new one, which says so. */
+/* Goes on in a new file, which has a note about it, because the old one was removed. */
 static int begin_anew(struct sl_trace_store *store, const char *path)
 {
 	store->fd = sl_store_create(path);
@@ -210,7 +209,7 @@ static int begin_anew(struct sl_trace_store *store, const char *path)
 	return 0;
 }
 
-/* The program closed our descriptor: open the file again if it is still there under its name. */
+/* Opens the file again, if it still has its name, because the program closed our descriptor. */
 static int reopen(struct sl_trace_store *store)
 {
 	char path[SL_STORE_PATH];
@@ -336,7 +335,7 @@ int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring)
 	return 0;
 }
 
-/* The flag comes before the look: a call that ends later waits for the writer (late.c), and one that ended earlier is seen. */
+/* The flag is set before the look: a call that ends later waits for the writer (late.c), and one that ended earlier is seen. */
 void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine)
 {
 	atomic_store(&store->ring_removed, true);

@@ -27,21 +27,21 @@
 #define IDLE_NS	      100000000ull /* longest sleep between two looks at the rings */
 #define BUSY_NS	      1000000ull   /* sleep after a pass that found much */
 #define REMOTE_NS     1000000000ull
-#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread, to which what is left of one segment may come */
+#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* most slots of a thread in a step; a segment's rest may come on top */
 #define FOLD_MIN_NS   2000000ull	    /* time for a fold between two passes */
 #define SPARE	      2			    /* free segments kept ahead of need */
-#define GIVEN_BACK_NS 800000000ull	    /* pages of a segment that was free for so long are given back within a second */
+#define GIVEN_BACK_NS 800000000ull	    /* time after which a free segment's pages are given back, within a second */
 #define DEFS_WAIT_MAX 1000
 #define DEF_BYTES     SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
-#define FEW_SLOTS     (SL_SEGMENT_SLOTS / 4) /* are left to wait for more */
-#define AHEAD	      24		     /* slots */
-#define HURRY_NS      2000ull		     /* an event: half a million a second */
-#define CROWD	      64		     /* threads with a segment of 1 MiB each */
+#define FEW_SLOTS     (SL_SEGMENT_SLOTS / 4) /* so few slots wait for more */
+#define AHEAD	      24		     /* slots to prefetch */
+#define HURRY_NS      2000ull		     /* time of an event: half a million a second */
+#define CROWD	      64		     /* threads with a segment, of 1 MiB each */
 
-/* There is one writer, so one set of buffers.  They need not be emptied by fork: a child makes its own. */
+/* One set of buffers for the one writer.  A forked child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
-static uint8_t *map_bytes;	/* a block in the making, a header */
-static uint8_t *def_bytes;	/* joined definitions: what a block names is written while the block waits */
+static uint8_t *map_bytes;	/* a block or a header being made */
+static uint8_t *def_bytes; /* definitions being joined; separate, since those that a block names are written before the block */
 static struct sl_block_columns columns;
 static uint64_t block_ns; /* when the last block was made */
 static uint64_t written_events, written_at_ns, synced_at_ns, taken_back_ns, gaps_said;
@@ -130,7 +130,7 @@ static bool drain_defs_once(struct sl_ring *ring)
 	return used || ended;
 }
 
-/* A closed, drained segment of the log is freed once no thread can still be looking at it. */
+/* Frees a closed, drained segment of the log once no thread can still be reading it. */
 static void release_defs(struct sl_ring *ring)
 {
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
@@ -181,7 +181,7 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 	return true;
 }
 
-/* The next finished events of a thread, some at a time: so they stay in the first-level cache on their way to columns. */
+/* Collects the next finished events of a thread, few at a time, which stay in the first-level cache on their way to columns. */
 static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, uint64_t end,
 			bool thread_ended)
 {
@@ -196,8 +196,8 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 }
 
 /*
- * True: there is no time to compress well.  Large blocks come too fast for a small part of a core; or more waits behind this one,
- * which tells a writer that lacks a processor, and so sees few blocks.
+ * True: there is no time to compress well.  Large blocks come faster than a small part of a core can compress; or more events wait
+ * behind this block, as for a writer that lacks a processor and makes few blocks.
  */
 static bool is_hurried(unsigned count, bool more_waits)
 {
@@ -207,7 +207,7 @@ static bool is_hurried(unsigned count, bool more_waits)
 	return more_waits || (count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS);
 }
 
-/* Writes what has become columns. */
+/* Writes the columns as a block. */
 static bool write_columns(uint32_t thread, uint64_t first, uint64_t next, bool more_waits)
 {
 	struct sl_frame_index frame = {
@@ -223,8 +223,8 @@ static bool write_columns(uint32_t thread, uint64_t first, uint64_t next, bool m
 	bool failed;
 
 	/*
-	 * Defines what the events name, before them: it was published first, so it is in the log by now.  Callers' modules
-	 * are defined with native stacks; without those, here.
+	 * writes the definitions that the events name first; they are in the log by now.  Callers' modules are defined with native
+	 * stacks, or here without those
 	 */
 	sl_stacks_modules(false);
 	drain_defs();
@@ -251,13 +251,13 @@ static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct s
 	return write_columns(thread, first, next, false);
 }
 
-/* The thread will write no more to the segment: it has another one, or has ended. */
+/* True: the thread will write no more to the segment, since it has another one or has ended. */
 static bool is_closed(const struct sl_segment *segment)
 {
 	return atomic_load(&segment->end) != 0;
 }
 
-/* Write what a sleeping recording has kept. */
+/* Writes what a sleeping recording has kept. */
 static bool write_asleep(const char *why, bool wake)
 {
 	return sl_asleep_flush(why, wake, events, map_bytes, write_block);
@@ -277,8 +277,8 @@ static uint64_t begin_at(const struct sl_segment *segment, const struct sl_slot 
 }
 
 /*
- * A small block costs nearly as much as a large one.  So few events wait, but for the last of a segment.  Slots that were given
- * up tell no time.
+ * True: worth a block.  A small block costs nearly as much as a large one, so a few events wait, except the last ones of a
+ * segment.  Slots that were given up have no time.
  */
 static bool is_worth_a_block(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t first)
 {
@@ -289,7 +289,7 @@ static bool is_worth_a_block(const struct sl_segment *segment, const struct sl_s
 	return begin_ns <= cutoff_ns || (end && begin_ns == UINT64_MAX);
 }
 
-/* A block of the segment ends before this slot number at the latest: what is left of a closed one is cut into equal blocks. */
+/* The slot number before which a block must end: the rest of a closed segment is cut into equal blocks. */
 static uint64_t end_of_block(const struct sl_segment *segment, uint64_t first)
 {
 	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire), left = end - first;
@@ -299,7 +299,7 @@ static uint64_t end_of_block(const struct sl_segment *segment, uint64_t first)
 	return first + left / ((left + STEP_SLOTS - 1) / STEP_SLOTS + !left);
 }
 
-/* Moves events from *next on to columns, or to what is kept asleep.  Returns how many. */
+/* Moves events from *next on into columns or, asleep, to what is kept.  Returns their number. */
 static unsigned take_block(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *next, bool thread_ended)
 {
 	uint64_t first = *next, end = end_of_block(segment, first);
@@ -336,7 +336,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 		if (!everything && !is_worth_a_block(segment, slots, first))
 			break;
 		count = take_block(segment, slots, &next, ended);
-		if (!count && next != first) /* slots that were given up are in no file */
+		if (!count && next != first) /* slots that were given up are not written */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
 		if (!count)
 			break;
@@ -356,7 +356,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 	return true;
 }
 
-/* Segments in the order in which they were begun: a thread's older one before its newer. */
+/* The next segment in the order in which they were begun, so that a thread's older segment comes before its newer one. */
 static int next_by_order(const struct sl_ring *ring, uint32_t after)
 {
 	int found = -1;
@@ -372,8 +372,8 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
 }
 
 /*
- * A thread that moved on while we looked at its old segment left events there that go first, because a reader takes the
- * greatest slot number in the file as the end of everything before it.  False: the old segment is not empty yet.
+ * Drains the older segment of a thread that moved on meanwhile.  Its events go first, because a reader takes the greatest slot
+ * number in the file as the end of everything before it.  False: that segment is not empty yet.
  */
 static bool drain_older(struct sl_ring *ring, unsigned index, bool everything, bool *good, bool *wrote)
 {
@@ -411,7 +411,7 @@ static bool drain(bool everything, bool *wrote)
 	return good && !sl_agent->store->err;
 }
 
-/* A step takes events up to this instant; a file is only cut at such an instant. */
+/* The time up to which a step takes events; files are only cut at such a time. */
 static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
 {
 	uint64_t end_ns = until_ns;
@@ -450,7 +450,7 @@ static void write_gap(struct sl_ringfile *file)
 		return;
 	gaps_said = count;
 	atomic_store(&sl_agent->ring->crowded, 0);
-	atomic_store(&file->gap_begin_ns, 0); /* a later gap is another one */
+	atomic_store(&file->gap_begin_ns, 0); /* the next lost event begins a new gap */
 }
 
 static void write_footer(const char *how)
@@ -472,8 +472,8 @@ static void write_footer(const char *how)
 }
 
 /*
- * The file is large enough: go on in the next.  It is cut at an instant, the end of a step, over all threads, so that no free
- * lies in an older file than its allocation: a fold would not find the block (retention.c).
+ * Goes on in the next file, because this one is large enough.  It is cut at the end of a step, the same instant for all threads, so
+ * that no free lies in an older file than its allocation: a fold would not find the block (retention.c).
  */
 static void continue_file(void)
 {
@@ -489,8 +489,8 @@ static void continue_file(void)
 }
 
 /*
- * Says which calls may be missing.  Every TensorFlow exports its C interface; those whose allocator we wrap export the
- * allocator too.
+ * Notes which calls may be missing.  Every TensorFlow exports its C interface; those whose allocator we wrap export the allocator
+ * too.
  */
 static void say_holes(void)
 {
@@ -502,7 +502,7 @@ static void say_holes(void)
 	sl_objects_say_holes();
 }
 
-/* Says which stacks this recording has, and why not where the interpreter is not known, each time that changes. */
+/* Notes which stacks this recording has, or why it lacks them, each time that changes. */
 static void say_stacks(void)
 {
 	char text[sizeof(stacks_said)];
@@ -515,20 +515,20 @@ static void say_stacks(void)
 }
 
 /*
- * One part of a pass, and some work at a fold.  So a file is cut near its size, and folds keep pace however much waits.
- * False: the file could not be written.
+ * One part of a pass, and some work at a fold, so that files are cut near their size and folds keep pace.  False: the file could
+ * not be written.
  */
 static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 {
 	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
 	bool some = false;
 
-	/* asleep, so that one thread's frees do not stay behind another's allocations */
+	/* asleep: no thread's frees may be left behind another's allocations */
 	everything = everything || sl_asleep_is();
 	cutoff_ns = end_of_step(sl_agent->ring, until_ns);
 	if (!drain(everything, &some))
 		return false;
-	if (!some && cutoff_ns < until_ns) { /* a call under way holds back its thread's events, and so the end */
+	if (!some && cutoff_ns < until_ns) { /* a call under way holds back its thread's events and this time */
 		cutoff_ns = until_ns;
 		if (!drain(everything, &some))
 			return false;
@@ -538,14 +538,14 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 		sl_asleep_settle(cutoff_ns);
 	if (sl_agent->store->end > sl_retention_file_bytes(keep) && !sl_kept_sandboxed())
 		continue_file();
-	/* To fold an event costs half of what it costs to write it (doc/performance.md).  A fold gets eight times that, since it
-	   also reads and writes anew what stays, and must not fall behind. */
+	/* folding an event costs half of writing it (doc/performance.md); a fold gets eight times that, since it also copies
+	   what stays, and must not fall behind */
 	fold_ns = 4 * (sl_agent_now() - begin_ns);
 	*folding = sl_retention_work(sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
 	return true;
 }
 
-/* Threads that are idle for so long lose their segments when a thread found none, or many threads have one. */
+/* True: a thread found no segment, or many threads have one: threads idle for *idle_ns lose theirs. */
 static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 {
 	struct sl_ring *ring = sl_agent->ring;
@@ -560,13 +560,13 @@ static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 	return true;
 }
 
-/* Between two passes: writes what a sleep has gathered, and changes to the state that was asked for. */
+/* Between two passes: writes what a sleep has gathered, and changes the state if that was asked for. */
 static bool turn(uint64_t now_ns)
 {
 	bool wrote = false;
 
 	if (sl_asleep_asked_to_wake()) {
-		cutoff_ns = sl_agent_now(); /* what came between the start of this pass and the request belongs to the sleep too */
+		cutoff_ns = sl_agent_now(); /* events between the start of this pass and the request belong to the sleep too */
 		if (!drain(true, &wrote))
 			return false;
 		sl_asleep_settle(cutoff_ns);
@@ -593,7 +593,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 
 	if (asked) /* time of the request, not of the start of this pass */
 		now_ns = sl_agent_now();
-	/* A ring that lies elsewhere may be out of reach after the node is gone. */
+	/* A ring that lies elsewhere may be out of reach if the node dies. */
 	everything =
 		sync || short_of_segments(now_ns, &idle_ns) ||
 		(sl_agent->store->ring_elsewhere && (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
@@ -631,7 +631,7 @@ void sl_writer_finish(void)
 	sl_kept_look(sl_threads_trying);
 	sl_writer_pass(sl_agent_now());
 	sl_retention_stop(sl_agent->store);
-	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: what they do stays in the ring */
+	cutoff_ns = sl_agent_now(); /* threads may still work; their later events stay in the ring */
 	say_holes();
 	write_gap(sl_agent->ring->file);
 	say_stacks();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the one background thread does (writer_thread.h): moves what the ring holds into the trace file. */
+/* The work of the background thread (writer_thread.h): moves events and definitions from the ring into the trace file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 /* One pass over the ring; returns how long to sleep, in nanoseconds. */
 uint64_t sl_writer_pass(uint64_t now_ns);
 
-/* The writer's last work: write what waits and the footer, and say that it is done. */
+/* The writer's last work: writes what waits and the footer, and sets the flag that it is done. */
 void sl_writer_finish(void);
 
 /* The end of a recording without a writer: a thread of the program writes the footer and leaves the ring as it is. */
@@ -17,5 +17,5 @@ void sl_writer_leave(void);
 /* One pass over everything in the ring that has finished.  False: something could not be written. */
 bool sl_writer_drain(void);
 
-/* Make the writer's buffers, before anything drains.  False: no memory. */
+/* Makes the writer's buffers, before anything is drained.  False: no memory. */
 bool sl_writer_prepare(void);

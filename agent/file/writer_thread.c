@@ -24,16 +24,16 @@
 #include "agent/file/store.h"
 #include "agent/file/writer.h"
 
-#define STACK_BYTES (1u << 20) /* whatever the program's default is: vendors' libraries run on it too */
+#define STACK_BYTES (1u << 20) /* independent of the program's default; vendors' libraries run on it too */
 #define GUARD_BYTES (64u << 10)
-#define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
-#define LOOK_NS	    90000000ull	  /* so often the program's seccomp filters are looked at */
+#define ASLEEP_NS   5000000000ull /* time between two samples while the recording sleeps */
+#define LOOK_NS	    90000000ull	  /* time between two looks at the program's seccomp filters */
 #define STATE_MASK  3u
-#define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may hold it up */
+#define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
 /*
- * The low bits of `parking`; STARTING until the thread has said that it is there.  The bits above count the changes: who has seen
- * that the writer ended may start the next only if none was started and parked meanwhile.
+ * The low bits of `parking`; STARTING until the thread runs.  The bits above count the changes: a thread that saw the writer end
+ * may start the next one only if none was started and parked meanwhile.
  */
 enum parking { NOT_PARKED, PARKED, STARTING };
 
@@ -74,7 +74,7 @@ static bool has_to_end(void)
 	return atomic_load(&sl_agent->finish) || is_parking() || is_last() || sl_kept_deserted();
 }
 
-/* After the end of the recording, when nobody else looks at this. */
+/* Called after the end of the recording, by one thread. */
 static bool nobody_is_left(void)
 {
 	sl_kept_look(sl_threads_trying);
@@ -131,7 +131,7 @@ static void be_the_last(void)
 		syscall(sl_threads_trying() ? SYS_exit_group : SYS_exit, code);
 	}
 	sl_file_no_signals(false);
-	program_signals.before |= 1ull << (SIGXFSZ - 1); /* a signal may be pending */
+	program_signals.before |= 1ull << (SIGXFSZ - 1); /* SIGXFSZ of our own may be pending: it stays blocked */
 	sl_mute_end(&program_signals);
 }
 
@@ -149,7 +149,7 @@ static void *run(void *unused)
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
 	open_libraries();
-	for (work(); atomic_load(&sl_agent->finish); work()) { /* begin again: exec failed, and the process goes on */
+	for (work(); atomic_load(&sl_agent->finish); work()) { /* once more: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
 		sl_writer_finish();
@@ -178,7 +178,7 @@ static bool is_listed(uint32_t tid)
 }
 
 /*
- * Makes a stack of our own, where the program has locked what the C library would map.  One writer after the other uses it;
+ * Makes a stack, because the program may have locked all memory that the C library maps.  All writers use it, one after the other;
  * the C library does not unmap it.
  */
 static bool own_stack(pthread_attr_t *attr)

@@ -10,7 +10,7 @@
 #include "common/text.h"
 
 #ifndef SL_SYSFS
-#define SL_SYSFS "/sys" /* a test has its own */
+#define SL_SYSFS "/sys" /* tests define their own */
 #endif
 #define KFD SL_SYSFS "/class/kfd/kfd/"
 

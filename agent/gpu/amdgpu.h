@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of an AMD device as the kernel tells it in sysfs: amdgpu's mem_info_vram_* of the PCI device, and what each
- * process holds of it in KFD's folders (Linux 5.9).  No library, no context.
+ * Memory of an AMD device from sysfs: amdgpu's mem_info_vram_* of the PCI device, and what each process holds of it in KFD's
+ * folders (Linux 5.9). No library, no context.
  */
 #pragma once
 

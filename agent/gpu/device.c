@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where device-wide figures come from: NVML, asked by the writer thread; for AMD the kernel driver's sysfs.  Where there is
- * neither, a thread of the application that has just made a call is asked, at most once an interval: it has a context
- * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
- * or a retained primary context) races with its destruction, so it does not.
+ * Device-wide figures come from NVML, which the writer thread asks, or for AMD from the kernel driver's sysfs.  Without either, a
+ * thread of the application asks cuMemGetInfo right after a call of its own, at most once an interval, since it has a context
+ * then.  The writer thread has no context; to borrow one (cuCtxPushCurrent of the application's, or a retained primary context)
+ * would race with its destruction.
  */
 #include "agent/file/asleep.h"
 #include "agent/file/capability.h"
@@ -45,8 +45,7 @@ static struct device devices[SL_VENDOR_COUNT][DEVICES];
 static _Atomic unsigned news;	  /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
-static bool processes_said,
-	full_said; /* notes that are written once in a recording: the source of process lists, and a list that is too long */
+static bool processes_said, full_said; /* written once in a recording: the source of process lists, and that a list is too long */
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 
@@ -66,7 +65,7 @@ static void add_known_text(struct sl_definition *map, const char *key, const cha
 
 /* --- in the calling thread -------------------------------------------------------------------------- */
 
-/* Where one device is used the others may be meant: the analyzer is told how many there are. */
+/* Notes how many devices there are, so that the analyzer knows whether others could have been used. */
 static void tell_devices(enum sl_vendor vendor)
 {
 	char number[24];
@@ -96,13 +95,12 @@ static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 	tell_devices(vendor);
 }
 
-/* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */
-/* A device that has become nearly full wakes a recording that sleeps; one that stays so does not wake it again. */
-#define NEARLY_FULL 50 /* the part of it that is free */
+/* Wakes a recording that sleeps when a device becomes nearly full, but not again while it stays so. */
+#define NEARLY_FULL 50 /* less than 1/NEARLY_FULL of it is free */
 
 static void look_whether_full(int ordinal, uint64_t free_bytes, uint64_t total_bytes)
 {
-	static _Atomic uint64_t full; /* by ordinal */
+	static _Atomic uint64_t full; /* a bit for each ordinal */
 	uint64_t mine = 1ull << (ordinal & 63);
 
 	if (!total_bytes || free_bytes > total_bytes / NEARLY_FULL)
@@ -111,6 +109,7 @@ static void look_whether_full(int ordinal, uint64_t free_bytes, uint64_t total_b
 		sl_asleep_rouse("a device is nearly full");
 }
 
+/* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */
 static void begin_sample(struct sl_definition *map, int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes,
 			 uint64_t total_bytes, uint64_t used_bytes)
 {
@@ -196,7 +195,7 @@ uint64_t sl_device_free_bytes(enum sl_family family)
 	return sl_vendor_memory(sl_vendor_of(family), &free_bytes, &total_bytes) ? free_bytes : 0;
 }
 
-/* Memory of the device that had no room.  False: no call that is safe now tells it. */
+/* Reads the memory of the device that had no room.  False: no call that is safe now can. */
 static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct device *device = ordinal >= 0 && ordinal < DEVICES ? &devices[vendor][ordinal] : NULL;
@@ -204,7 +203,7 @@ static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, 
 
 	if ((ordinal < 0 || sl_vendor_current(vendor).device == ordinal) && sl_vendor_memory(vendor, free_bytes, total_bytes))
 		return true;
-	/* HIP with its error pending is not asked; the kernel is. */
+	/* HIP with a pending error is not asked, but the kernel is */
 	if (vendor != SL_VENDOR_HIP || !device || atomic_load(&device->state) != USED ||
 	    !sl_amdgpu_memory(device->is.pci, &used_bytes, total_bytes))
 		return false;
@@ -220,10 +219,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	uint8_t bytes[MAP_MAX];
 	struct sl_definition map;
 
-	/*
-	 * This may be the only question that the process ever asks about the device; the device's identity tells who else
-	 * uses it.
-	 */
+	/* this may be the process's only call for this device, whose identity shows who else uses it */
 	if (sl_vendor_of(family) == SL_VENDOR_CUDA && !sl_event_kinds[kind].on_host)
 		sl_device_used(device, family);
 	map = sl_definition_begin(bytes, sizeof(bytes), "oom");
@@ -234,7 +230,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 		sl_definition_uint(&map, "device", (uint64_t)device);
 	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
 	    memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
-		/* as --limit lets the program see it */
+		/* as the program sees it under --limit */
 		sl_limit_clamp(device, &free_bytes, &total_bytes);
 		sl_definition_uint(&map, "free_bytes", free_bytes);
 		add_known(&map, "total_bytes", total_bytes);
@@ -308,7 +304,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 	sl_define_publish(&map);
 }
 
-/* source: as samples name it; processes: who told of them. */
+/* source: as named in samples; processes: the source of the process list. */
 static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
 			const struct sl_device_sample *sample)
 {
@@ -341,7 +337,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
 	if (!sl_limit_live(ordinal, &live))
-		live = UINT64_MAX; /* a block comes or goes: a value that equals nothing */
+		live = UINT64_MAX; /* a block comes or goes: equals no other value */
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:

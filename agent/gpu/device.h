@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device-wide and process memory: samples, and what can be known when a call runs out of memory.  Everything
- * is published by sl_define_publish as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
+ * Memory of devices and of the process: samples, and what can be known when a call runs out of memory.  Everything is published by
+ * sl_define_publish as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 #include "common/event.h"
 
 /*
- * Calling thread, right after a successful real call that may have been the device's first: remembers that
- * device `ordinal` of this family is in use (cheap when it is known; at the first time it is described by calls that need
- * no context).  Where there is no NVML it also takes the samples that are due, by the real cuMemGetInfo.
+ * Calling thread, right after a successful real call: notes that device `ordinal` of this family is in use.  Cheap if that is
+ * known; the first time the device is described, by calls that need no context.  Without NVML it also takes the samples that are
+ * due, by the real cuMemGetInfo.
  */
 void sl_device_used(int ordinal, enum sl_family family);
 
@@ -25,16 +25,16 @@ void sl_device_used(int ordinal, enum sl_family family);
  */
 void sl_device_sample(uint64_t now_ns);
 
-/* Writer thread: a device has come into use since it was asked last; its first sample need not wait. */
+/* Writer thread.  True: a device has come into use since the last call; it is sampled at once. */
 bool sl_device_news(void);
 
 /*
- * Writer thread, before the footer: one more sample, so that a short run too has a figure of its end.  The process is on its
- * way out: nothing is opened any more, a source that no sample has decided on is left alone.
+ * Writer thread, before the footer: takes a last sample, so that even a short run has figures of its end.  The process is ending,
+ * so nothing is opened, and a source that no sample has used is not used now.
  */
 void sl_device_sample_last(uint64_t now_ns);
 
-/* Any thread: of the process and its cgroup alone, where there is no writer. */
+/* Any thread, if there is no writer: samples only the process and its cgroup. */
 void sl_device_sample_host(uint64_t now_ns);
 
 /*
@@ -50,7 +50,7 @@ struct sl_vendor_context sl_device_current(enum sl_family family);
 /* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
 int sl_device_of_pointer(enum sl_family family, uint64_t address);
 
-/* Size of the block that begins at this address (imported memory comes without one); 0 unknown. */
+/* Size of the block that begins at this address, for imported memory, whose call has no size; 0 unknown. */
 uint64_t sl_device_size_of(enum sl_family family, uint64_t address);
 
 /* The stream is being captured: what is allocated or freed on it are nodes of *graph (0 unknown). */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held
- * across a driver call or anywhere else.  A full table stops counting and says so; nothing then fails by us.
+ * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held across a driver call
+ * or anywhere else.  A full table stops counting, with a note, and then no call is made to fail.
  *
- * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left
- * by longjmp keeps what it claimed where the ring had no room for it.
+ * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left by
+ * longjmp keeps its claim if the ring had no room for it.
  */
 #include "agent/gpu/limit.h"
 
@@ -35,7 +35,7 @@ bool sl_limit_active;
 
 static uint64_t limit_bytes;
 static struct block *blocks;
-static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* bytes that are live, with the claims */
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live bytes, including claims */
 static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint32_t overflowed;
@@ -61,7 +61,7 @@ static void read_injection(const char *text)
 
 void sl_limit_start(const struct sl_options *options)
 {
-	/* A forked child inherits its parent's table, whose blocks do not belong to it. */
+	/* a forked child inherits its parent's table, whose blocks it does not have */
 	inject_api[0] = 0;
 	atomic_store(&injectable, 0);
 	atomic_store(&overflowed, 0);
@@ -86,7 +86,7 @@ void sl_limit_start(const struct sl_options *options)
 	sl_limit_active = limit_bytes || inject_at;
 }
 
-/* cuMemAlloc means cuMemAlloc_v2 too, and cuMemAllocAsync its _ptsz: the names of the reports. */
+/* True: the symbol, without its suffix _v2, _ptsz or the like, has this name, as in reports. */
 static bool is_named(const char *symbol, const char *name)
 {
 	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_spt", "_v2_ptsz"};
@@ -109,7 +109,7 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
 	return atomic_fetch_add_explicit(&injectable, 1, memory_order_relaxed) + 1 == inject_at;
 }
 
-/* Kinds that take memory of the device for certain: managed memory may lie on the host. */
+/* True: a kind that certainly takes memory of the device; managed memory may lie on the host. */
 static bool counts(int device, enum sl_kind kind)
 {
 	if (device < 0 || device >= DEVICES)
@@ -144,7 +144,7 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 	return false;
 }
 
-/* The claim became a block, or was given up: it no longer counts as under way. */
+/* Ends a claim that became a block or was given up. */
 static void drop_claim(struct sl_limit_claim *claim)
 {
 	claim->bytes = 0;
@@ -159,7 +159,7 @@ void sl_limit_release(struct sl_limit_claim *claim)
 	drop_claim(claim);
 }
 
-/* Handles of VMM are no addresses and could equal one. */
+/* A VMM handle could equal an address, so its key differs. */
 static uint64_t key_of(enum sl_kind kind, uint64_t address)
 {
 	return kind == SL_KIND_vmm ? address ^ 0x9e00000000000000ull : address;
@@ -170,7 +170,7 @@ static struct block *slot_of(uint64_t key, unsigned probe)
 	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
 }
 
-/* The thread that takes the key out also subtracts the bytes. */
+/* Removes a block.  The thread that takes out its key also subtracts its bytes. */
 static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
 {
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
@@ -196,7 +196,7 @@ static void remove_key(uint64_t key, struct sl_limit_claim *claim)
 	}
 }
 
-/* its bytes are counted already */
+/* Adds a block whose bytes are counted already. */
 static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
@@ -215,7 +215,7 @@ static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 	return false;
 }
 
-/* The calling thread's; -1: it has none. */
+/* The calling thread's device; -1: none. */
 static int current_device(enum sl_vendor *vendor)
 {
 	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
@@ -228,8 +228,8 @@ static int current_device(enum sl_vendor *vendor)
 }
 
 /*
- * What the context takes is known to NVML alone, which the writer thread asks.  Until it has answered, it is what has gone
- * from the device beside our blocks; other processes are in that too, so it counts for at most 1 GiB.
+ * Estimates what the context takes until the writer thread has asked NVML: the memory in use on the device without our blocks. 
+ * Other processes are part of that, so it is at most 1 GiB.
  */
 static void learn(int device)
 {
@@ -258,9 +258,9 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 		sl_limit_release(claim);
 	if (!claim->bytes)
 		atomic_fetch_add(&claims[device], 1);
-	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was a guess, or none */
+	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was an estimate, or none */
 	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
-	remove_key(key, &missed); /* the address was handed out again, so its free was not seen */
+	remove_key(key, &missed); /* the address was allocated again, so its free was not seen */
 	sl_limit_release(&missed);
 	if (insert(key, (uint32_t)device, bytes)) {
 		drop_claim(claim);

@@ -17,21 +17,21 @@ extern bool sl_limit_active SL_HIDDEN;
 void sl_limit_start(const struct sl_options *options); /* at the first GPU call */
 
 /*
- * An application's call of an allocating verb begins (outermost of its class): true when it is to fail.  The
- * failure is then made by the driver call below it, or by itself when none is below.
+ * Called when an allocating call of the application begins (the outermost of its class).  True: it is to fail.  Then the driver
+ * call inside it fails or, if there is none, the call itself.
  */
 bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
 
-/* Bytes of a call under way that count: of an allocation that may be made, or of a block that may be freed. */
+/* Bytes of a call under way that count as live: of an allocation that may succeed, or of a block that may be freed. */
 struct sl_limit_claim {
 	uint64_t bytes; /* 0: none */
 	int device;
-	bool kept; /* the claim is in the slot of its event too (sl_limit_keep) */
+	bool kept; /* the slot of its event also has the claim (sl_limit_keep) */
 };
 
 /*
- * A driver-level (or HIP) allocation of device memory is about to be made: true when it exceeds the limit.  Otherwise its
- * bytes are claimed in the same step, so that threads cannot pass together.
+ * Called before a driver-level (or HIP) allocation of device memory.  True: it exceeds the limit.  Otherwise its bytes are claimed
+ * in the same step, so that two threads cannot both take the last room.
  */
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim);
 
@@ -43,7 +43,7 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim);
 void sl_limit_context_gone(int device);
 
-/* Drop the claim: the allocation failed, or the block is free. */
+/* Drops the claim: the allocation failed, or the block was freed. */
 void sl_limit_release(struct sl_limit_claim *claim);
 
 /*
@@ -72,13 +72,13 @@ static inline void sl_limit_release_kept(uint64_t *word)
 }
 
 /*
- * What the program asks about memory, after the real call succeeded: clamp to the limit, consistently for
- * cuMemGetInfo, cuDeviceTotalMem, device properties and NVML.  Pointers may be NULL; device -1 is
- * the calling thread's.  Clamping what is clamped changes nothing.
+ * Clamps to the limit what the program asked about memory, after the real call succeeded: the same for cuMemGetInfo,
+ * cuDeviceTotalMem, device properties and NVML. Pointers may be NULL; device -1 is the calling thread's. Clamped figures are not
+ * changed again.
  */
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* Blocks live on the device, as the limit counts them; 0 while no limit is set.  False: one comes or goes this moment. */
+/* Live bytes on the device, as counted for the limit; 0 without a limit.  False: a block comes or goes at this moment. */
 bool sl_limit_live(int device, uint64_t *bytes);
 
 /*

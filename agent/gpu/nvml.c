@@ -43,7 +43,7 @@ static int (*memory_v1)(struct sl_nvml_device *, struct memory_v1 *);
 static int (*running)(struct sl_nvml_device *, unsigned *, void *);
 static bool running_is_v1;
 
-/* dlsym as the C library has it: ours would hand out wrappers that obey --limit. */
+/* The C library's dlsym: ours would return wrappers that obey --limit. */
 static void *symbol(void *library, const char *name)
 {
 	void *(*real)(void *, const char *) = sl_resolve_dlsym();
@@ -95,7 +95,7 @@ struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
 
 	if (*uuid && by_uuid && !by_uuid(uuid, &device))
 		return device;
-	/* The whole device would count the other MIG instances too. */
+	/* a MIG instance is not found by PCI id, which names the whole device */
 	if (strncmp(uuid, "MIG", 3) && *pci && by_pci && !by_pci(pci, &device))
 		return device;
 	return NULL;

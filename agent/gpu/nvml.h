@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory as NVIDIA's management library sees it: all processes together, and each.  Writer thread only: it
- * opens libnvidia-ml.so.1 (RTLD_LAZY | RTLD_LOCAL).  NVML makes no context.
+ * Device memory from NVIDIA's management library: of all processes together, and of each.  Writer thread only: it opens
+ * libnvidia-ml.so.1 (RTLD_LAZY | RTLD_LOCAL). NVML makes no context.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct sl_nvml_device;
 
-/* NULL: NVML works here; else why it does not, in a few words.  Tried once. */
+/* Opens NVML, once.  NULL: it works; else why it does not, in a few words. */
 const char *sl_nvml_open(void);
 
 /* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */

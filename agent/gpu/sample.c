@@ -17,7 +17,7 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 	sample->processes[sample->count++].bytes = bytes;
 }
 
-/* pids of this process in every namespace that /proc shows, outermost first. */
+/* The pids of this process in every namespace that /proc shows, outermost first. */
 static unsigned own_pids(uint64_t pids[8])
 {
 	char line[180], *at = line;
@@ -35,8 +35,8 @@ static unsigned own_pids(uint64_t pids[8])
 }
 
 /*
- * Drivers count in the host's pid namespace.  In another one their numbers are not ours, unless every one of them names
- * a process here: then they were translated.
+ * True: the listed pids are of our namespace.  Drivers list those of the host's namespace.  Elsewhere they are only ours if every
+ * one names a process here, because they were translated.
  */
 static bool pids_are_ours(const struct sl_device_sample *sample)
 {

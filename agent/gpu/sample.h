@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's memory as told by a source that sees all its processes: NVML, or AMD's kernel driver. */
+/* A device's memory from a source that sees all its processes: NVML, or AMD's kernel driver. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #define SL_SAMPLE_PROCESSES 64
 
 struct sl_device_sample {
-	/* used: by all processes; without what is reserved, where the source tells that apart */
+	/* used: by all processes, without reserved memory if the source distinguishes it */
 	uint64_t total_bytes, free_bytes, used_bytes;
 	bool has_processes; /* the list below is complete, or full, and its pids are of our namespace */
 	bool full;	    /* there were more processes than fit */
@@ -22,5 +22,5 @@ struct sl_device_sample {
 /* Adds a process, where there is room. */
 void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes);
 
-/* The list is complete: decides whether its pids mean something here, and which is ours. */
+/* Called when the list is complete: decides whether its pids are of our namespace, and which one is ours. */
 void sl_sample_listed(struct sl_device_sample *sample);

@@ -8,7 +8,7 @@
 #include "agent/symbols/resolve.h"
 #include "common/text.h"
 
-/* One row a function: name, prototype.  The numbers of cuda.h and hip/hip_runtime_api.h are written where they are used. */
+/* A row for each function: name, prototype.  Numbers from cuda.h and hip/hip_runtime_api.h stand where they are used. */
 #define CUDA_FUNCTIONS(ROW)                                                                                                        \
 	ROW(cuCtxGetCurrent, (void **context))                                                                                     \
 	ROW(cuCtxGetDevice, (int *device))                                                                                         \
@@ -88,11 +88,11 @@ HIP_FUNCTIONS(HIP)
 		found &&found(__VA_ARGS__) == 0;                                                                                   \
 	})
 
-static __thread int hip_device = -1; /* the device, as the thread was last seen to have it */
+static __thread int hip_device = -1; /* the thread's device when it was last read */
 
 static bool hip_is_quiet(void)
 {
-	static _Atomic int keeps_errors; /* 1: yes, -1: no */
+	static _Atomic int keeps_errors; /* 0: not known yet, 1: yes, -1: no */
 	int known = atomic_load_explicit(&keeps_errors, memory_order_relaxed), version = 0;
 
 	if (!known) {
@@ -217,7 +217,7 @@ static void uuid_text(char *out, size_t size, const char *prefix, const unsigned
 	}
 }
 
-/* The first form names the whole device, the second the MIG instance, where there is one. */
+/* The first form names the whole device, the second the MIG instance, if there is one. */
 static void cuda_uuid(int ordinal, char *out, size_t size)
 {
 	unsigned char whole[16], instance[16];

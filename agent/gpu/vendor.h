@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions to the driver (CUDA) or runtime (HIP) about devices, through the real functions, found once without the
- * loader's lock.  None of them makes a context.  All are for a thread that is inside the agent (sl_agent_begin), after a
- * real call of the family has returned.
+ * Asks the driver (CUDA) or the runtime (HIP) about devices, through the real functions, which are found once without the loader's
+ * lock.  None makes a context.  For a thread that is inside the agent (sl_agent_begin), after a real call of the family has
+ * returned.
  *
- * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is
- * not asked: the answers are then "unknown", or the thread's last known device.  CUDA's driver has no such state.
+ * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is not asked:
+ * the answers are then "unknown", or the thread's last known device.  CUDA's driver has no such state.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct sl_vendor_device {
 	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
 	uint64_t total_bytes;		   /* 0 unknown */
 };
-unsigned sl_vendor_devices(enum sl_vendor vendor); /* how many the process sees; 0 unknown */
+unsigned sl_vendor_devices(enum sl_vendor vendor); /* number of devices that the process sees; 0 unknown */
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
 /* Device of the calling thread. */

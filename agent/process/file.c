@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Old glibc exports no stat (it was inline over __fxstat), so this is the system call. */
+/* A system call, because old glibc exports no fstat (it was inline over __fxstat). */
 static bool status(int fd, struct stat *st)
 {
 #ifdef SYS_newfstatat

@@ -11,11 +11,11 @@
 #define DEPTH 200
 
 struct matcher {
-	const char *text; /* its beginning, for ^ */
+	const char *text; /* begin of the text, for ^ */
 	unsigned steps, depth;
 };
 
-/* What must match after the current part: the group again, if there is one, then the rest of the sequence. */
+/* What must match after the current part: perhaps its group once more, then the rest of the sequence. */
 struct then {
 	const char *re, *end;
 	const char *group, *group_end;
@@ -25,18 +25,18 @@ struct then {
 
 static bool alternatives(struct matcher *m, const char *re, const char *end, const char *text, const struct then *next);
 
-/* The text behind a bracket expression that begins at re; NULL: it does not end. */
+/* The end of the bracket expression that begins at re; NULL: it has none. */
 static const char *skip_class(const char *re, const char *end)
 {
 	re++;
 	re += re < end && *re == '^';
-	re += re < end && *re == ']'; /* a ] that comes first is itself */
+	re += re < end && *re == ']'; /* a ] that comes first is an ordinary character */
 	while (re < end && *re != ']')
 		re++;
 	return re < end ? re + 1 : NULL;
 }
 
-/* The text behind the atom at re; NULL: it does not end. */
+/* The end of the atom at re; NULL: it has none. */
 static const char *skip_atom(const char *re, const char *end)
 {
 	if (*re == '\\')
@@ -67,7 +67,7 @@ static bool in_class(const char *re, const char *end, unsigned char c)
 	return found != negated;
 }
 
-/* Does the one-character atom match at text? */
+/* True: the one-character atom matches at `text`. */
 static bool one(const char *atom, const char *end, const char *text)
 {
 	if (!*text)
@@ -114,7 +114,7 @@ static bool group(struct matcher *m, const char *atom, const char *atom_end, cha
 	return (repeat == '*' || repeat == '?') && sequence(m, rest->re, rest->end, text, rest->next);
 }
 
-/* Matches a one-character atom as often as its sign allows, greedily. */
+/* Matches a one-character atom as often as its * + or ? allows, greedily. */
 static bool repeated(struct matcher *m, const char *atom, const char *atom_end, char repeat, const struct then *rest,
 		     const char *text)
 {

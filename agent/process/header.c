@@ -17,9 +17,9 @@
 #include "common/definition.h"
 #include "common/tracefile.h"
 
-#define VALUE_MAX     4096	  /* bytes that are kept of a variable */
-#define VALUES_MAX    (64u << 10) /* bytes of all of them; the header has room for 192 KiB */
-#define ARGUMENTS_MAX (16u << 10) /* bytes that are kept of the command line */
+#define VALUE_MAX     4096	  /* most bytes of a variable's value */
+#define VALUES_MAX    (64u << 10) /* most bytes of all values; the header has room for 192 KiB */
+#define ARGUMENTS_MAX (16u << 10) /* most bytes of the command line */
 
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
 static void pack_pids(struct sl_definition *out, const struct sl_process_identity *process)

@@ -42,7 +42,7 @@ static bool read_limit(const char *where, uint64_t *limit)
 	return read_number(where, layout->limit, limit) && *limit < 1ull << 60;
 }
 
-/* The path that /proc/self/cgroup gives for the memory controller; false: that version is not in use. */
+/* Finds the path in /proc/self/cgroup for the memory controller; false: that version of cgroups is not in use. */
 static bool own_path(const char *content, bool second, char *out, size_t size)
 {
 	struct sl_text text = sl_text_begin(out, size);
@@ -72,7 +72,7 @@ static bool own_path(const char *content, bool second, char *out, size_t size)
 	return at != NULL;
 }
 
-/* Searches from our cgroup upward for the tightest limit, which is what kills us; without limits our own cgroup. */
+/* Searches from our cgroup upward for the tightest limit, by which we would be killed; without limits, takes our own cgroup. */
 static bool find_folder(const char *path)
 {
 	char at[sizeof(folder)];
@@ -102,7 +102,7 @@ static bool find_folder(const char *path)
 
 static bool find(void)
 {
-	static char content[4096]; /* one thread runs this, once (`state`), and its stack may be small */
+	static char content[4096]; /* static, because the thread's stack may be small; one thread runs this, once (`state`) */
 	char path[512];
 
 	if (sl_procfile_read("/proc/self/cgroup", content, sizeof(content)) <= 0)

@@ -35,7 +35,7 @@ static int integer(const char *name)
 
 struct group {
 	const char *rank, *local, *size;
-	bool local_is_rank; /* where only the rank is named, this is what upstream assumes */
+	bool local_is_rank; /* a missing local rank is the rank, as upstream assumes */
 };
 
 /* Order matters: torchrun under mpirun or srun sets several groups.  PMIx gives no size: complete with the rank alone. */
@@ -66,7 +66,7 @@ struct sl_identity_rank sl_identity_rank(void)
 	return (struct sl_identity_rank){-1, -1, -1};
 }
 
-/* torchrun's run id; its default, the word "none", is no id. */
+/* torchrun's run id, unless it is the default "none". */
 static const char *torchrun(void)
 {
 	const char *id = variable("TORCHELASTIC_RUN_ID");
@@ -150,13 +150,13 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
-/* Guesses which process all processes of a run have above them: their session's leader. */
+/* Guesses the process above all processes of a run: the leader of their session. */
 static uint64_t ancestor(int pid)
 {
 	int leader = getsid(pid);
 
 	if (leader <= 0)
-		return 0; /* the leader is outside of our pid namespace, whose processes then share this id */
+		return 0; /* the leader is outside our pid namespace: all processes inside share this id */
 	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
 	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
 }

@@ -28,8 +28,8 @@ void sl_identity_job(char *out, size_t size);
 void sl_identity_hip_devices(char *out, size_t size);
 
 /*
- * The run, where the environment names one that all of its processes share: STORMLOG_RUN_ID, a scheduler's job
- * step, torchrun's run.  False, and out "": it names none.
+ * The run, if the environment names one for all its processes: STORMLOG_RUN_ID, a scheduler's job step, torchrun's run.  False, and
+ * out "": it names none.
  */
 bool sl_identity_run_named(char *out, size_t size);
 
@@ -45,5 +45,5 @@ void sl_identity_run_fallback(char *out, size_t size, const char *host, const ch
  */
 bool sl_identity_run_shared(void);
 
-/* Times the job was started again, by torchrun or the scheduler; -1: unknown. */
+/* How often torchrun or the scheduler restarted the job; -1: unknown. */
 int sl_identity_restart(void);

@@ -29,8 +29,8 @@ static struct kept {
 } table[KEPT_MAX];
 
 static _Atomic bool sandboxed;
-static bool deserted, outlived; /* other threads went on when the first one had ended */
-static bool was_another;	/* the kernel still counts a thread of ours for a moment when it has ended */
+static bool deserted, outlived; /* deserted: only our threads are left; outlived: threads went on when the first one had ended */
+static bool was_another;	/* a thread of ours that ended is counted for a moment longer */
 static uint64_t filters_at_start;
 
 static long read_again(int fd, char *buffer, size_t size)
@@ -103,7 +103,7 @@ bool sl_kept_number(const char *path, uint64_t *number)
 	return sl_kept_read(path, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
 }
 
-/* Asks the kernel about the process; empty: it says nothing.  Writer, and whoever runs before there is one. */
+/* Reads the kernel's status of the process; "": not available.  Writer, or the thread that runs before there is one. */
 static const char *read_status(void)
 {
 	static char status[8192];
@@ -174,5 +174,5 @@ void sl_kept_begin(void)
 	deserted = outlived = false;
 	was_another = true;
 	filters_at_start = filters(read_status());
-	keep(OWN_STAT, sl_fnv_text(OWN_STAT)); /* asked for at the end, when files may no longer be opened */
+	keep(OWN_STAT, sl_fnv_text(OWN_STAT)); /* read at the end, when files may no longer be opened */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of /proc and /sys that are read again and again.  They are kept open, because a program may forbid itself to open
- * any (seccomp), with high descriptors, because it may count the low ones: 1000 and above, as for our own files.  Where few
- * descriptors are allowed nothing is kept.
+ * Files of /proc and /sys that are read repeatedly.  They are kept open, because a program may forbid itself to open files
+ * (seccomp).  Their descriptors are 1000 and above, as for our own files, because a program may expect certain low numbers.  If few
+ * descriptors are allowed, nothing is kept open.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 long sl_kept_read(const char *path, char *buffer, size_t size);
 bool sl_kept_number(const char *path, uint64_t *number);
 
-/* Writer: asks the kernel for what the next two functions answer.  `another`: there is a thread of ours beside the writer. */
+/* Writer: reads what the next two functions return. another: true if we have a thread beside the writer. */
 void sl_kept_look(bool (*another)(void));
 
 /*
@@ -23,20 +23,14 @@ void sl_kept_look(bool (*another)(void));
  */
 bool sl_kept_sandboxed(void);
 
-/*
- * True: the process has no thread but ours.  The first thread has ended, which the kernel shows until the end, and so
- * have all others.
- */
+/* True: the process has only our threads.  The first thread, which the kernel lists until the end, and all others have ended. */
 bool sl_kept_deserted(void);
 
 /*
- * The status with which the last thread left by the system call, which from Linux 5.18 on is the process's exit status.
- * Known of the first thread alone; 0, as the C library gives it, where others outlived it.
+ * The status with which the last thread left by the system call, which from Linux 5.18 on is the process's exit status.  Known for
+ * the first thread only; 0, as from the C library, if others outlived it.
  */
 int sl_kept_last_code(void);
 
-/*
- * Call this when a recording begins: what a forked child inherited is forgotten, and filters that are there already count
- * as the container's.
- */
+/* Called when a recording begins: forgets what a forked child inherited; filters that exist already count as the container's. */
 void sl_kept_begin(void);

@@ -7,5 +7,5 @@
 /* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
 const char *sl_remote_why(const char *folder);
 
-/* Name of the file system that the folder lies on ("NFS", "ext4"); NULL where the number has no name here. */
+/* Name of the file system of the folder ("NFS", "ext4"); NULL: not in our list. */
 const char *sl_remote_name(const char *folder);

@@ -57,7 +57,7 @@ static void find_directory(struct sl_process_identity *process, const char *temp
 		case '%':
 			sl_text_add(&text, "%");
 			break;
-		default: /* no placeholder of ours: as it stands */
+		default: /* another character: copied */
 			sl_text_add_bytes(&text, template - 1, *template ? 2 : 1);
 			template -= !*template;
 		}
@@ -92,11 +92,11 @@ void sl_process_identify(struct sl_process_identity *process, const struct sl_op
 
 bool sl_process_wanted(const struct sl_process_identity *process, const struct sl_options *options)
 {
-	static char command[4096]; /* one thread attaches, and its stack may be small */
+	static char command[4096]; /* static, because the stack of the one thread that attaches may be small */
 
 	if (options->disable)
 		return false;
-	/* A process without a rank is its job's only one, and its file says rank 0. */
+	/* a process without a rank is its job's only one and counts as rank 0 */
 	if (options->ranks && !sl_filter_lists(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank))
 		return false;
 	if (!options->only)

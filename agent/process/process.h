@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who this process is: rank, run, host, pid and namespaces, command, settings; and where its files go.
- * Called once at the first GPU call, by the thread that makes it: reads the environment and /proc by system
- * calls, allocates nothing, uses no stdio.
+ * Identity of this process: rank, run, host, pid and namespaces, command, settings; and where its files go.  Called once at the
+ * first GPU call, by the thread that makes it: reads the environment and /proc by system calls, allocates nothing, uses no stdio.
  */
 #pragma once
 
@@ -19,7 +18,7 @@ struct sl_process_identity {
 	uint64_t started_ns, monotonic_ns;
 	char directory[3072];	       /* absolute, placeholders replaced */
 	char run_id[160], job_id[128]; /* job_id "" : none */
-	char hip_devices[256];	       /* those that HIP shows, as the environment lists them; "" : all */
+	char hip_devices[256];	       /* devices that HIP shows, as in the environment; "": all */
 };
 
 /* Identity from environment and /proc, rank groups, job, run id. */

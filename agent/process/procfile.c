@@ -34,7 +34,7 @@ long sl_procfile_read(const char *path, char *buffer, size_t size)
 }
 
 struct search {
-	const char *name, *rest; /* rest of the name that this line must still show; NULL: it is another line */
+	const char *name, *rest; /* rest: the part of the name still to be matched in this line; NULL: it is another line */
 	char *line;
 	size_t used, size;
 	bool found, done;
@@ -112,7 +112,7 @@ const char *sl_procfile_line(const char *content, const char *name)
 	return NULL;
 }
 
-/* Where a field of /proc/PID/stat begins, in content; NULL: there is no such process. */
+/* The begin of a field of /proc/PID/stat, in `content`; NULL: there is no such process. */
 static const char *stat_text(uint64_t pid, int wanted, char *content, size_t size)
 {
 	char path[40];

@@ -36,7 +36,7 @@ static bool ends(const char *bytes, size_t size, const char *word)
 	return size >= length && same(bytes + size - length, word, length);
 }
 
-/* True: a word begins there.  It is first of all, follows a separator, or has a capital (accessToken). */
+/* True: a word begins there: at the start, behind a separator, or with a capital (accessToken). */
 static bool begins_word(const char *name, size_t at)
 {
 	return !at || strchr("-_.:+", name[at - 1]) || (lower(name[at]) != name[at] && lower(name[at - 1]) == name[at - 1]);
@@ -61,7 +61,7 @@ static bool is_secret_name(const char *name, size_t size)
 	return false;
 }
 
-/* Shapes of tokens that well-known services hand out, and HTTP headers that carry one. */
+/* True: it looks like a token of a well-known service, or like an HTTP header with one. */
 static bool is_secret_value(const char *value)
 {
 	static const char *const shapes[] = {"hf_",   "sk-",  "ghp_", "gho_", "ghs_",	 "github_pat_", "glpat-", "xoxb-",
@@ -95,7 +95,7 @@ static void add_value(struct sl_text *text, const char *value)
 		}
 		value = scheme;
 	}
-	/* Masks what a URL's query names as a secret: to the next & or the end. */
+	/* masks secrets in a URL's query, up to the next & or the end */
 	for (;;) {
 		size_t length = strcspn(value, "?&"), name;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the machine is, as `stormlog-analyze info` says it: by system calls on small files of the kernel, no GPU is asked. */
+/* Describes the machine, for `stormlog-analyze info`: from small files of the kernel, by system calls.  No GPU is asked. */
 #pragma once
 
 #include "common/pack.h"

@@ -10,7 +10,7 @@ static void begin_list(struct sl_definition *map, const char *key, size_t count)
 	sl_pack_array(&map->pack, count);
 }
 
-/* What the numbers of an event mean, so that an analyzer of another version reads by name. */
+/* Packs the meanings of an event's numbers, so that an analyzer of another version can read by name. */
 static void pack_tables(struct sl_definition *map)
 {
 	struct sl_pack *out = &map->pack;
@@ -42,7 +42,7 @@ static void pack_tables(struct sl_definition *map)
 	}
 }
 
-/* By bit, so that position says it. */
+/* Packs the names of flags, in the order of their bits. */
 static void pack_flags(struct sl_definition *map)
 {
 	struct sl_pack *out = &map->pack;

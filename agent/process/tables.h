@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a trace's header that says what the numbers of its events mean: the same whoever writes the trace. */
+/* The part of a trace's header with the meanings of its events' numbers, which is the same for all that write traces. */
 #pragma once
 
 struct sl_definition;

@@ -15,7 +15,7 @@ enum sl_level {
 extern const char *const sl_level_names[]; /* pass, unknown, note, warning, critical */
 
 struct sl_outcome {
-	const char *rule; /* the name of a rule in sl_gate_rules */
+	const char *rule; /* name of a row of sl_rules */
 	char *subject;	  /* what was compared: "peak", "step_#", "train.py:97 remember" */
 	char *message;	  /* one line that begins with the numbers */
 	char *file;	  /* source file that a CI system points at; NULL: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/bare.h"
 
-#define BARE_MAX 256 /* stacks that are named: those of calls before libunwind was open */
+#define BARE_MAX 256 /* most sites that are named: calls made before libunwind was open */
 
 static bool is_bare(const struct sl_track *track)
 {
@@ -16,7 +16,7 @@ static bool is_alike(const struct sl_defs *defs, const struct sl_track *bare, co
 	       track->device == bare->device && track->most_bytes == bare->most_bytes;
 }
 
-/* The only track whose stack it may have; NULL: there is none, or several. */
+/* The only track whose stack the site may have; NULL: there is none, or several. */
 static const struct sl_track *find(const struct sl_model *model, const struct sl_track *bare)
 {
 	const struct sl_track *found = NULL;

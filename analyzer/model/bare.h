@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  What is
- * known is the address they return to.
+ * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  Only the
+ * address to which they return is known.
  */
 #pragma once
 

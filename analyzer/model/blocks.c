@@ -5,8 +5,8 @@
  */
 #include "analyzer/model/verbs.h"
 
-#define FAILED_MAX 16 /* places */
-/* cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED and hipErrorDeinitialized, in the vendors' headers */
+#define FAILED_MAX 16 /* most places that are listed */
+/* the value of cudaErrorCudartUnloading, CUDA_ERROR_DEINITIALIZED and hipErrorDeinitialized */
 #define UNLOADING 4
 
 /* The table where a new block of this kind is kept; NULL: handles of physical memory, which vmm.c keeps. */
@@ -111,7 +111,7 @@ static struct sl_live *find(struct sl_model *model, unsigned kind, uint64_t addr
 	return NULL;
 }
 
-/* The runtime refuses what destructors free after its end; and where a call fails that another made, both do. */
+/* Lists a failed free, except those that destructors call after the runtime's end, and inner calls, whose caller fails too. */
 static void add_failed(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -149,7 +149,7 @@ static void release(struct sl_model *model, const struct sl_item *item)
 		return;
 	}
 	live = find(model, event->kind, event->address, &table);
-	/* While a process runs, a free may come after its address was given again (follow.h); it is not this block's. */
+	/* In a running process a free may be read after its address was reused (follow.h): it is not a free of this block. */
 	if (!live || live->time_ns > event->time_ns)
 		model->unknown_frees++;
 	else if (live->refs > 1)
@@ -172,7 +172,7 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_live *live = event->object ? sl_table_find(&model->imports, event->object) : NULL;
 
-	if (live) /* else the program never asked for its address */
+	if (live) /* NULL: the program never asked for its address */
 		end_block(model, &model->imports, live, SL_END_FREE);
 }
 

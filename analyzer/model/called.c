@@ -21,7 +21,7 @@ static void take_away(struct sl_model *model, struct sl_called_part *part)
 	free(part);
 }
 
-/* Takes the extent from the parts that have names: what sticks out of it keeps its name. */
+/* Removes the extent from the named parts; what lies outside of it keeps its name. */
 static void cut(struct sl_model *model, struct sl_extent range)
 {
 	uint64_t address = range.address, end = address + range.bytes;
@@ -46,7 +46,7 @@ void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 	struct sl_extent range = {address, bytes};
 
 	for (struct sl_called_part *part; (part = sl_extents_next(&model->called_parts, &range));)
-		if (part->block - address < bytes && part->block_bytes <= bytes) /* else of what this one lies in */
+		if (part->block - address < bytes && part->block_bytes <= bytes) /* else it belongs to a block around this one */
 			take_away(model, part);
 }
 
@@ -78,7 +78,7 @@ static const struct sl_live *block_at(const struct sl_model *model, uint64_t add
 	return NULL;
 }
 
-/* The live block inside of which it lies. */
+/* The live block around the part. */
 static const struct sl_live *block_around(struct sl_model *model, uint64_t address)
 {
 	struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,
@@ -103,17 +103,17 @@ void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 	if (!live)
 		live = block_around(model, event->address);
 	if (!live || !event->label)
-		return; /* memory that we did not see made */
+		return; /* memory whose allocation was not recorded */
 	part.block = live->address;
 	part.block_bytes = live->bytes;
 	rest = live->address + live->bytes - event->address;
 	part.bytes = event->bytes && event->bytes < rest ? event->bytes : rest;
 	part.called = called(model, (uint32_t)event->label, model->sites.item[live->site].device);
 	if (part.bytes > UINT64_MAX - part.address)
-		part.bytes = UINT64_MAX - part.address; /* no block reaches so far */
+		part.bytes = UINT64_MAX - part.address; /* ends at the last address */
 	if (!part.bytes)
 		return;
-	cut(model, (struct sl_extent){part.address, part.bytes}); /* named anew */
+	cut(model, (struct sl_extent){part.address, part.bytes}); /* a new name replaces the old one */
 	add(model, part);
 	name = &model->called.item[part.called];
 	name->blocks++;

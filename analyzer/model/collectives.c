@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where ranks meet: NCCL and RCCL calls that make and end communicators, the ranges that these libraries push around each
+ * Where ranks meet: calls of NCCL and RCCL that make and end communicators, the ranges that these libraries open around each
  * collective, and the bytes that each communicator moved.  A call with its own range inside counts as one meeting.
  */
 #include <string.h>

@@ -7,18 +7,18 @@
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/verbs.h"
 
-#define PARTS_MAX 256 /* names of hidden memory on a device; further libraries are one */
+#define PARTS_MAX 256 /* parts of hidden memory on a device; further libraries share one */
 
-/* The numbers of CUDA and of HIP. */
+/* The limits' numbers in CUDA and HIP. */
 enum { LIMIT_STACK, LIMIT_PRINTED, LIMIT_HEAP };
-#define STACK_USUAL 1024 /* bytes of a thread, unless a program says otherwise */
+#define STACK_USUAL 1024 /* bytes of a thread's stack by default */
 
 static uint64_t key_of_device(int device)
 {
 	return ~(uint64_t)(uint32_t)device; /* no context has such an address */
 }
 
-/* Graphs' memory, and what belongs to an unknown context, are their device's. */
+/* Memory of graphs, and of an unknown context, belongs to its device. */
 uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live)
 {
 	const struct sl_site *site = &model->sites.item[live->site];
@@ -54,7 +54,7 @@ static void drop_all(struct sl_model *model, uint64_t context, int device)
 	}
 }
 
-/* Modules are many and small: only one that was seen to cost memory gets a mark. */
+/* Marks a context or code in the timeline; modules are many and small, so only those that were seen to cost memory. */
 static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -85,7 +85,7 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
-/* In model->costs; 0: the call names nothing that could end. */
+/* The key in model->costs; 0: the call names nothing that could end. */
 static uint64_t key_of(const struct sl_item *item)
 {
 	uint64_t handle = item->hook->verb == SL_VERB_CODE_LOAD ? item->event->object : item->event->address;
@@ -114,7 +114,7 @@ static void end_cost(struct sl_model *model, uint64_t key)
 	sl_table_remove(&model->costs, live);
 }
 
-/* The context and the code in it. */
+/* Ends the costs of the context and of the code in it. */
 static void end_costs(struct sl_model *model, uint64_t context)
 {
 	struct sl_tied_list gone = {0};
@@ -126,7 +126,7 @@ static void end_costs(struct sl_model *model, uint64_t context)
 	free(gone.addresses.item);
 }
 
-/* The part of that name; `count`, if there is none yet. */
+/* The index of the part with that name; parts.count: there is none. */
 static size_t part_at(const struct sl_device_state *device, enum sl_hidden_what what, const char *library)
 {
 	size_t at = 0;
@@ -192,7 +192,7 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 		device->parts.item[i].bytes = 0; /* what it took at the hidden peak stays known */
 }
 
-/* Keeps the limit that takes most memory. */
+/* Keeps the limit of a context that takes most memory. */
 static void raise_limit(const struct sl_model *model, struct sl_device_state *device, const struct sl_event *event)
 {
 	struct sl_device_state set = {.limit_bytes = event->bytes, .limit_each = event->extra == LIMIT_STACK};

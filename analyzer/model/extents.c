@@ -35,7 +35,7 @@ void *sl_extents_next(void *const *tree, struct sl_extent *range)
 	struct sl_extent before = *range, *first = NULL, **found;
 	uint64_t skipped;
 
-	/* Each is nearer to the root than the next, which lies before it. */
+	/* each item found begins before the last one, so the search ends at the first overlap */
 	while (before.bytes && (found = tfind(&before, tree, compare))) {
 		first = *found;
 		before.bytes = first->address > before.address ? first->address - before.address : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stretches of addresses that do not overlap, found by any address in them: a balanced tree (tsearch) of the caller's items,
- * each from malloc, which begin with a struct sl_extent.
+ * Ranges of addresses that do not overlap, found by any address in them.  A balanced tree (tsearch) of the caller's items, each
+ * from malloc and beginning with a struct sl_extent.
  */
 #pragma once
 
@@ -11,13 +11,13 @@ struct sl_extent {
 	uint64_t address, bytes; /* bytes 0 counts as 1 */
 };
 
-/* The item itself, or the one that is there already and overlaps it. */
+/* Adds the item and returns it; or returns an item of the tree that overlaps it, and adds nothing. */
 void *sl_extents_add(void **tree, void *item);
 
-/* Does not free it. */
+/* Takes the item out of the tree, without freeing it. */
 void sl_extents_remove(void **tree, void *item);
 
-/* The first item that overlaps the range, NULL: none.  The range becomes what lies behind that item. */
+/* The first item that overlaps the range, NULL: none. `range` then becomes the rest behind that item. */
 void *sl_extents_next(void *const *tree, struct sl_extent *range);
 
 /* The last item that begins at the address or before it. */

@@ -8,27 +8,27 @@
 
 #include "analyzer/base/memory.h"
 
-#define LOOKS_OF_BLOCK 8 /* looks that the begin or end of a block costs */
+#define LOOKS_OF_BLOCK 8 /* looks (ledger.h) that a block's begin or end costs */
 
 struct graph {
 	uint64_t handle;
-	size_t at; /* its index in graphs */
+	size_t at; /* its index in `graphs` */
 	bool destroyed;
 	unsigned execs;			  /* live executables made from it */
 	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
-	struct sl_table freed;		  /* the same, to look one up */
+	struct sl_table freed;		  /* the same addresses, for look-up */
 	SL_VECTOR(struct sl_live) allocs; /* blocks that its allocation nodes make */
-	SL_VECTOR(struct sl_live) left;	  /* allocs that it does not free */
+	SL_VECTOR(struct sl_live) left;	  /* those of `allocs` that it does not free */
 	SL_VECTOR(uint64_t) foreign;	  /* addresses of other graphs' blocks that it frees */
-	bool settled;			  /* it was launched with all its nodes: a launch changes only `left` and `foreign` */
-	SL_VECTOR(uint64_t) made;	  /* addresses of all blocks that were made for it */
+	bool settled;		  /* it was launched with all its nodes: further launches change only `left` and `foreign` */
+	SL_VECTOR(uint64_t) made; /* addresses of all blocks that were made for it */
 };
 
 /* The tables name graphs by their index. */
 struct sl_graphs {
 	SL_VECTOR(struct graph *) graphs; /* NULL: unused */
 	SL_VECTOR(size_t) unused;
-	struct sl_table living; /* by handle: not destroyed */
+	struct sl_table living; /* by handle: graphs that are not destroyed */
 	struct sl_table execs;	/* by the executable's handle */
 };
 
@@ -63,13 +63,13 @@ void sl_graphs_free(struct sl_graphs *graphs)
 	free(graphs);
 }
 
-/* A table has no entry 0. */
+/* A table has no key 0. */
 static uint64_t key_of(uint64_t handle)
 {
 	return handle ? handle : UINT64_MAX;
 }
 
-/* The living graph with this handle.  It is made here where it is unknown, since a capture begins one without a call. */
+/* The living graph with this handle.  An unknown one is made here, since a capture begins a graph without a call. */
 static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 {
 	const struct sl_live *found = sl_table_find(&graphs->living, key_of(handle));
@@ -197,7 +197,7 @@ static void launch_node(struct sl_model *model, const struct graph *graph, const
 {
 	struct sl_live *live = sl_table_find(&model->pointers, made->address);
 
-	if (live && live->flags & SL_LIVE_LAUNCHED) { /* left allocated by the launch before */
+	if (live && live->flags & SL_LIVE_LAUNCHED) { /* the previous launch left it allocated */
 		end_block(model, made->address);
 		live = NULL;
 	}
@@ -208,7 +208,7 @@ static void launch_node(struct sl_model *model, const struct graph *graph, const
 	live->flags |= SL_LIVE_LAUNCHED;
 }
 
-/* What later launches change: a block that the graph frees itself is not seen again. */
+/* Lists what later launches change; blocks that the graph frees itself are not among it. */
 static void settle(struct graph *graph)
 {
 	struct sl_table own = {0};
@@ -238,7 +238,7 @@ static void launch(struct sl_model *model, struct graph *graph)
 	       free_count = settled ? graph->foreign.count : graph->frees.count;
 
 	if (!sl_ledger_may_look(model, LOOKS_OF_BLOCK * (alloc_count + free_count)))
-		return; /* what the launch before left stays */
+		return; /* a failed launch frees nothing */
 	for (size_t i = 0; i < alloc_count; i++)
 		launch_node(model, graph, &allocs[i]);
 	for (size_t i = 0; i < free_count; i++)
@@ -269,7 +269,7 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	}
 	switch (item->hook->verb) {
-	case SL_VERB_ALLOC: /* captured, as in FREE below */
+	case SL_VERB_ALLOC: /* captured: becomes a node, as in FREE below */
 	case SL_VERB_GRAPH_ALLOC:
 		add_node(model, item);
 		break;

@@ -23,7 +23,7 @@ static void add_crest(struct sl_crests *crests, uint64_t order, int64_t value)
 	*SL_PUSH(crests) = (struct sl_crest){order, value};
 }
 
-/* The most since the boundary of this order; at least `most`. */
+/* The maximum since the boundary with this number; at least `most`. */
 static int64_t crest_since(const struct sl_crests *crests, uint64_t order, int64_t most)
 {
 	size_t first = SL_FIRST(i, crests->count, crests->item[i].order > order);
@@ -52,7 +52,7 @@ static uint64_t not_negative(int64_t value)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-/* Labels in which the agent replaced digits by '#' have a number. */
+/* Notes the number of a label in which the agent replaced digits by '#'. */
 static void note_step(struct sl_model *model, const struct sl_item *item)
 {
 	int64_t step = sl_item_step(item, model->defs);
@@ -61,10 +61,7 @@ static void note_step(struct sl_model *model, const struct sl_item *item)
 		sl_moments_step(&model->labels.item[label_of(model, item->event->label)].steps, model->now_ns, (uint64_t)step);
 }
 
-/*
- * A program may open ranges without closing them.  Only the newest are kept, because what ends one goes through those of its
- * thread.
- */
+/* Drops the oldest open range.  A program may never close its ranges, and the end of one searches all of its thread. */
 static void forget_oldest(struct sl_model *model, struct sl_thread_state *state)
 {
 	if (state->ranges.count < SL_OPEN_RANGES_MAX)
@@ -166,7 +163,7 @@ static void take_mark(const struct sl_model *model, struct sl_entry_mark *mark, 
 		mark->bytes[i] = model->sites.item[i].live_bytes;
 }
 
-/* The first entry with a point, then fewer and fewer of them, so that the last mark is near the end however long the run is. */
+/* Marks the first entry that has a point, then entries at growing distances, so that the last mark is near the end of any run. */
 static void mark_entry(const struct sl_model *model, struct sl_label *label)
 {
 	if (label - model->labels.item >= SL_LABELLED_MAX || label->outermost <= 2)
@@ -195,7 +192,7 @@ static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 	return false;
 }
 
-/* Ranges of one label may overlap (nvtxRangeStart).  Then the next one that is open counts from here on. */
+/* Ranges of one label may overlap (nvtxRangeStart).  When one ends, the next open one counts from then on. */
 static void hand_over(const struct sl_model *model, struct sl_thread_state *state, size_t at)
 {
 	for (size_t i = at + 1; i < state->ranges.count; i++)
@@ -249,7 +246,7 @@ static struct sl_entry entry_of(const struct sl_model *model, const struct sl_th
 	return entry;
 }
 
-/* The figures of an entry count for each pair that was said of it. */
+/* Adds the figures of an entry to each pair attached to it. */
 static void count_said(struct sl_model *model, const struct sl_entry *entry)
 {
 	for (unsigned i = 0; i < entry->pair_count; i++) {
@@ -282,7 +279,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 
 	fold_peak(model);
 	range = state->ranges.item[at];
-	part = inside && !range.id; /* what other threads started meanwhile is no part of it */
+	part = inside && !range.id; /* ranges that other threads started meanwhile are no part of it */
 	raise_peaks(&range, model);
 	label = &model->labels.item[range.label];
 	label->now--;
@@ -322,8 +319,8 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 }
 
 /*
- * Which range a pop closes: the innermost with the same label and index, since ranges of several domains and backward passes
- * need not be nested.  A pop without a label closes the innermost.  None, if it was never seen to open.
+ * The range that a pop closes: the innermost with the same label and index, since ranges of several domains and backward passes
+ * need not be nested.  A pop without a label closes the innermost. ranges.count: the begin was not recorded.
  */
 static size_t closed_by(struct sl_model *model, const struct sl_thread_state *state, const struct sl_event *event)
 {
@@ -368,7 +365,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 		begin(model, item->thread, item, 0);
 		note_step(model, item);
 		break;
-	case SL_VERB_RANGE_POP: /* one pop too many is the program's error and does no harm */
+	case SL_VERB_RANGE_POP: /* the program popped once too often */
 		state = sl_ledger_thread(model, item->thread);
 		at = closed_by(model, state, event);
 		if (at != SIZE_MAX)
@@ -443,7 +440,7 @@ uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns)
 {
 	const struct sl_step *step = label->steps.item;
 	uint32_t later = (uint32_t)SL_FIRST(i, label->steps.count, step[i].time_ns > ns);
-	double part = 0; /* fraction of a stride */
+	double part = 0; /* progress within the present stride, as a fraction */
 
 	if (!later)
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: what begins or ends a block goes through all of these books. */
+/* Longer than other files: the begin or end of a block updates all of these figures. */
 #include "analyzer/model/ledger.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "analyzer/model/units.h"
 #include "common/base.h"
 
-/* One more than is asked for: how much the first change was follows from the one before it. */
+/* Makes room for one more change than is asked for: a change's size is the difference to the one before. */
 static void make_recent(struct sl_model *model, struct sl_device_state *state)
 {
 	uint64_t room = SL_RECENT;
@@ -50,7 +50,7 @@ struct sl_row *sl_ledger_new_row(struct sl_model *model, unsigned kind, unsigned
 
 struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t thread)
 {
-	if (thread > 1u << 20) /* only a damaged trace has such ids */
+	if (thread > 1u << 20) /* such ids are only in damaged traces */
 		thread = 1u << 20;
 	while (model->threads.count <= thread) {
 		*SL_PUSH(&model->threads) = NULL;
@@ -63,7 +63,7 @@ struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t th
 	return model->threads.item[thread];
 }
 
-/* ---- what threads and their ranges ask for */
+/* ---- what threads and their ranges allocate */
 
 void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by)
 {
@@ -161,7 +161,7 @@ static bool same_site(const struct sl_site *a, const struct sl_site *b)
 	       a->device == b->device && a->kind == b->kind && a->pooled == b->pooled;
 }
 
-/* Where the index has the site, or will have it. */
+/* The slot of the site in the index, empty if the site is new. */
 static uint32_t *place_of(const struct sl_model *model, const struct sl_site *key)
 {
 	uint32_t i = (uint32_t)site_hash(key) & model->site_mask;
@@ -191,7 +191,7 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
 	if (l == LIBRARIES_MAX)
-		l--; /* the last place stands for all later libraries */
+		l--; /* the last library stands for all further ones */
 	else if (l == model->libraries.count)
 		*SL_PUSH(&model->libraries) = l == LIBRARIES_MAX - 1 ? "other libraries" : sl_arena_strdup(&model->arena, library);
 	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
@@ -218,7 +218,7 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 	return (uint32_t)i;
 }
 
-/* What the blocks of a framework are called, by the first letters of the rows that report them. */
+/* The name of a framework's blocks, by the first letters of the rows that report them. */
 static const char *blocks_of(const struct sl_hook *hook)
 {
 	static const struct {
@@ -257,7 +257,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 	return (uint32_t)model->sites.count++;
 }
 
-/* One site for all that have no room: only call, kind and device tell them apart. */
+/* True: the site for blocks beyond SL_SITES_MAX, which only has a call, a kind and a device. */
 static bool is_crowd(const struct sl_site *key)
 {
 	return !sl_stack_known(key->stack) && !key->label && !key->thread;
@@ -357,7 +357,7 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 	return twin;
 }
 
-/* A segment of PyTorch counts as in use by its blocks, which are reported next. */
+/* Raises the bytes in use.  For a segment of PyTorch its blocks count, which are reported next. */
 static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 {
 	bool segment = sl_model_is_cache(sl_model_library(model, site));

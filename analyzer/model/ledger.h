@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The books of the model, for files of this folder only: sites, rows and devices by name, the state of each thread, and the
- * begin and end of a block, which update every sum, peak and line.
+ * What the files of this folder change in the model: sites, rows and devices, the state of each thread, and the begin and end of a
+ * block, which update every sum, peak and line.  For this folder only.
  */
 #pragma once
 
 #include "analyzer/model/model.h"
 
-/* What was asked for and given back: bytes and blocks of PyTorch where it reports, else of calls. */
+/* Bytes and blocks allocated and freed: PyTorch's where it reports them, else those of calls. */
 struct sl_turnover {
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
 };
 
-#define SL_OPEN_RANGES_MAX 256 /* of a thread */
+#define SL_OPEN_RANGES_MAX 256 /* most open ranges of a thread */
 struct sl_open_range {
 	struct sl_making making;
 	uint32_t label; /* index into labels */
-	uint64_t id;	/* of RANGE_START; 0: pushed */
+	uint64_t id;	/* id of RANGE_START; 0: the range was pushed */
 	uint64_t step, begin_ns, before;
-	struct sl_turnover turnover; /* of its thread, when it began */
-	struct sl_turnover counted;  /* when its label had last been counted: later, where a range of it ended meanwhile */
+	struct sl_turnover turnover; /* the thread's turnover when the range began */
+	struct sl_turnover counted;  /* when its label was last counted: later, if a range of the label ended meanwhile */
 	uint64_t counted_ns;
-	uint64_t communicator, message_bytes; /* of an NCCL range; 0: unknown */
+	uint64_t communicator, message_bytes; /* for a range of NCCL; 0: unknown */
 	int64_t peak, held_before, held_peak;
 	bool by_torch;
 	uint64_t serial, begin_order;
@@ -38,8 +38,8 @@ struct sl_fresh {
 #define SL_FRESH_MAX 64
 struct sl_thread_state {
 	SL_VECTOR(struct sl_open_range) ranges; /* thread 0 has the ranges of the process */
-	struct sl_turnover turnover;		/* thread 0: of the process */
-	uint32_t index;				/* in the model's threads */
+	struct sl_turnover turnover;		/* of the thread; of thread 0: of the process */
+	uint32_t index;				/* index in model->threads */
 	struct sl_fresh fresh[SL_FRESH_MAX];
 	unsigned fresh_count;
 	unsigned pending; /* out-of-memory errors whose outcome is not known yet */
@@ -58,7 +58,7 @@ static inline void sl_ledger_swing(const struct sl_model *model, struct sl_devic
 	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
 }
 
-/* What is held now becomes the peak. */
+/* Makes what is held now the peak. */
 void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device);
 
 /* Index into devices. */
@@ -99,8 +99,8 @@ static inline struct sl_thread_state *sl_ledger_thread(struct sl_model *model, u
 }
 
 /*
- * The present item began (made) or ended a block: counts it for its thread, for the thread it works for, and the process.  Only
- * open ranges ask, by what was counted since they began.
+ * Counts the block that the present item began (made) or ended: for its thread, for the thread it works for, and for the process. 
+ * Only open ranges read these counts, as differences since they began.
  */
 void sl_ledger_turn_over(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made);
 static inline void sl_ledger_count(struct sl_model *model, const struct sl_site *site, uint64_t bytes, bool made)
@@ -109,12 +109,12 @@ static inline void sl_ledger_count(struct sl_model *model, const struct sl_site 
 		sl_ledger_turn_over(model, site, bytes, made);
 }
 
-/* All counts begin anew, inside of open ranges too. */
+/* Resets all counts, inside open ranges too. */
 void sl_ledger_count_anew(struct sl_model *model);
-/* The thread opened its first range (1), or closed its last (-1). */
+/* Notes that the thread opened its first range (1) or closed its last one (-1). */
 void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by);
 
-/* The site for the same place when its block turns out to be a segment of a pool; `bytes` of a live block move there. */
+/* Returns the site of the same place for segments of a pool, and moves `bytes` of a live block there. */
 uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 
 /* A block of `site` begins or ends: updates rows, peaks, lines and libraries.  implicit: it was freed together with its owner. */
@@ -122,7 +122,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
 void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, enum sl_end how);
 
-/* The size of a live block that was unknown when it began: an import tells it by its first mapping. */
+/* Sets the size of a live block that was unknown at its begin: that of an import is known from its first mapping. */
 void sl_ledger_sized(struct sl_model *model, uint32_t site, uint64_t bytes);
 
 /* Called for each block of any kind, in addition to the site's own figures. */
@@ -130,8 +130,8 @@ void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes
 void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns);
 
 /*
- * Some questions have no index: those of a few entries in honest traces.  Each event of the trace pays for a look at so many
- * of them; a question that costs more is not answered.
+ * Some searches have no index, because honest traces have few entries to search.  Each event of the trace pays for a look at
+ * SL_LOOKS_EACH entries; a search that would cost more is skipped.
  */
 #define SL_LOOKS_EACH 512
 static inline bool sl_ledger_may_look(struct sl_model *model, uint64_t entries)
@@ -142,7 +142,7 @@ static inline bool sl_ledger_may_look(struct sl_model *model, uint64_t entries)
 	return may;
 }
 
-/* Called before a site changes.  If its device had a new peak since the site saved what it held, that is what it holds now. */
+/* Called before a site changes: saves what it holds, if its device had a new peak since it was saved last. */
 static inline void sl_ledger_save(struct sl_model *model, struct sl_site *site)
 {
 	const struct sl_device_state *device = model->devices[site->device + 1];

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* Classes of size: up to 512 B, then each four times the one before; the last has no upper bound */
+/* size classes: up to 512 B, then each four times the one before; the last has no upper bound */
 #define SL_LIVES_CLASSES 12
 
 struct sl_lives {
 	uint64_t ended_ns; /* sum of the lifetimes of blocks that ended */
-	/* Blocks that were freed before the same stack asked for the next one; the last block does not count */
+	/* blocks that were freed before the same stack asked for the next one; the last block is not counted */
 	uint64_t temporary;
 	uint32_t sizes[SL_LIVES_CLASSES];
 };

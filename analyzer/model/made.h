@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What an open range made, by site; kept where model->makers. */
+/* What was allocated inside an open range, by site; kept if model->makers is set. */
 #pragma once
 
 #include "analyzer/trace/idmap.h"
 #include "analyzer/base/vector.h"
 
-/* What one site made, freed since or not. */
+/* What one site allocated, freed since or not. */
 struct sl_made {
 	uint32_t site;
 	uint64_t bytes, blocks;
@@ -13,7 +13,7 @@ struct sl_made {
 
 struct sl_making {
 	SL_VECTOR(struct sl_made) made;
-	struct sl_idmap at; /* site to index of `made` */
+	struct sl_idmap at; /* site -> index of `made` */
 };
 
 void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes);

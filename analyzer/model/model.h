@@ -51,13 +51,13 @@ struct sl_labelled {
 	struct sl_line *line;
 };
 
-/* What a framework said its pool has given out, when that was most, and how much of it is known by name. */
+/* What a framework reports that its pool has given out, at its peak, and how much of that is known by name. */
 struct sl_given {
-	/* Rounded: the named bytes as its allocator rounds them; in_use 0: the framework did not say */
+	/* rounded: the named bytes as its allocator rounds them; in_use 0: the framework does not report it */
 	uint64_t in_use, named, rounded;
 };
 
-/* What of it nothing names; SL_UNKNOWN: it had given back what the program still held. */
+/* The part of it without a name; SL_UNKNOWN: the pool had taken back blocks that the program still held. */
 static inline uint64_t sl_given_rest(const struct sl_given *given)
 {
 	return given->in_use >= given->rounded ? given->in_use - given->rounded : SL_UNKNOWN;
@@ -68,22 +68,22 @@ struct sl_torch {
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
-	struct sl_given given, most_given; /* `given` keeps no in_use */
+	struct sl_given given, most_given; /* in_use of `given` is not set */
 	struct sl_line *allocated, *reserved;
 };
 
 /* A moment of the program: the outermost range that was open. */
 struct sl_instant {
-	uint64_t time_ns, step; /* step: index of the entry of the label, SL_UNKNOWN */
+	uint64_t time_ns, step; /* step: number of the label's entry, or SL_UNKNOWN */
 	uint32_t label;		/* text id; 0: outside all ranges */
 };
 
 enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
-	const char *library;   /* whose code it is, in the arena; NULL: the context itself */
+	const char *library;   /* the library whose code it is, in the arena; NULL: the context itself */
 	uint64_t bytes, count; /* bytes: now; count: ever */
-	uint64_t peak_bytes;   /* at the device's hidden peak, or when it was found after that */
+	uint64_t peak_bytes;   /* bytes at the device's hidden peak, or when it was found, if later */
 	struct sl_instant first;
 };
 
@@ -94,7 +94,7 @@ struct sl_neighbour {
 	uint64_t last_ns; /* of the last sample that listed it */
 };
 
-#define SL_RECENT 256 /* unless sl_model.recent says more */
+#define SL_RECENT 256 /* the number, unless sl_model.recent is larger */
 
 /* What the process held on a device after a change, and the end of the call that made the change. */
 struct sl_known_at {
@@ -107,27 +107,27 @@ struct sl_device_state {
 	int device;
 	bool used;				   /* had an event or a sample */
 	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
-	uint64_t kept_ns[2];   /* instants within the folded part (--keep) of which all blocks are known; 0: none */
+	uint64_t kept_ns[2];   /* instants inside the folded part (--keep) at which all live blocks are known; 0: none */
 	bool peak_folded;      /* not all blocks of the peak are known */
-	struct sl_swing swing; /* of what is in use */
-	uint32_t epoch;	       /* counts new peaks; a site that changes after one saves what it held at it */
+	struct sl_swing swing; /* swings of what is in use */
+	uint32_t epoch;	       /* counts new peaks; a site that changes after one first saves what it holds */
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
 	uint64_t primary;		      /* context handle, 0 unknown */
 	uint64_t context_bytes, module_bytes; /* memory of this process's contexts and code; 0: not known */
 	struct sl_instant context_made;	      /* the first call that made a context; time_ns 0: none seen */
-	struct sl_stack context_stack;	      /* of that call */
-	/* What the context was told to set aside: for kernels' heap or print buffer, or for the stack of each thread; 0: nothing */
+	struct sl_stack context_stack;	      /* stack of that call */
+	/* what the program had the context reserve, for kernels' heap, print buffer or the stack of each thread; 0: nothing */
 	uint64_t limit_bytes, limit_ns;
 	bool limit_each;
-	struct sl_stack limit_stack; /* of that call */
-	/* 1 + index in parts, where the context is known only from samples; 0: known from its call */
+	struct sl_stack limit_stack; /* stack of that call */
+	/* 1 + index in parts, if the context is known only from samples; 0: it is known from its call */
 	size_t context_sampled;
 	uint64_t code_ns;			   /* when a context or code last came or went */
-	bool context_steady;			   /* nothing changed while the sample was taken that tells of the context */
-	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same memory by name, in order of appearance */
-	uint32_t age;				   /* times that all of it ended */
+	bool context_steady;			   /* nothing changed while the sample that shows the context was taken */
+	SL_VECTOR(struct sl_hidden_part) parts;	   /* context_bytes and module_bytes by name, in order of appearance */
+	uint32_t age;				   /* how often all parts ended together */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
 	SL_VECTOR(uint32_t) present;		   /* neighbours listed by the last sample */
 	struct sl_idmap neighbour_ids;
@@ -135,27 +135,27 @@ struct sl_device_state {
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
 	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* sample minus what this process held; SL_UNKNOWN: none */
 	uint64_t hidden_peak_ns;
-	/* What the live blocks of cudaMalloc and its like take beyond what was asked for, about; now, and when most was hidden */
+	/* about what live blocks of cudaMalloc and its like take beyond what was asked for: now, and at the hidden peak */
 	uint64_t rounded, hidden_peak_rounded;
 	uint64_t unrounded; /* the most hidden memory that can not be rounding */
 	char source[32];
 	struct sl_line *used_line, *hidden_line, *others_line, *samples_line; /* NULL: none */
-	/* A ring of the newest changes, of recent_mask + 1; `changes` counts all */
+	/* a ring of the newest recent_mask + 1 changes; `changes` counts all */
 	struct sl_known_at *recent;
 	uint64_t changes, recent_mask;
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
-	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
+	/* the last sample, which waits until no call that began before it can follow; known SL_UNKNOWN: none waits */
 	struct {
 		uint64_t time_ns, used, process, known, least; /* known and least: the most and the least held while it was taken */
 		struct sl_instant at;
-		bool told;		 /* errors from before the first sample have got the context */
-		bool steady, pool_keeps; /* nothing changed meanwhile; blocks had been freed to a pool before */
+		bool told;		 /* errors before the first sample have their context filled in */
+		bool steady, pool_keeps; /* nothing changed meanwhile; pool_keeps: blocks had been freed to a pool before */
 	} sampled;
 };
 
-#define SL_LIMIT_THREADS 32768 /* of a small device: how many there are is not in the trace */
+#define SL_LIMIT_THREADS 32768 /* those of a small device; the real number is not in the trace */
 
-/* What the limit of the context takes at least. */
+/* The least memory that the context's limit takes. */
 static inline uint64_t sl_limit_least(const struct sl_device_state *state)
 {
 	return state->limit_each ? state->limit_bytes * SL_LIMIT_THREADS : state->limit_bytes;
@@ -163,7 +163,7 @@ static inline uint64_t sl_limit_least(const struct sl_device_state *state)
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
 
-/* KEY=VALUE texts that the program attached to a range: the first of them */
+/* KEY=VALUE texts that the program attached to a range; further ones are not kept */
 #define SL_PAIRS_MAX 8
 
 struct sl_owner {
@@ -176,15 +176,15 @@ struct sl_neighbour_then {
 	uint64_t bytes;
 };
 
-/* What is held now, compared with the highest of the rises before (model/swing.h). */
+/* What was held at an error, compared with the highest of the rises before it (model/swing.h). */
 struct sl_surge {
-	/* Bytes: with the request included; most: the highest before; count: how many there were */
+	/* bytes: with the request; most: the highest rise before; count: the number of rises before */
 	uint64_t bytes, most, count;
 };
 
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
-	/* Bytes requested, or the larger size for which PyTorch wanted them (it asks for pages of a segment) */
+	/* bytes requested, or the larger size that PyTorch needed (it asks for pages of a segment) */
 	uint64_t asked_bytes;
 	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
 	struct sl_oom_context context;	  /* time_ns 0: none */
@@ -198,30 +198,30 @@ struct sl_oom {
 	int recovered;			  /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
 	bool nested;			  /* the call was made inside another */
-	bool in_units;			  /* cudaMalloc and its like: it takes whole units of the device */
-	bool in_retry;			  /* another attempt for the same request followed: part of its bundle */
-	uint32_t group;			  /* same number for all errors of one bundle */
+	bool in_units;			  /* cudaMalloc and its like, which take whole units of the device */
+	bool in_retry;			  /* another attempt at the same request followed: both are in one bundle */
+	uint32_t group;			  /* the same for all errors of one bundle */
 	/* who held the device then, largest first */
 	struct sl_owner owners[SL_OWNERS_MAX];
 	unsigned owner_count;
 	struct sl_torch torch;
-	/* other processes on the device by the last sample before; largest first */
+	/* other processes on the device in the last sample before, largest first */
 	struct sl_neighbour_then neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
-	/* When it happened; 0: not known.  Rounded: as in struct sl_device_state */
+	/* when it happened; 0: not known; rounded: as in struct sl_device_state */
 	uint64_t context_bytes, module_bytes, rounded;
 	uint64_t largest_cached;		 /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t place_births, place_most;	 /* blocks born at the same site before, and the largest of them */
-	struct sl_surge device_rise, place_rise; /* what was held then, and the rises before */
-	/* 1 + track of place_rise, the place that exceeded its former maximum most; 0: none */
+	struct sl_surge device_rise, place_rise; /* what was held then and the rises before, on the device and at the place */
+	/* 1 + track of place_rise, the place that most exceeded its former maximum; 0: none */
 	uint32_t surge;
-	/* The next call of the same name on the thread got this smaller size; 0: it did not */
+	/* the size that the thread's next call of this name got, if it was smaller; 0: none */
 	uint64_t less_bytes;
-	bool elsewhere;		      /* another function got them: they count where the program did not fail */
-	bool sought;		      /* its place looked for the most that fits */
-	uint64_t pool_most_bytes;     /* what the pool that was asked may hold; 0: no such limit is known */
-	uint32_t pool_made;	      /* track of the call that made it */
-	uint64_t pool_freed_bytes;    /* what memory pools of the device held at most, less what they held then */
+	bool elsewhere;		      /* less_bytes were got by another function, which counts only if the program did not fail */
+	bool sought;		      /* the place was looking for the largest size that fits */
+	uint64_t pool_most_bytes;     /* the most that the asked pool may hold; 0: no limit is known */
+	uint32_t pool_made;	      /* track of the call that made that pool */
+	uint64_t pool_freed_bytes;    /* the most that memory pools of the device held, minus what they held at the error */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
 	unsigned pair_count;
@@ -229,11 +229,11 @@ struct sl_oom {
 	unsigned change_count;
 };
 
-/* Totals of one name that the program gives to memory on one device. */
+/* Totals of memory on one device to which the program gave one name. */
 struct sl_called {
-	uint32_t text; /* id of the definitions */
+	uint32_t text; /* text id in the definitions */
 	int device;
-	uint64_t blocks, live_bytes, peak_bytes; /* blocks: all that ever had the name */
+	uint64_t blocks, live_bytes, peak_bytes; /* blocks: how many ever had the name */
 };
 
 /*
@@ -247,26 +247,26 @@ struct sl_entry {
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
 	uint32_t pairs[SL_PAIRS_MAX];
 	unsigned pair_count;
-	const struct sl_made *made; /* where model->makers; valid during the call */
+	const struct sl_made *made; /* if model->makers is set; valid during the callback */
 	size_t made_count;
 };
 
-/* True for errors made by --inject-oom: there was room as far as is known.  A request that --limit refused did not fit. */
+/* True: an error made by --inject-oom, although there was room as far as is known.  A request refused by --limit did not fit. */
 static inline bool sl_oom_made_to_fail(const struct sl_oom *oom)
 {
 	return oom->injected && (oom->free_bytes == SL_UNKNOWN || oom->asked_bytes <= oom->free_bytes);
 }
 
-/* True where the program went on with what it then got: the same by another try, or less. */
+/* True: the program went on with what it got next: the same at another attempt, or less. */
 static inline bool sl_oom_got_over(const struct sl_oom *oom)
 {
 	return oom->recovered == 1 || oom->less_bytes;
 }
 
-/* Calls of one function at one place that freed nothing, for an error. */
+/* Calls of one function at one place that returned an error and freed nothing. */
 struct sl_failed_free {
 	struct sl_stack stack;
-	int64_t code; /* of the first */
+	int64_t code; /* code of the first such call */
 	uint64_t time_ns, count;
 	uint16_t api;
 };
@@ -277,30 +277,30 @@ struct sl_api_stats {
 
 /* What each site held at the end of one entry. */
 struct sl_entry_mark {
-	uint64_t entry;	 /* its number; 0: none yet */
-	uint64_t *bytes; /* by site */
+	uint64_t entry;	 /* number of the entry; 0: none yet */
+	uint64_t *bytes; /* of each site */
 	size_t count, capacity;
 };
 
-/* The entry of a range that the user asked for: the number-th of `label`, or the one with that number of "label#". */
+/* The entry of a range that the user asked for: entry `number` of `label`, or the entry of "label#" with that number. */
 struct sl_sought {
 	const char *label; /* `size` bytes long; NULL: nobody asked */
 	size_t size;
 	uint64_t number;
-	/* Seen: entries of the label so far; nth_ns: begin of the one sought, 0: not seen */
+	/* seen: entries of the label so far; nth_ns: begin of the one sought, 0: not seen yet */
 	uint64_t seen, nth_ns;
 	uint64_t numbered, of_number_ns; /* the same for "label#" */
 };
 
 struct sl_born {
 	uint64_t bytes, blocks;
-	uint64_t named_bytes, named_blocks; /* of these, with a name of the program's (model/named.h); blocks: as a whole */
+	uint64_t named_bytes, named_blocks; /* of these, with a name of the program's (named.h); named_blocks: as a whole */
 };
 
-/* What of a place's blocks has one name. */
+/* The part of a place's blocks that has one name. */
 struct sl_born_named {
-	uint32_t called, site;	      /* index into the model's */
-	uint64_t bytes, blocks, last; /* last: the block that was counted last */
+	uint32_t called, site;	      /* indexes into the model's called and sites */
+	uint64_t bytes, blocks, last; /* last: address of the block that was counted last */
 };
 
 /*
@@ -314,50 +314,50 @@ struct sl_floor {
 	uint64_t each, filled; /* values in a piece, and those already in the last piece */
 };
 
-#define SL_POINT_GROUPS_MAX 64 /* with more open they are one group */
+#define SL_POINT_GROUPS_MAX 64 /* entries with more others open share a group */
 struct sl_point_group {
 	uint64_t points;
 	double x, y; /* means */
 };
 struct sl_label {
-	uint32_t text; /* id of the definitions */
-	uint64_t open; /* ranges that never closed; they are not entries */
-	uint64_t now;  /* ranges that are open */
+	uint32_t text; /* text id in the definitions */
+	uint64_t open; /* ranges that never closed, which are not entries */
+	uint64_t now;  /* ranges that are open now */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
-	uint64_t outermost; /* entries that lay in no other of the label and thread */
-	int64_t net_bytes;  /* sum over these of bytes in use at the end minus bytes in use at the beginning */
+	uint64_t outermost; /* entries outside any other entry of the same label and thread */
+	int64_t net_bytes;  /* sum, over the outermost entries, of bytes in use at the end minus at the begin */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
-	struct sl_steps steps; /* of labels with a number */
+	struct sl_steps steps; /* for labels with a number */
 	/*
-	 * The regression of end bytes over outermost entries.  Entries with as many others of the label open have a mean of
-	 * their own: what these hold by then is no growth.
+	 * The regression of end bytes over outermost entries.  Entries with as many others open form a group with a mean of its
+	 * own, so that what the others hold is no growth.
 	 */
 	uint64_t points;
-	SL_VECTOR(struct sl_point_group) groups; /* by how many others were open */
-	double xx, xy, yy;			 /* sums over the groups, around each's mean */
+	SL_VECTOR(struct sl_point_group) groups; /* by the number of others open */
+	double xx, xy, yy;			 /* sums over all groups, each around its mean */
 	struct sl_floor floor;			 /* of bytes in use at the end */
-	/* Kept for the first SL_LABELLED_MAX labels: what grew between the two marks is named */
+	/* two marks, between which growing sites are found; for the first SL_LABELLED_MAX labels */
 	struct sl_entry_mark early, late;
 };
 
 /*
- * The word before the label's name where some of its entries lie in others: a quantity counts the outermost ones alone.  An older
- * summary does not have their number; it is 0 then.
+ * The word before the label's name.  If entries lie inside others of the label, quantities are those of the outermost.  An older
+ * summary does not have their number, which is then 0.
  */
 static inline const char *sl_label_each(const struct sl_label *label)
 {
 	return label->outermost && label->outermost < label->entries ? "outermost " : "";
 }
 
-/* Entries of a label of which one pair was said, the first SL_PAIRED_MAX such. */
+/* Totals of a label's entries with one pair; the first SL_PAIRED_MAX of them. */
 #define SL_PAIRED_MAX 1024
 struct sl_paired {
 	uint32_t label, text; /* index into labels; KEY=VALUE, id of the definitions */
 	uint64_t entries, duration_ns, peak_bytes, allocated_bytes;
 };
 
-/* What a process held on its first device at an instant; device -1: it had used none. */
+/* What a process held on its first device at an instant; device -1: it had not used any. */
 struct sl_possession {
 	int device;
 	uint64_t known, unused; /* unused: kept by PyTorch's allocator */
@@ -371,10 +371,10 @@ struct sl_outer {
 };
 struct sl_phase {
 	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
-	/* Step: SL_UNKNOWN: none; number: within its label, from 0; serial: among all ranges, from 1 */
+	/* step: SL_UNKNOWN: none; number: within the label, from 0; serial: among all ranges, from 1 */
 	uint64_t step, number, serial;
 	uint64_t begin_ns, end_ns;	 /* end_ns 0: it never closed */
-	uint64_t begin_order, end_order; /* positions among all begins and ends */
+	uint64_t begin_order, end_order; /* numbers in the order of all begins and ends */
 	struct sl_possession before, after;
 	struct sl_outer *outer; /* the ranges around it, outermost first */
 	unsigned depth;		/* number of ranges around it */
@@ -395,7 +395,7 @@ struct sl_traffic {
 	uint64_t communicator, collectives, bytes;
 };
 
-/* A communicator was made: no rank's call returned before the calls of all ranks had begun.  Kept for the first SL_MEETINGS_MAX. */
+/* A communicator was made: no rank's call returned before all ranks' calls had begun.  The first SL_MEETINGS_MAX are kept. */
 #define SL_MEETINGS_MAX 64
 struct sl_meeting {
 	uint64_t ranks, begin_ns, end_ns;
@@ -421,14 +421,14 @@ struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
 	uint64_t events, unknown_frees, unknown_hooks;
-	uint64_t call_begin_ns, call_end_ns; /* of the event that is being applied */
+	uint64_t call_begin_ns, call_end_ns; /* begin and end of the event that is being applied */
 	uint16_t call_api;
 	uint64_t last_call_ns;
-	/* Before this instant the trace lacks block events of blocks that did not outlive it (--keep); 0: none are lacking */
+	/* before this instant the trace lacks events of blocks that did not outlive it (--keep); 0: it lacks none */
 	uint64_t folded_ns;
-	uint64_t first_ns, now_ns; /* of the replay; now_ns never goes back, even in a damaged trace */
+	uint64_t first_ns, now_ns; /* times of the replay; now_ns never goes back, even in a damaged trace */
 
-	struct sl_row *rows[SL_DEVICES_MAX + 1];	     /* [device + 1], NULL: not seen; else SL_KIND_COUNT of them */
+	struct sl_row *rows[SL_DEVICES_MAX + 1];	     /* [device + 1], NULL: not seen; else SL_KIND_COUNT rows */
 	struct sl_device_state *devices[SL_DEVICES_MAX + 1]; /* [device + 1], NULL: not seen */
 
 	struct sl_table pointers, arrays, registered, imports, blocks; /* address spaces; `blocks` holds PyTorch's blocks */
@@ -436,14 +436,14 @@ struct sl_model {
 	struct sl_graphs *graphs;
 
 	SL_VECTOR(struct sl_site) sites;
-	struct sl_lives *lives; /* of each site; NULL: nobody asked, or the model came from a summary */
+	struct sl_lives *lives; /* of each site; NULL: not asked for, or the model came from a summary */
 	size_t lives_capacity;
-	struct sl_stays *stays;		    /* NULL: nobody asked, or the model came from a summary */
-	struct sl_site_course *site_course; /* of each site; NULL: the replay is over, and at_peak_* are those at the peak */
+	struct sl_stays *stays;		    /* NULL: not asked for, or the model came from a summary */
+	struct sl_site_course *site_course; /* of each site; NULL: the replay is over, and at_peak_* of the sites are final */
 	size_t site_course_capacity;
-	/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
+	/* blocks beyond SL_SITES_MAX sites, which share one site without a stack for each call and device */
 	uint64_t crowded;
-	uint64_t looks, unlooked; /* sl_ledger_may_look; unlooked: questions that were not answered */
+	uint64_t looks, unlooked; /* for sl_ledger_may_look; unlooked: searches that were skipped */
 	uint32_t *site_slots;
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;
@@ -456,19 +456,19 @@ struct sl_model {
 	SL_VECTOR(struct sl_paired) paired;
 	struct sl_idmap paired_ids;		     /* by label and text */
 	SL_VECTOR(struct sl_phase) phases;	     /* in the order of their ends */
-	unsigned phases_level;			     /* of each label every 1 << so many-th is there */
-	uint64_t phases_seen;			     /* ranges that there were */
+	unsigned phases_level;			     /* of each label every (1 << phases_level)-th range is kept */
+	uint64_t phases_seen;			     /* number of all ranges */
 	uint64_t ranges_begun, boundaries;	     /* boundaries: begins and ends */
 	SL_VECTOR(struct sl_collective) collectives; /* at most SL_COLLECTIVES_MAX */
 	struct sl_collective last_collective;	     /* the last range */
 	uint64_t collective_stride, collectives_seen;
 	SL_VECTOR(struct sl_meeting) meetings;
-	int64_t communicators; /* made and not destroyed, as the calls tell */
+	int64_t communicators; /* made and not destroyed, according to the calls */
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
 	SL_VECTOR(struct sl_failed_free) failed_frees;
-	/* how many of a device's last changes an error is told with; set before the first event, 0: SL_RECENT - 1 */
+	/* how many of a device's last changes are kept for an error; set before the first event; 0: SL_RECENT - 1 */
 	unsigned recent;
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
@@ -486,11 +486,11 @@ struct sl_model {
 
 	/* bytes in use: known memory except what PyTorch keeps unused; labels are measured by it */
 	int64_t in_use, in_use_max; /* in_use_max: since the last begin or end of any range */
-	int64_t in_use_max_before;  /* the last segment was made while no blocks were known; -1: no such segment */
+	int64_t in_use_max_before;  /* in_use_max before the last segment, made while no blocks were known; -1: no such segment */
 	bool torch_seen;
-	const struct sl_item *item;  /* that is applied */
+	const struct sl_item *item;  /* the item that is applied */
 	uint64_t in_ranges;	     /* threads with open ranges, the process as thread 0 among them */
-	uint64_t ranged, ranged_sum; /* those but the process, and the sum of their indexes */
+	uint64_t ranged, ranged_sum; /* those without the process, and the sum of their indexes */
 	int64_t held, held_max;	     /* known memory of all devices */
 	struct sl_crests in_use_crests, held_crests;
 
@@ -498,12 +498,13 @@ struct sl_model {
 	struct sl_idmap called_ids; /* by text and device */
 	void *called_parts;	    /* extents, of struct sl_called_part */
 	struct sl_sought sought[2];
-	struct sl_born *born; /* by site; NULL: nobody asks (model/between.h) */
+	struct sl_born *born; /* by site; NULL: not asked for (model/between.h) */
 	SL_VECTOR(struct sl_born_named) born_named;
 	struct sl_idmap born_named_ids;
-	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
+	void (*entry)(void *context, const struct sl_model *model,
+		      const struct sl_entry *entry); /* at each entry's end; NULL: none */
 	void *entry_context;
-	bool makers; /* entries tell by site what they made */
+	bool makers; /* entries list what they made, by site */
 };
 
 /* PyTorch before 1.10 reports its blocks but no totals. */
@@ -512,7 +513,7 @@ static inline bool sl_torch_has_totals(const struct sl_torch *torch)
 	return !torch->events || torch->peak_allocated_bytes || torch->peak_reserved_bytes;
 }
 
-/* The peak of a pool is the sum of its blocks, so it is unknown where some were folded.  PyTorch reports its own peak. */
+/* The peak of a pool is the sum of its blocks, and unknown if some were folded.  PyTorch reports its own peak. */
 static inline bool sl_torch_has_peaks(const struct sl_model *model, const struct sl_torch *torch)
 {
 	return sl_torch_has_totals(torch) && !(torch->pooled && model->folded_ns);
@@ -545,7 +546,7 @@ bool sl_model_is_cache(const char *library);
 /* Bytes in a device's segments that no block uses. */
 const char *sl_model_kept(const struct sl_model *model, int device);
 
-/* What was called, by row of the header: rows of one name (variants, two meanings) are summed in the first.  The caller frees. */
+/* The calls, by row of the header; rows of one name (variants, two meanings) are summed in the first.  The caller frees them. */
 struct sl_api_stats *sl_model_apis(const struct sl_model *model);
 
 /* True: the site's bytes count as in use.  PyTorch's blocks do, its segments do not. */
@@ -553,15 +554,15 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
 /* The numbered label whose entries last longest in sum, usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
-/* How many steps had begun before an instant: a clock that stands still while the program pauses. */
+/* How many steps had begun before an instant: a clock that stops while the program pauses. */
 uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns);
 
-/* Communicators that exist at the end; where the calls were not seen, those that were named. */
+/* Communicators that exist at the end; if the calls were not recorded, those that ranges named. */
 int64_t sl_collectives_communicators(const struct sl_model *model);
 
 /*
- * What the site held when its device's known memory was at its peak.  The peak may last: the instant in it with the most
- * tensors counts. The rest, which no site held: its name, or NULL where there is none.
+ * What the site held when its device's known memory was at its peak.  If the peak lasted, the instant with the most tensors
+ * counts.  The rest, which no site held: its name, or NULL where there is none.
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site);

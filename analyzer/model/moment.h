@@ -29,7 +29,7 @@ struct sl_moment {
 	struct sl_held *held; /* largest first */
 	uint32_t count;
 	uint64_t rest_bytes, rest_blocks;
-	uint64_t *unused_bytes; /* kept unused by PyTorch, by device ordinal; NULL: nowhere */
+	uint64_t *unused_bytes; /* bytes kept unused by PyTorch, by device ordinal; NULL: none */
 	uint32_t unused_count;	/* at most SL_MOMENT_DEVICES_MAX */
 };
 
@@ -50,7 +50,7 @@ struct sl_segments {
 enum sl_mark_kind { SL_MARK_CONTEXT, SL_MARK_MODULE, SL_MARK_RESET };
 
 struct sl_mark {
-	uint64_t time_ns, bytes; /* bytes: free memory that it cost, 0: unknown */
+	uint64_t time_ns, bytes; /* bytes: free memory that the marked call took, 0: unknown */
 	enum sl_mark_kind kind;
 	int device;
 	uint16_t api;

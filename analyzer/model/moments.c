@@ -108,7 +108,7 @@ void sl_moments_take(struct sl_model *model, uint64_t time_ns)
 	while (moments->count == SL_MOMENTS_MAX ||
 	       (moments->count && (time_ns - moments->moment[0].time_ns) / moments->width_ns > SL_MOMENTS_MAX * 2))
 		halve(moments);
-	at = time_ns - time_ns % moments->width_ns; /* what is live now has lived since before `at` */
+	at = time_ns - time_ns % moments->width_ns; /* what is live now was live at `at` */
 	if (at >= moments->next_ns) {
 		moments->moment = sl_arena_grow(moments->moment, &moments->capacity, moments->count, sizeof(*moments->moment));
 		moments->moment[moments->count] = (struct sl_moment){.time_ns = at};
@@ -172,7 +172,7 @@ static struct sl_piece *pieces(const struct sl_model *model, const struct sl_tab
 		if (live->site == SL_NO_SITE || model->sites.item[live->site].device != device ||
 		    (torch_only && !(live->flags & SL_LIVE_TORCH)))
 			continue;
-		if (!(*count & (*count + 1))) { /* room for a power of two */
+		if (!(*count & (*count + 1))) { /* the capacity is a power of two */
 			list = sl_memory_must(realloc(list, (size_t)(*count + 1) * 2 * sizeof(*list)));
 		}
 		list[(*count)++] = (struct sl_piece){live->address, live->bytes, live->site};

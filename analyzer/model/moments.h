@@ -4,7 +4,7 @@
 
 #include "analyzer/model/model.h"
 
-/* Time advances to time_ns; nothing that happens at that time is applied yet. */
+/* Called when time advances to time_ns, before anything of that time is applied. */
 void sl_moments_take(struct sl_model *model, uint64_t time_ns);
 static inline void sl_moments_advance(struct sl_model *model, struct sl_moments *moments, uint64_t time_ns)
 {
@@ -18,4 +18,4 @@ void sl_moments_free(struct sl_moments *moments);
 
 /* PyTorch's segments on a device as they are now; empty where none are known.  The model frees the result. */
 void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments);
-void sl_segments_end(struct sl_model *model); /* of all devices, into moments.at_end */
+void sl_segments_end(struct sl_model *model); /* takes those of all devices, into moments.at_end */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lives under the names that the program gave, by place.  A tensor also counts for the name of the buffer it lies in. */
+/* Live memory with names that the program gave, by place.  A tensor also counts for the name of the buffer in which it lies. */
 #include "analyzer/model/named.h"
 
 #include "analyzer/model/between.h"
@@ -20,7 +20,7 @@ static void add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t b
 		*SL_PUSH(&model->born_named) = (struct sl_born_named){.called = name, .site = site};
 	named = &model->born_named.item[at];
 	named->bytes += bytes;
-	named->blocks += named->last != block; /* two parts of one block are one */
+	named->blocks += named->last != block; /* two parts of one block count as one block */
 	named->last = block;
 }
 

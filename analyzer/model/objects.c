@@ -43,7 +43,7 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	sl_tracks_death(model, gone.site, gone.bytes, gone.time_ns);
 }
 
-/* Code, streams, events and imports end with their context. */
+/* Ends the code, streams, events and imports of a context that ends. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
 	static const unsigned owned[] = {SL_OBJECT_MODULE, SL_OBJECT_STREAM, SL_OBJECT_EVENT, SL_OBJECT_EXTERNAL};

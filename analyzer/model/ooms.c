@@ -2,9 +2,9 @@
 /* Calls that returned out of memory: what was asked for, who held the device, and whether the program recovered. */
 #include <string.h>
 
-#define LESS_MIN     8	 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
-#define FAR_LESS_MIN 128 /* and so much as what another way to do the same takes; what is smaller still is for something else */
-#define SOUGHT_MIN   3	 /* requests before */
+#define LESS_MIN     8	 /* a request for at least 1/LESS_MIN of the size counts as the same request made smaller */
+#define FAR_LESS_MIN 128 /* at least 1/FAR_LESS_MIN: another way to do the same; a smaller one is for something else */
+#define SOUGHT_MIN   3	 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
 
 #include "analyzer/model/pending.h"
@@ -44,12 +44,12 @@ static bool is_one_function(const struct sl_defs *defs, uint32_t id, uint32_t ot
 	return a && b && a->file == b->file && a->function && b->function && !strcmp(a->function, b->function);
 }
 
-/* The stacks of an error and of another request, of as many frames, innermost first. */
+/* The stacks of an error and of another request, with equally many frames, innermost first. */
 struct sl_stacks_of_two {
 	const struct sl_defs *defs;
-	const uint32_t *lines[2]; /* NULL: the program counters count */
+	const uint32_t *lines[2]; /* NULL: compare the program counters */
 	const uint64_t *pcs[2];
-	uint32_t count; /* 0: the stacks are not alike */
+	uint32_t count; /* 0: the stacks differ in depth */
 };
 
 static struct sl_stacks_of_two both_of(const struct sl_defs *defs, const struct sl_oom *oom, const struct sl_event *event)
@@ -69,13 +69,13 @@ static bool differs(const struct sl_stacks_of_two *both, uint32_t i)
 	return both->lines[0] ? both->lines[0][i] != both->lines[1][i] : both->pcs[0][i] != both->pcs[1][i];
 }
 
-/* True where the function is not known, too. */
+/* True: both frames are in one function, or the function is not known. */
 static bool is_in_one_function(const struct sl_stacks_of_two *both, uint32_t i)
 {
 	return !both->lines[0] || is_one_function(both->defs, both->lines[0][i], both->lines[1][i]);
 }
 
-/* The same functions called each other, one of them at another line: a request and what is asked for instead. */
+/* True: the same functions called each other, one of them at another line, as for a request and its replacement. */
 static bool is_beside(const struct sl_stacks_of_two *both)
 {
 	unsigned others = 0;
@@ -86,7 +86,7 @@ static bool is_beside(const struct sl_stacks_of_two *both)
 	return both->count;
 }
 
-/* One function called both of two functions: try_large() or try_small(). */
+/* True: one function called both of two functions: try_large() or try_small(). */
 static bool is_by_another_function(const struct sl_stacks_of_two *both)
 {
 	uint32_t at = 0;
@@ -117,7 +117,7 @@ static bool is_again(const struct sl_model *model, const struct sl_oom *oom, con
 	return bare || is_at(oom, event) || is_beside(&both);
 }
 
-/* The thread's next call for the same thing tells whether it recovered from the first. */
+/* The thread's next call for the same thing shows whether it recovered from the error. */
 static void settle(struct sl_model *model, const struct sl_item *item, bool failed)
 {
 	struct sl_thread_state *state = sl_ledger_thread(model, item->thread);
@@ -136,7 +136,7 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
-/* What the place asked for before the error's request first failed is another request. */
+/* True: the place asked for this size before the error's request first failed, so it is another request. */
 static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
 {
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
@@ -168,8 +168,8 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 }
 
 /*
- * The thread failed, once or several times at one place, then asked for less there, of the same order, and got it; or for far
- * less at another line of the function.
+ * Finds errors that were got over with less: after one or more failures the place asked for less, of the same order, and got it; or
+ * another line of the function asked for far less.
  */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
@@ -198,8 +198,8 @@ void sl_replay_failed(struct sl_model *model)
 }
 
 /*
- * True: its place looked for the most that fits.  It asked for more and more, SOUGHT_TIMES as much at least, and gave back most of
- * that in between.
+ * True: the place looked for the largest size that fits: it asked for more and more, at least SOUGHT_TIMES as much, and freed most
+ * of it in between.
  */
 static bool is_sought(const struct sl_oom *oom, const struct sl_track *track, const struct sl_track_course *course)
 {
@@ -218,7 +218,7 @@ static bool is_sought(const struct sl_oom *oom, const struct sl_track *track, co
 	       2 * track->live_blocks <= track->births;
 }
 
-/* True: an earlier error there was got over with less. */
+/* True: the program got over an earlier error there with less. */
 static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
 {
 	for (size_t i = model->ooms.count; i--;)
@@ -227,7 +227,7 @@ static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
 	return false;
 }
 
-/* What its site asked for before. */
+/* Takes what the place asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
@@ -246,7 +246,7 @@ static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 	return (struct sl_surge){held, swing->most, swing->count};
 }
 
-/* What was held including this request, compared with earlier rises. */
+/* Takes what would be held with this request, compared with earlier rises. */
 static void take_surge(struct sl_model *model, struct sl_oom *oom)
 {
 	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
@@ -367,8 +367,8 @@ static void take_pool(const struct sl_model *model, struct sl_oom *oom, const st
 }
 
 /*
- * A call that an inner call makes fail, for want of a context or code, returns the inner error.  Both are one error: that of
- * the call which the program made, with what the inner call ran out of, and on which device.
+ * A call fails with its inner call's error when that ran out of memory for a context or code.  Both become one error: the call that
+ * the program made, with the size and the device of the inner call.
  */
 static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *item, int *device)
 {
@@ -462,7 +462,7 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
-/* The free memory at an error is as good a figure of the device as a sample. */
+/* Uses the free memory at an error like a sample of the device. */
 static void note_used(struct sl_model *model, const struct sl_oom_context *context)
 {
 	struct sl_device_state *device;
@@ -492,7 +492,7 @@ void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *contex
 	}
 }
 
-/* Many such pages make up a segment: the retry may work for this page and fail for a later one. */
+/* True: a page of PyTorch's segment.  A segment has many pages: the retry may work for this page and fail for a later one. */
 static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 {
 	const struct sl_hook *hook = sl_header_hook(model->header, oom->api);

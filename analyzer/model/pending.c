@@ -2,9 +2,9 @@
 #include "analyzer/model/pending.h"
 
 /*
- * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer with
- * a figure from before an allocation that it is asked after) only two bounds are known: the value hidden before stays if it lies
- * between them, else the nearer bound is taken.  SL_UNKNOWN: there is no value from before and the bounds differ.
+ * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer an
+ * allocation late) only two bounds are known: the value hidden before stays if it lies between them, else the nearer bound is
+ * taken.  SL_UNKNOWN: there is no value from before and the bounds differ.
  */
 static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 {
@@ -30,9 +30,9 @@ static struct sl_instant context_made(const struct sl_model *model, const struct
 }
 
 /*
- * What the first such sample shows of this process beyond its calls and its code is its context.  If calls were under way
- * meanwhile it shows too little: the first sample while nothing changed corrects that, later ones only correct it downwards.
- * After blocks were freed to a pool, which may keep them, samples no longer tell.
+ * Takes as the context what the first sample shows of this process beyond its calls and its code.  A sample during calls may show
+ * too little: the first sample while nothing changes corrects that, later ones only lower it.  Once blocks were freed to a pool,
+ * which may keep them, samples show too much and are not used.
  */
 static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
 {
@@ -97,7 +97,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	}
 }
 
-/* The driver may have done this allocation or free before the sample, although the call returned after it. */
+/* The driver may have done this allocation or free before the sample, although its call returned later. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
 {
 	if (device->sampled.known == SL_UNKNOWN)
@@ -113,7 +113,7 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
 }
 
-/* A sample that was taken meanwhile may have been with it or without. */
+/* A sample taken during the call may be with it or without. */
 void sl_pending_code(struct sl_model *model, struct sl_device_state *device)
 {
 	sl_pending_change(model, device, 0);

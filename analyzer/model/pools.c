@@ -8,7 +8,7 @@
 
 #include "analyzer/model/verbs.h"
 
-/* cuMemCreate returns a handle: its memory has addresses only through its mappings. */
+/* True: a mapping.  The memory of cuMemCreate has a handle, and addresses only through mappings. */
 static bool is_mapping(const struct sl_model *model, const struct sl_live *live)
 {
 	return model->sites.item[live->site].kind == SL_KIND_vmm;
@@ -24,7 +24,7 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	device->torch.pool_reserved_bytes += live->bytes;
 }
 
-/* Device memory, allocated or mapped as a whole: pools are made of it. */
+/* True: device memory, allocated or mapped as a whole, as pools use it. */
 static bool is_memory(const struct sl_model *model, const struct sl_live *live)
 {
 	return live->site != SL_NO_SITE && sl_model_is_on_device(&model->sites.item[live->site]) &&
@@ -96,7 +96,7 @@ void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint6
 
 	if (held <= reserved || !(live = next_fitting(model, device, held - reserved, NULL)))
 		return;
-	/* Two may have grown since; blocks that do not add up to the growth are not taken. */
+	/* blocks that do not add up to the growth are not taken: two pools may have grown */
 	if (live->bytes == held - reserved) {
 		adopt(model, device, live);
 	} else {

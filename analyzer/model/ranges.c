@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Single ranges, at most SL_PHASES_MAX.  All are kept while they are few, then of each label every second, every fourth and so
- * on. The first of a label always stays, so that two labels that alternate are both kept.
+ * Single ranges, at most SL_PHASES_MAX. While there are few, all are kept; then every second of each label, every fourth and so
+ * on.  The first of a label always stays, so that two labels that alternate are both kept.
  */
 #include <string.h>
 

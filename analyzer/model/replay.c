@@ -198,7 +198,7 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		add_slept_calls(model, &folded->slept.calls.item[i]);
 }
 
-/* What the event does to memory, by the verb of its row. */
+/* Applies what the event does to memory, by the verb of its row. */
 static void apply_verb(struct sl_model *model, const struct sl_item *item, bool failed)
 {
 	const struct sl_hook *hook = item->hook;

@@ -4,7 +4,7 @@
 
 #include "analyzer/model/model.h"
 
-/* Borrows both.  blank: a model that is filled by other means; nothing can be applied to it. */
+/* Borrows header and definitions. sl_replay_blank: a model that is filled by other means, to which nothing can be applied. */
 struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs);
 struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs);
 void sl_replay_free(struct sl_model *model);
@@ -16,11 +16,11 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 
 /* To be called after the last item: closes lines and ranges. */
 void sl_replay_end(struct sl_model *model);
-/* The program did not end well: what another function got instead of a request that failed was not enough for it. */
+/* Called if the program did not end well: then a smaller size that another function got after an error was not enough. */
 void sl_replay_failed(struct sl_model *model);
 
 /*
- * Frees what only replaying and the analyses of a single process need: live blocks, threads, courses of tracks.  lives: what
- * became of blocks is still needed.
+ * Frees what only the replay and analyses of a single process need: live blocks, threads, courses of tracks. lives: keep
+ * model->lives.
  */
 void sl_replay_rest(struct sl_model *model, bool lives);

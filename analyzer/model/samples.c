@@ -36,7 +36,7 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	}
 }
 
-/* The most and the least that was held from begin_ns on; SL_UNKNOWN: there were more changes since than are kept. */
+/* The most and the least held from begin_ns on; SL_UNKNOWN: more changes followed than are kept. */
 static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *least)
 {
 	uint64_t most = 0;

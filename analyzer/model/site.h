@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A place that asks for memory, and what its blocks hold: each rank keeps these, so their size is the memory of a report. */
+/* A place that asks for memory, and what its blocks hold.  A report keeps these for each rank, so their size matters. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,24 +7,24 @@
 
 #include "analyzer/trace/stack.h"
 
-/* A site: everything that tells its blocks from other blocks (call, stack, label, device, kind).  Blocks name it by index. */
+/* A site: the call, stack, label, device and kind of its blocks.  Blocks name their site by its index. */
 struct sl_site {
 	struct sl_stack stack;
 	uint32_t label, thread;
 	uint16_t api;
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;
-	/* A segment of a framework other than PyTorch; the same stack's other blocks have a site with pooled false */
+	/* a segment of a framework other than PyTorch; other blocks of the same stack have a site with pooled false */
 	bool pooled;
 	uint32_t holder; /* index for library and device */
-	uint32_t track;	 /* of the model's tracks */
+	uint32_t track;	 /* index into the model's tracks */
 	uint32_t live_blocks, at_peak_blocks;
 	uint64_t live_bytes, total_bytes, total_blocks;
 	uint64_t at_peak_bytes; /* read these two by sl_model_site_at_peak and sl_model_blocks_at_peak */
 };
 _Static_assert(sizeof(struct sl_site) == 80, "what each place of each rank costs");
 
-/* What only the replay needs of a site. */
+/* What only the replay needs to know of a site. */
 struct sl_site_course {
 	uint32_t epoch;	   /* epoch that at_peak_* belong to */
 	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */

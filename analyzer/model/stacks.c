@@ -8,7 +8,7 @@
 #include "analyzer/model/symbols.h"
 #include "common/base.h"
 
-/* Objects that only pass a request on: CUDA, HIP, libc, libffi. */
+/* True: an object that only passes a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
 {
 	static const char *const names[] = {
@@ -24,7 +24,7 @@ static bool is_bridge(const char *path)
 	return false;
 }
 
-/* The interpreter itself: memory that a script asks for through ctypes is the script's. */
+/* True: the interpreter itself.  Memory that a script asks for through ctypes belongs to the script. */
 static bool is_interpreter(const char *path)
 {
 	const char *name = sl_paths_name(path);
@@ -65,7 +65,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_paths_name(module->path);
 	if (!native && stack.caller >> SL_MAPPED_BITS == SL_MAPPED_MOVED)
-		return "a library that is gone"; /* or came a moment later */
+		return "a library that is gone"; /* or it was loaded a moment later */
 	for (uint32_t i = 0; native && i < native->count; i++) {
 		module = sl_defs_module_at(defs, native->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))
@@ -104,8 +104,8 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 			now->function = frame ? frame->function : NULL;
 			now->file = frame ? sl_defs_file(defs, frame) : NULL;
 			now->line = frame ? frame->line : 0;
-			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* importlib's */
-			/* neighbours are often of one file */
+			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* frames of importlib */
+			/* neighbouring frames are often in one file */
 			now->own = now > out->frames && now[-1].python && now[-1].file == now->file
 					   ? now[-1].own
 					   : !sl_stacks_is_installed(now->file);
@@ -126,7 +126,7 @@ static bool is_eval(const struct sl_defs *defs, uint64_t pc)
 	return false;
 }
 
-/* Objects and headers of the system, of Rust, of installed packages, and of PyTorch wherever it was built. */
+/* True: an object or header of the system, of Rust, of an installed package, or of PyTorch wherever it was built. */
 static bool is_systems(const char *path)
 {
 	const char *name = sl_paths_name(path);
@@ -136,7 +136,7 @@ static bool is_systems(const char *path)
 	       strstr(path, "dist-packages/");
 }
 
-/* By what a pack says: it was made where the libraries are.  Else by what is on this machine. */
+/* Takes the names that a pack contains, since it was made where the libraries are; else those found on this machine. */
 static unsigned names_of(const struct sl_defs *defs, struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc,
 			 struct sl_symbol *found)
 {
@@ -176,8 +176,8 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 }
 
 /*
- * Each native frame of the evaluation loop executes one run of Python frames.  Where their numbers differ and no truncation
- * tells why, the loop ran from code that was not known yet: then the two stacks stand apart.
+ * Each native frame of the evaluation loop executes one run of Python frames.  Where their numbers differ and no truncation tells
+ * why, the loop ran from code that was not known yet: then the two stacks are not mixed.
  */
 static bool fit_together(const struct sl_defs *defs, const struct sl_python_stack *lines, const struct sl_native_stack *stack)
 {
@@ -230,7 +230,7 @@ unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
 	return left;
 }
 
-/* By the names of IPython, old and new, and of its kernel. */
+/* True: a name that IPython, old or new, or its kernel gives to a cell. */
 static bool is_cell(const char *file)
 {
 	return !strncmp(file, "<ipython-input-", 15) || !strncmp(file, "Cell In[", 8) || strstr(file, "/ipykernel_");
@@ -285,7 +285,7 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 {
 	const char *file = sl_paths_name(frame->file);
 
-	if (file && !strncmp(file, "__", 2) && file > frame->file) /* of a package, which has a name */
+	if (file && !strncmp(file, "__", 2) && file > frame->file) /* a package's file: its folder is the name */
 		for (file--; file > frame->file && file[-1] != '/';)
 			file--;
 	if (file && frame->line)

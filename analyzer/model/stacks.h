@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns stack ids into frames for people: native frames with their symbols, and Python's frames at their place among them,
- * innermost first.  Also finds the library that asked: the first caller that is not CUDA, HIP, stormlog itself or a bridge such
- * as libffi.
+ * Turns stack ids into frames for people: native frames with their symbols, and Python's frames at their places among them,
+ * innermost first.  Also finds the library that asked: the first caller that is not CUDA, HIP, stormlog itself or a bridge such as
+ * libffi.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct sl_stack_frame {
 	uint64_t offset;	     /* in the module; native only */
 	bool inlined;
 	bool own;	/* the user's own code: not of the standard library, nor installed, nor in a system library */
-	bool bare;	/* no line is known of it, and its object is not one that was installed */
+	bool bare;	/* without a known line, in an object that was not installed */
 	bool passes_on; /* an interpreter, a bridge, the C library or start-up code: never asks for memory itself */
 };
 
@@ -34,7 +34,7 @@ bool sl_stacks_passes_on(const char *module);
 /* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
 const char *sl_stacks_program(const struct sl_header *header);
 
-/* "<ipython-input-7>", "<eval_with_key>.3", "/tmp/ipykernel_812/33.py": no file, and each time another name; false for NULL. */
+/* "<ipython-input-7>", "<eval_with_key>.3", "/tmp/ipykernel_812/33.py": no file, and a new name each time; false for NULL. */
 bool sl_stacks_is_made_anew(const char *file);
 
 /* A Python file of the standard library or an installed package; true for NULL. */
@@ -49,7 +49,7 @@ unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *
 /* Drops frames that pass on, unless there are no others; returns how many are left. */
 unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count);
 
-/* A line of the user's own Python: not of the standard library, not of an installed package. */
+/* True: a line of the user's own Python, neither of the standard library nor of an installed package. */
 bool sl_stacks_is_own(const struct sl_stack_frame *frame);
 
 /* The frame a person looks for first: innermost Python line of the user's own, else the innermost native one
@@ -59,5 +59,5 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 /* "train.py:88 forward", "ext.so cache_create"; bytes of out as snprintf. */
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame);
 
-/* The array "stack" of such texts. */
+/* Writes these texts as the array "stack". */
 void sl_stacks_write(struct sl_json *j, const struct sl_stack_frame *frames, unsigned count);

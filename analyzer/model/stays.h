@@ -4,7 +4,7 @@
 
 #include "analyzer/model/model.h"
 
-/* Called for each block, at model->now_ns, where somebody asks. */
+/* Called for each block, at model->now_ns, if model->stays is wanted. */
 void sl_stays_birth(struct sl_model *model, uint32_t site, uint64_t bytes);
 void sl_stays_death(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 /* A live block turned out to belong to another site. */

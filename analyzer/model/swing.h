@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct sl_swing {
-	uint64_t low, high;	   /* of the present rise */
+	uint64_t low, high;	   /* of the current rise */
 	uint64_t count;		   /* rises that have ended */
-	uint64_t most, second;	   /* the two highest of their highs */
-	uint64_t most_ns, high_ns; /* when the highest was reached; high_ns: of the present rise */
+	uint64_t most, second;	   /* the two highest highs of these */
+	uint64_t most_ns, high_ns; /* when `most` was reached; high_ns: when `high` was */
 };
 
 static inline void sl_swing_end(struct sl_swing *swing)

@@ -21,14 +21,11 @@
 #include "common/base.h"
 
 #define SCOPES_MAX 256
-#define PLACE	   (1ull << 32) /* address distance between objects, so that each is laid out by itself */
+#define PLACE	   (1ull << 32) /* distance of the objects' addresses, larger than any object */
 
-/*
- * One file, shared by all processes that had it.  It is opened when the first of its frames is asked for, mapped, and closed at
- * once.
- */
+/* One file, shared by all processes that had it loaded.  It is opened for the first of its frames, mapped, and closed at once. */
 struct object {
-	const char *path, *why; /* why: the reason for which it has no names */
+	const char *path, *why; /* why: the reason why it has no names */
 	void *map;
 	size_t size;
 	Dwfl *dwfl;
@@ -52,7 +49,7 @@ struct sl_symbols {
 	SL_VECTOR(struct sl_symbols_missed) missed;
 	char *(*demangle)(const char *name, char *buffer, size_t *size, int *status);
 	void *libstdcxx;
-	bool sought; /* libstdc++: opening it costs as much as the start of the program, and most runs have no such name */
+	bool sought; /* libstdc++ is opened when a C++ name comes: that takes as long as the program's start */
 };
 
 /* The file is mapped already, so no descriptor stays open for it. */
@@ -349,7 +346,7 @@ static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
 	return folder && *folder == '/' ? sl_arena_printf(arena, "%s/%s", folder, file) : sl_arena_strdup(arena, file);
 }
 
-/* Where the inlined scope was called from. */
+/* The line from which the inlined function was called. */
 static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scope, struct sl_symbol *outer)
 {
 	Dwarf_Attribute attribute;
@@ -471,7 +468,7 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	if (!setjmp(here)) {
 		answer->count = look_up(symbols, object->module, pc, found);
 		if (sl_budget_spent(&object->budget)) {
-			object->module = NULL; /* the answers given point into the file, so it stays open */
+			object->module = NULL; /* answers point into the file, so it stays mapped */
 			object->why = "they take more of the processor's time than they may";
 			miss(symbols, object);
 		}

@@ -38,16 +38,13 @@ struct sl_table {
 	struct sl_live *slot;
 	uint64_t mask;
 	uint64_t count;
-	uint64_t looks; /* at entries that belonged to others (tied.h) */
+	uint64_t looks; /* entries of others that were looked at (tied.h) */
 	struct sl_tied *tied;
-	void *order; /* where entries begin (model/extents.h), kept from the first question about it on */
+	void *order; /* where entries begin (extents.h), kept from the first search on */
 	bool ordered;
 	unsigned shift; /* 64 - log2(slots) */
 	uint64_t
-		/*
-		 * 0 until many addresses gather in one place, which only hostile traces do; so for all others the order is the
-		 * same in every run
-		 */
+		/* 0 until many addresses collide, as in hostile traces only; so honest traces have the same order in every run */
 		seed;
 };
 
@@ -103,7 +100,7 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 		uint64_t home = sl_table_home(table, table->slot[i].address);
 
 		if (((i - home) & table->mask) < ((i - hole) & table->mask))
-			continue; /* it would move to a place before its own */
+			continue; /* it would move before its own slot */
 		table->slot[hole] = table->slot[i];
 		hole = i;
 	}
@@ -111,7 +108,7 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 	table->count--;
 }
 
-/* The first entry that begins in the range, which becomes what lies behind that begin. */
+/* The first entry that begins in the range; NULL: none. `range` then becomes the rest behind that begin. */
 struct sl_live *sl_table_next(struct sl_table *table, struct sl_extent *range);
 
 /*

@@ -21,7 +21,7 @@ uint64_t sl_tied_owner(const struct sl_model *model, const struct sl_live *live)
 	return live->owner;
 }
 
-/* Leaves out entries that left the table or belong to another by now, and those that are listed twice. */
+/* Drops entries that left the table or belong to another context by now, and duplicates. */
 static void clean(struct sl_tied_list *list, const struct sl_table *table, const struct sl_model *model, sl_tied_key *key_of,
 		  uint64_t key)
 {

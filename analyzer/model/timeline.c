@@ -95,7 +95,7 @@ static uint32_t bin_of(struct sl_timeline *timeline, uint64_t time_ns)
 	if (time_ns < timeline->begin_ns)
 		return 0;
 	if (timeline->until_ns && time_ns >= timeline->until_ns)
-		return last_bin(timeline) + 1; /* dropped at the end */
+		return last_bin(timeline) + 1; /* beyond the last bin: dropped at the end */
 	while ((time_ns - timeline->begin_ns) >> timeline->shift >= SL_TIMELINE_BINS) {
 		for (unsigned i = 0; i < timeline->line_count; i++)
 			fold_line(timeline->lines[i]);
@@ -117,7 +117,7 @@ static void reach(struct sl_line *line, uint32_t bin)
 	line->capacity = capacity;
 }
 
-/* The window has not begun or begins now: its first bin starts with what the line holds. */
+/* Waits for the window to begin; its first bin starts with what the line holds then. */
 static void await_window(const struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
 {
 	line->last_ns = time_ns < timeline->begin_ns ? time_ns : timeline->begin_ns;

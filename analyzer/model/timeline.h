@@ -20,15 +20,15 @@ struct sl_bin {
 	uint64_t min, max, max_ns;
 	double area;   /* value x ns inside the bin */
 	uint64_t last; /* value at the bin's end */
-	/* Site of the event that made the maximum, in this bin or before; SL_NO_SITE: a free made it, or no event did */
+	/* site of the event that made the maximum, in this bin or before; SL_NO_SITE: a free, or no event */
 	uint32_t max_site;
 };
 
 enum sl_line_what {
 	SL_LINE_KIND,	   /* live bytes of one kind on one device */
 	SL_LINE_KNOWN,	   /* device, pool, vmm, array and graph together on one device */
-	SL_LINE_LIBRARY,   /* the same, of one library */
-	SL_LINE_ALLOCATED, /* PyTorch */
+	SL_LINE_LIBRARY,   /* the same for one library */
+	SL_LINE_ALLOCATED, /* SL_LINE_ALLOCATED, SL_LINE_RESERVED: as PyTorch reports */
 	SL_LINE_RESERVED,
 	SL_LINE_USED, /* the whole device, by samples */
 	/* SL_LINE_USED minus the most that this process held while the sample was taken, minus SL_LINE_OTHERS */
@@ -57,18 +57,18 @@ struct sl_timeline {
 	uint64_t end_ns;   /* of the last change */
 	unsigned shift;	   /* a bin is 1 << shift ns wide */
 	uint64_t until_ns; /* end of the window that the bins cover; 0: they cover the whole run */
-	unsigned bare;	   /* bits 1 << sl_line_what: lines that keep their last value alone and never begin */
+	unsigned bare;	   /* bits 1 << sl_line_what: lines that only keep their last value and have no bins */
 	struct sl_line **lines;
 	unsigned line_count;
 };
 
 /*
- * Limits the bins to [begin_ns, until_ns), with the narrowest width that fits.  To be called before the first line.  What is
- * held at begin_ns is known from before; a line that ended by then does not begin.
+ * Limits the bins to [begin_ns, until_ns), with the narrowest width that fits.  To be called before the first line.  The lines
+ * start with what is held at begin_ns; a line that ended before does not begin.
  */
 void sl_timeline_window(struct sl_timeline *timeline, uint64_t begin_ns, uint64_t until_ns);
 
-/* Index of a new line. */
+/* Adds a line. */
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 /* Adds a line that begins as a copy of another. */
 struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what);

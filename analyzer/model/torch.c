@@ -90,9 +90,9 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 	add_totals(model, state, allocated, reserved, SL_NO_SITE);
 }
 
-#define BFC_ROUND 256 /* rounding of XLA's allocator, the only one that says what it has given out */
+#define BFC_ROUND 256 /* rounding of XLA's allocator, the only one that reports what it has given out */
 
-/* A block of a pool begins (1) or ends (-1). */
+/* Counts a block of a pool that begins (1) or ends (-1). */
 static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
 {
 	if (live->flags & SL_LIVE_HANDLE) {
@@ -172,7 +172,7 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
 }
 
-/* A block from a framework that reports the blocks it hands out but hardly what it holds. */
+/* Applies a block of a framework that reports its blocks but hardly its segments. */
 static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device,
 				   uint32_t *site)
 {
@@ -183,7 +183,7 @@ static SL_NOINLINE void apply_pool(struct sl_model *model, const struct sl_item 
 
 	sl_pools_told(model, device, event->extra2);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
-		/* Its address is a handle: it is counted as part of what the pool holds, where that is known */
+		/* extra2: the address is a handle, and the block a part of what the pool holds, if that is known */
 		if (event->extra2)
 			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else

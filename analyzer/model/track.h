@@ -19,7 +19,7 @@
 #define SL_TRACK_WINDOWS 32
 #define SL_TRACK_RECENT	 32
 
-/* Objects counted as blocks are; the numbers continue those of the kinds of memory. */
+/* Objects that are counted like blocks; the numbers continue those of the kinds of memory. */
 enum sl_object {
 	SL_OBJECT_CONTEXT = 32,
 	SL_OBJECT_MODULE,
@@ -28,25 +28,25 @@ enum sl_object {
 	SL_OBJECT_EXEC,
 	SL_OBJECT_STREAM,
 	SL_OBJECT_EVENT,
-	SL_OBJECT_REFERENCE, /* to physical memory, beside that of its creation */
+	SL_OBJECT_REFERENCE, /* a further reference to physical memory */
 	SL_OBJECT_EXTERNAL,  /* memory of another API or process */
 	SL_OBJECT_END,
 };
 
 struct sl_track_window {
-	uint64_t begin_ns, begin_tick; /* of the window's first birth */
+	uint64_t begin_ns, begin_tick; /* time and tick of the window's first birth */
 	uint64_t least_bytes, least_blocks;
 	uint64_t born_bytes;
 	uint64_t late_tick;		    /* of `asked` */
-	uint32_t ended_blocks, late_blocks; /* of those born here: freed; and of these since late_tick */
+	uint32_t ended_blocks, late_blocks; /* blocks born here that were freed; late_blocks: since late_tick */
 };
 
 struct sl_track {
-	struct sl_stack stack;		   /* of the first birth */
-	uint32_t last_label;		   /* text of the definitions: label of the last birth; 0: none */
+	struct sl_stack stack;		   /* stack of the first birth */
+	uint32_t last_label;		   /* text id: label of the last birth; 0: none */
 	uint32_t live_blocks, most_blocks; /* most_blocks: most that lived at once */
 	int16_t device;
-	uint8_t kind; /* enum of kinds, or sl_object */
+	uint8_t kind; /* a kind of memory, or enum sl_object */
 	uint64_t live_bytes, born_bytes, births;
 	uint64_t most_bytes;	    /* size of the largest block */
 	uint64_t usual_bytes;	    /* the second highest rise of live_bytes (swing.h) */
@@ -57,12 +57,12 @@ _Static_assert(sizeof(struct sl_track) == 88, "what each place of each rank cost
 /* Needed only by the replay and by analyses of a single process; freed afterwards (sl_replay_rest). */
 struct sl_track_course {
 	uint64_t hash;
-	struct sl_swing swing; /* of live_bytes */
+	struct sl_swing swing; /* swings of live_bytes */
 	/* The last birth's number among all births, and the first and last birth's event numbers in the process. */
 	uint64_t last_tick, first_event, last_event;
-	uint64_t bursts; /* of births between which nothing was born elsewhere */
+	uint64_t bursts; /* groups of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
-	/* live_bytes when it last rose by two of its largest blocks, at which birth, and the most births between two such rises */
+	/* live_bytes at its last rise by two of its largest blocks, the birth then, and the most births between two such rises */
 	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;
 	struct sl_track_recent *recent; /* NULL: each window has one birth */
@@ -70,21 +70,21 @@ struct sl_track_course {
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
 	uint64_t births_per_window, births_in_last;
-	uint64_t lived;	     /* the most births here, to a window, that a block saw which was freed */
-	uint64_t late_lived; /* the same of those since death_tick */
+	uint64_t lived;	     /* how many births later, rounded to a window, blocks were freed at most */
+	uint64_t late_lived; /* the same for blocks freed since death_tick */
 	/*
 	 * the last window's minimum before the deaths since `death_tick`; if that is the last tick, nothing was allocated
 	 * anywhere since
 	 */
 	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
-	uint64_t died_bytes, died_blocks;		  /* since then */
+	uint64_t died_bytes, died_blocks;		  /* freed since then */
 };
 
-/* The newest births of a track that has more than windows; a birth's place is its number modulo SL_TRACK_RECENT. */
+/* The newest births of a track with more births than windows; the index is a birth's number modulo SL_TRACK_RECENT. */
 struct sl_track_recent {
 	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
-	uint32_t ended, late;		/* bits: freed before death_tick; freed since */
-	uint32_t longest, longest_late; /* the most births that one of these, when it was freed, had seen */
+	uint32_t ended, late;		/* a bit for each birth: freed before death_tick; freed since */
+	uint32_t longest, longest_late; /* how many births later one of these was freed at most */
 };
 
 struct sl_tracks {

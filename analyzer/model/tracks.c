@@ -14,7 +14,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return sl_hash64((hash ^ value) * 0xff51afd7ed558ccdull);
 }
 
-/* A function that occurs further inside is the same one recursing. */
+/* True: the function also occurs further inside: it recurses. */
 static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t at)
 {
 	const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[at]);
@@ -29,7 +29,7 @@ static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack
 	return false;
 }
 
-/* The same wherever its object was loaded: a library may be closed, and opened again at another place. */
+/* The same wherever the object is loaded, since a library may be closed and opened again elsewhere. */
 static uint64_t hash_address(uint64_t hash, const struct sl_module *module, uint64_t address)
 {
 	const char *object = !module ? NULL : module->build_id ? module->build_id : module->path; /* equal texts have one address */
@@ -51,7 +51,7 @@ static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const str
 	return hash;
 }
 
-/* Code that is made anew each time has a number in its name, and is one caller: a notebook's cells, traced graphs. */
+/* Generated code (a notebook's cells, traced graphs) has a number in its name, which is left out, so that it is one caller. */
 static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t frame)
 {
 	const struct sl_python_frame *line = sl_defs_frame(defs, frame);
@@ -178,7 +178,7 @@ void sl_tracks_asked(struct sl_tracks *tracks)
 	tracks->teardown_ns = 0;
 }
 
-/* Before a birth: a cache may take the new block first and then let an old one go. */
+/* Notes a rise, before a birth: a cache may take a new block first and then free an old one. */
 static void rise(const struct sl_track *track, struct sl_track_course *course)
 {
 	uint64_t gap = track->births - course->crest_births;
@@ -246,7 +246,7 @@ void sl_tracks_sized(struct sl_model *model, uint32_t index, uint64_t bytes)
 		course->windows[course->count - 1].born_bytes += bytes;
 }
 
-/* The deaths since the last request are not the final ones, since a request follows. */
+/* A request follows the last deaths, so they are not the final ones. */
 static void settle_recent(struct sl_track_recent *recent)
 {
 	recent->ended |= recent->late;
@@ -255,7 +255,7 @@ static void settle_recent(struct sl_track_recent *recent)
 	recent->longest_late = 0;
 }
 
-/* Older ones have seen more births than are kept. */
+/* An older birth than those kept was freed after at least SL_TRACK_RECENT births. */
 static void end_recent(struct sl_track_recent *recent, uint64_t births, uint64_t born_ns)
 {
 	uint32_t age = 0;
@@ -267,7 +267,7 @@ static void end_recent(struct sl_track_recent *recent, uint64_t births, uint64_t
 	recent->longest_late = age > recent->longest_late ? age : recent->longest_late;
 }
 
-/* Which birth ended; a block without a time is taken for the newest. */
+/* Finds the birth that ended; a block without a time counts as the newest. */
 static void end_birth(struct sl_track_course *course, uint64_t asked, uint64_t born_ns)
 {
 	uint32_t i = course->count - 1;
@@ -353,7 +353,7 @@ struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct s
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
 	const struct sl_track_recent *recent = course->recent;
-	bool late = at_end || course->death_tick != tracks->asked; /* the last deaths count */
+	bool late = at_end || course->death_tick != tracks->asked; /* at the end, the last deaths count */
 	uint64_t longest = recent ? recent->longest : course->lived,
 		 longest_late = recent ? recent->longest_late : course->late_lived;
 	struct sl_newest newest = {.longest = (uint32_t)(late && longest_late > longest ? longest_late : longest),

@@ -6,13 +6,13 @@
 
 #define SL_DEVICE_UNIT (2ull << 20)
 
-/* What a block of cudaMalloc takes beyond its size. */
+/* Bytes that a block of cudaMalloc takes beyond its size. */
 static inline uint64_t sl_units_rounding(uint64_t bytes)
 {
 	return bytes >= SL_DEVICE_UNIT / 2 ? -bytes & (SL_DEVICE_UNIT - 1) : 0;
 }
 
-/* What the request would have taken of the device. */
+/* Bytes that the request would have taken on the device. */
 static inline uint64_t sl_oom_takes(const struct sl_oom *oom)
 {
 	return oom->asked_bytes + (oom->in_units ? sl_units_rounding(oom->asked_bytes) : 0);

@@ -5,19 +5,19 @@
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/tied.h"
 
-/* A segment of PyTorch's allocator goes back to the driver. */
+/* Ends a segment that PyTorch's allocator gives back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);
-/* pools.c: flags for a block at `address`, whose segment is found; 0: it lies in no memory known from a call. */
+/* pools.c: finds the segment of a block at `address` and returns the block's flags; 0: it lies in no recorded memory. */
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
 /* -1: host memory, or not known */
 int sl_pools_device(struct sl_model *model, uint64_t address);
-/* Held: 0 where the pool does not say */
+/* held: 0: the pool does not report it */
 void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
-/* A driver-level block that may become a segment. */
+/* Notes a driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
 
 void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
@@ -31,29 +31,29 @@ struct sl_vmm *sl_vmm_new(void);
 void sl_vmm_free(struct sl_vmm *vmm);
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
-/* A block of the graph's memory whose node it has no call of. */
+/* Adds a block of the graph's memory whose allocation node was not recorded. */
 void sl_graphs_made(struct sl_model *model, uint64_t graph, uint64_t address);
 void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
-/* What the call cost beyond what it returned, where free memory was asked before and after it; else 0. */
+/* What the call cost beyond the memory it returned, if free memory was read before and after it; else 0. */
 static inline uint64_t sl_owners_cost(const struct sl_event *event)
 {
 	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
 }
-/* With whose end a block ends: a context, or a device (sl_tied_key). */
+/* The key (sl_tied_key) of the context or device with whose end the block ends. */
 uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
-/* The present label and step of `thread` (0: of any thread that is in a range). */
+/* The current label and step of `thread` (0: of any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_finish(struct sl_model *model);
 /* Texts attached to the thread's open ranges, innermost first. */
 unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
-/* A part of a block that has a name now. */
+/* A part of a live block that has a name. */
 struct sl_called_part {
 	uint64_t address, bytes;     /* as a struct sl_extent */
-	uint64_t block, block_bytes; /* that it lies in, and ends with */
+	uint64_t block, block_bytes; /* the block in which it lies and with which it ends */
 	uint32_t called;	     /* index into the model's */
 };
 
@@ -67,11 +67,11 @@ static inline void sl_called_freed(struct sl_model *model, uint64_t address, uin
 }
 /* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
-/* A pool that was made with a maximum, which is its `owner`; NULL: it has none that is known. */
+/* The pool, if it was made with a maximum size, which is its `owner`; NULL: no maximum is known. */
 const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
-/* Nothing follows: the last sample of each device is used. */
+/* Called at the end: uses the last sample of each device. */
 void sl_samples_end(struct sl_model *model);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
 /*
@@ -88,5 +88,5 @@ void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state,
 uint64_t sl_ranges_step(const struct sl_model *model, const struct sl_open_range *range);
 struct sl_possession sl_ranges_held(const struct sl_model *model);
 
-/* A range ends now. */
+/* Called when a range ends. */
 void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);

@@ -97,7 +97,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 	sl_ledger_end_block(model, site, physical->bytes, physical->time_ns, how);
 }
 
-/* A reference to the memory is retained: it is counted as a block of the call's place. */
+/* Retains a reference to the memory, and counts it as a block of the call's place. */
 static void refer(struct sl_model *model, uint32_t index, const struct sl_event *event)
 {
 	struct sl_vmm *vmm = model->vmm;
@@ -117,7 +117,7 @@ static void refer(struct sl_model *model, uint32_t index, const struct sl_event 
 	sl_tracks_birth(model, track, 0, (uint32_t)event->label);
 }
 
-/* Which reference a release gives back is not in the trace: the newest that was retained. */
+/* Releases the reference that was retained last, since the trace does not say which one it is. */
 static void unrefer(struct sl_model *model, struct sl_physical *physical)
 {
 	struct sl_vmm *vmm = model->vmm;
@@ -149,7 +149,7 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 	return true;
 }
 
-/* A handle was obtained from an address after the last release: the memory lived on through its mappings. */
+/* Finds the memory of a handle that was obtained from an address after the last release: mappings had kept the memory. */
 static bool revive(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_vmm *vmm = model->vmm;
