@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process already holds when it is attached to.  Nobody saw those allocations; NVML knows how many bytes they are. */
+/* What a process already holds when it is attached to.  Those allocations were not seen; NVML knows their sum. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library or program as its file says it: the symbols that it exports, and where its addresses lie in the file. */
+/* The file of a library or program: the symbols that it exports, and the offsets of its addresses. */
 #pragma once
 
 #include <elf.h>
@@ -13,8 +13,8 @@ struct sl_exports {
 };
 
 /*
- * False: errno says why; ENOEXEC: it is no regular file, or empty.  What is no ELF file of 64 bits has no symbols.  The file
- * is another user's: what it loses while it is open reads as zeros (a handler of SIGBUS, for the whole program, sees to that).
+ * False: errno says why; ENOEXEC: it is no regular file, or empty.  What is no ELF file of 64 bits has no symbols.  The file is
+ * another user's: a part that is cut off while it is open reads as zeros (by a handler of SIGBUS for the whole program).
  */
 bool sl_exports_open(struct sl_exports *file, const char *path);
 void sl_exports_close(struct sl_exports *file);

@@ -34,8 +34,8 @@ struct sl_lines {
 	uint64_t code_type, str_type, bytes_type;
 	uint64_t loop, loop_bytes; /* 3.9: the evaluation loop, of which native stacks have no anchors */
 	bool refused;
-	const struct sl_seen_death *dead; /* whose memory is read; NULL: the process's */
-	struct sl_seen_death *died[DEAD]; /* those that died last, some perhaps before their stack was looked at */
+	const struct sl_seen_death *dead; /* read the memory kept of this one; NULL: the process's */
+	struct sl_seen_death *died[DEAD]; /* those that died last, perhaps before their stacks were named */
 	unsigned deaths;
 	struct known known[KNOWN]; /* names that were given, by a hash of their lines */
 };
@@ -205,7 +205,7 @@ struct sl_lines *sl_lines_new(long pid, struct sl_probes *probes, const char **w
 		 !sl_python_layout_find(&lines->layout, found.minor, table))
 		*why = "its version is not known: they are known for CPython 3.9 to 3.15";
 	else if (!read_memory(lines, &main, found.address[RUNTIME] + lines->layout.main, 8) || !main)
-		*why = NULL; /* it has not begun */
+		*why = NULL; /* the interpreter has not started yet */
 	else if (!(*why = begin(lines, &found, main))) {
 		if (!lines->layout.cframe && lines->layout.style == SL_FRAME_OBJECTS) {
 			lines->loop = found.address[LOOP];
@@ -250,7 +250,7 @@ static size_t text_of(const struct sl_lines *lines, uint64_t code, uint32_t fiel
 		return 0;
 	length = sl_load_le(object + layout->str_length, 8);
 	length = length < max ? length : max;
-	/* one, two or four bytes a character, behind one of two heads: what cannot be read is not there */
+	/* tries 4, 2 and 1 bytes a character, behind either kind of head */
 	for (unsigned width = 4; width; width /= 2)
 		if (read_memory(lines, object, str, layout->str_compact + width * length))
 			return sl_python_utf8(layout, object, out, max);
@@ -328,7 +328,7 @@ static void refuse(struct sl_lines *lines, struct sl_recording *output)
 {
 	uint64_t still;
 
-	if (!word_of(lines, lines->code_type, 0, &still)) /* it has ended */
+	if (!word_of(lines, lines->code_type, 0, &still)) /* the process has ended */
 		return;
 	lines->refused = true;
 	sl_probes_walk_no_more(lines->probes, (int)lines->pid);

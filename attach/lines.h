@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Python stacks of a process that is watched.  The BPF program (python.bpf.c) copies addresses of code objects and
- * instructions while the thread stands still.  Here they get their names, a little later, from the process's memory.
+ * Python stacks of a process that is watched.  The BPF program (python.bpf.c) copies addresses of code objects and instructions
+ * while the thread stands still.  Here they get their names, a little later, from the process's memory.
  *
- * Exact, because deaths of code objects are counted: what was read of a code object is believed only if none of its slot has
- * died between the call and the end of the reading.  Of one that dies after it was seen the BPF program copies what its name
- * is read from; where it had no room for that the frame has no name.
+ * Exact, because deaths of code objects are counted: what was read of a code object is believed only if none of its slot has died
+ * between the call and the end of the reading.  When a code object dies after it was seen, the BPF program copies what its name is
+ * read from.  Without room for the copy the frame has no name.
  */
 #pragma once
 

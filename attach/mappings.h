@@ -14,7 +14,7 @@ struct sl_mapping {
 
 /*
  * Where the file can be opened from here, whatever is at its name now: it may have been removed or replaced, or the process may
- * have another root.  Of a mapping of no file nothing can be opened.
+ * have another root.  A mapping without a file cannot be opened.
  */
 #define SL_MAPPINGS_PATH 96
 void sl_mappings_path(const struct sl_mapping *mapping, char *path);
@@ -23,8 +23,8 @@ void sl_mappings_path(const struct sl_mapping *mapping, char *path);
 void sl_mappings_each(long pid, bool (*each)(void *data, const struct sl_mapping *mapping), void *data);
 
 /*
- * A thread of the process that has not ended; 0: none has.  Where only the main thread has ended, /proc/PID shows no memory,
- * files and root, but /proc/TID does.
+ * A thread of the process that has not ended; 0: all have.  Where only the main thread has ended, /proc/PID shows no memory, files
+ * and root, but /proc/TID does.
  */
 long sl_mappings_thread(long pid);
 

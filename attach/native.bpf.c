@@ -31,7 +31,7 @@ static __always_inline void say_native(struct registers *at, const struct thread
 
 	if (!changes)
 		return;
-	/* calls have the second half of the buffer for themselves */
+	/* the second half of the buffer is reserved for calls */
 	seen = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < SL_SEEN_RING / 2 ? bpf_ringbuf_reserve(&ring, sizeof(*seen), 0) : 0;
 	if (!seen) {
 		lose(SL_SEEN_LOST_STACK);

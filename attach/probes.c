@@ -275,7 +275,7 @@ static bool attach(struct sl_probes *probes, struct bpf_program *program, bool a
 	return !places->count || (probes->at_once ? attach_at_once : attach_each)(probes, program, at_return, path, places);
 }
 
-/* As the programs know it; new: with nothing. */
+/* The process as the programs know it, or a new one, all zeroes. */
 static struct sl_seen_process process_of(struct sl_probes *probes, int pid)
 {
 	struct sl_seen_process process = {0};
@@ -486,7 +486,7 @@ void sl_probes_drop(struct sl_probes *probes, int pid, size_t count)
 
 	for (size_t i = 0; i < probes->link_count; i++)
 		if (i < count && probes->links[i].pid == pid &&
-		    probes->at_once) /* one by one it takes long: theirs go at the end */
+		    probes->at_once) /* one by one it takes long, so it is left to the end */
 			drop(probes->links[i]);
 		else
 			probes->links[kept++] = probes->links[i];

@@ -24,7 +24,7 @@ struct sl_probes *sl_probes_open(const char **why);
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why);
 
 /*
- * The Python stack of the process's calls will be taken.  path, dealloc: where PyCode_Type.tp_dealloc is: its file, as it can be
+ * Begins to take the Python stacks of the process's calls. path, dealloc: where PyCode_Type.tp_dealloc is: its file, as it can be
  * opened from here, and its offset in that.  NULL, or why not.
  */
 const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_python python, const char *path, uint64_t dealloc);
@@ -39,7 +39,7 @@ const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, 
 /* How often that function was called so far. */
 uint64_t sl_probes_loads(struct sl_probes *probes, int pid);
 
-/* From now on its calls are seen, all at once: its libraries are watched one after the other. */
+/* Starts to see the process's calls, after all its libraries are watched, so that it begins everywhere at once. */
 bool sl_probes_begin(struct sl_probes *probes, int pid);
 
 /* How many code objects of this one's slot have died so far. */
@@ -54,7 +54,7 @@ typedef void sl_probes_each(void *data, const void *record, size_t bytes);
 /* What was seen since the last reading; returns how many records.  lost: how many of each (SL_SEEN_LOST_COUNT) so far. */
 unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *data, uint64_t *lost);
 
-/* No call that begins afterwards is seen. */
+/* Stops: calls that begin afterwards are not seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);
 
 /* How many groups of probes there are; and those of the process among the first `count` go. */

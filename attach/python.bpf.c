@@ -27,7 +27,7 @@ struct {
 	__type(value, __u8[SL_SEEN_TASK]);
 } task SEC(".maps");
 
-/* Once, in the collector: copies what the kernel keeps of the thread, so that the collector finds in it what it knows of itself. */
+/* Runs once, in the collector: copies the kernel's structure of the thread, in which the collector looks for a value of its own. */
 SEC("uprobe")
 int task_is(struct registers *at)
 {
@@ -50,7 +50,7 @@ static __always_inline __u64 word(__u64 address)
 	return value;
 }
 
-/* What lies there, as far as it can be read: to the end of the page, if that is the last of its memory. */
+/* Copies a piece as far as it can be read, which may be only to the end of its page. */
 static __always_inline void copy_piece(struct sl_seen_death *death, const int i, const __u32 bytes, __u64 from)
 {
 	__u32 page = SL_SEEN_PAGE - (from & (SL_SEEN_PAGE - 1));

@@ -20,7 +20,7 @@
 #include "common/tracefile.h"
 #include "common/now.h"
 
-#define SLOTS	   65536 /* of a table; a stack or frame that finds no room is not known */
+#define SLOTS	   65536 /* slots of a table; a stack or frame without room is unknown */
 #define NAMES_MAX  1000
 #define DEFS_BYTES (1u << 20)
 

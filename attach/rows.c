@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fields of a row are C expressions over the call's arguments.  They are evaluated here in a function with the call's own
- * prototype.  It gets the recorded argument words; pointers are first replaced by pointers to the copied data.  Which
- * arguments are pointers is found by a dry run in which each word is its own number: whoever asks for a copy is noted.
+ * prototype.  It gets the recorded argument words; pointers are first replaced by pointers to the copied data.  A dry run, in which
+ * each word has its own number as value, finds the arguments that are pointers: those for which a copy is asked.
  */
 #define HANDLE(name)                                                                                                               \
 	typedef struct name##_object {                                                                                             \

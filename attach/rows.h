@@ -7,7 +7,7 @@
 #include "agent/call.h"
 #include "attach/seen.h"
 
-/* Is this call watched?  Look-ups, queries and calls that matter only when they run out of memory are not. */
+/* True: this call is watched.  Look-ups, queries and calls that matter only when they run out of memory are not. */
 bool sl_rows_has(unsigned api);
 
 /* The watched call of this name; 0: none.  Looks by halves, for a library may export 100 000 names. */

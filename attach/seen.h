@@ -12,8 +12,8 @@
 #define SL_SEEN_DEPTH	  8   /* depth of nested calls that are followed */
 #define SL_SEEN_APIS	  2048
 #define SL_SEEN_LINES	  128
-#define SL_SEEN_STATES	  256	/* thread states that are looked at for the calling thread's */
-#define SL_SEEN_TASK	  16384 /* bytes of the kernel's own structure of a thread that are looked at */
+#define SL_SEEN_STATES	  256	/* most thread states that are searched for the calling thread's */
+#define SL_SEEN_TASK	  16384 /* bytes of the kernel's structure of a thread that are searched */
 #define SL_SEEN_SLOT_BITS 14
 
 /* A probe's cookie: which call it is, and the process by its id in the collector's namespace. */
@@ -31,7 +31,7 @@ struct sl_seen_row {
 /* First word of a record. */
 enum sl_seen_kind { SL_SEEN_CALL, SL_SEEN_PYTHON, SL_SEEN_NATIVE, SL_SEEN_DEATH };
 
-/* Most calls have few copies: their records are short. */
+/* Most calls have few copies, and thus short records. */
 #define SL_SEEN_FEW	      2
 #define SL_SEEN_BYTES(copies) (sizeof(struct sl_seen) - (SL_SEEN_COPIES - (copies)) * SL_SEEN_COPY)
 
@@ -61,7 +61,7 @@ struct sl_seen_python {
 	__u32 known;		     /* 0: there is no interpreter, or it is not known */
 };
 
-/* A process, by its id in cookies.  Not watched: calls that begin are passed over, those inside of others excepted. */
+/* A process, by its id in cookies.  Not watched: new calls are ignored, except those inside others. */
 struct sl_seen_process {
 	__u64 watched;
 	struct sl_seen_python python;

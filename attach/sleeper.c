@@ -39,7 +39,7 @@ static bool is_alive(int fd)
 	return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
-/* NULL: the recording was added. */
+/* Adds the recording of a ring.  NULL, or why not. */
 static const char *add(struct sl_sleepers *list, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

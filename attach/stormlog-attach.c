@@ -51,7 +51,7 @@ struct request {
 	struct refused {
 		long pid;
 		const char *why;
-	} * refused; /* members of the group that cannot be watched so far: each is told of once */
+	} * refused; /* members of the group that cannot be watched so far, each reported once */
 	size_t refused_count, refused_capacity;
 	int status;
 };
@@ -67,7 +67,7 @@ static void fail(struct request *request, int status)
 		request->status = status;
 }
 
-/* NULL: it will be woken, or is watched. */
+/* NULL: the process will be woken, or is watched; else why not. */
 static const char *add_pid(struct request *request, long pid)
 {
 	const char *why, *why_not;

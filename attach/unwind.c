@@ -22,7 +22,7 @@
 #define DEPTH  8	  /* values on the stack of an expression */
 
 #define TABLE_BYTES (16u << 20) /* memory that libdw gets to find a rule */
-#define RULE_BYTES  (16u << 10) /* the processor has 130 registers with a number, of 16 bytes each */
+#define RULE_BYTES  (16u << 10) /* most bytes of a rule: 130 registers, of 16 bytes each */
 
 /* The functions of libdw and its libelf that are used, with their own types. */
 #define FUNCTIONS(ROW)                                                                                                             \
@@ -69,7 +69,7 @@ struct rule {
 struct sl_unwind {
 	long pid;
 	struct sl_probes *probes;
-	uint64_t loads;	      /* of which these mappings are */
+	uint64_t loads;	      /* number of changes when these mappings were read */
 	bool mapped, defined; /* defined: the recording has them */
 	struct code *code;
 	size_t count, capacity;
@@ -198,7 +198,7 @@ static const struct rule *rule_at(struct sl_unwind *unwind, uint64_t pc)
 	}
 	if (!code || !code->tables || !find_rule(code, pc, &rule->frame))
 		rule->frame = NULL;
-	if (code && code->file.bytes) /* rules are read seldom: between two of them the file takes no memory of this program's */
+	if (code && code->file.bytes) /* rules are read rarely, so the file's pages are released in between */
 		madvise((void *)code->file.bytes, code->file.size, MADV_DONTNEED);
 	if (!rule->frame)
 		return NULL;
@@ -276,7 +276,7 @@ static bool restore(const struct sl_seen_native *seen, const struct frame *frame
 
 enum step { OUT, LAST, CUT };
 
-/* To the frame outside, of which *cfa is the stack pointer. */
+/* Goes to the calling frame, whose stack pointer is *cfa. */
 static enum step step(const struct sl_seen_native *seen, const struct rule *rule, struct frame *frame)
 {
 	struct frame out = {.known = 1u << SP};

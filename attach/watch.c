@@ -37,7 +37,7 @@ struct library {
 
 struct watched {
 	long pid;
-	uint64_t start; /* of the process: a later one may have its number */
+	uint64_t start; /* start of the process, since a later one may have its pid */
 	struct sl_recording *output;
 	struct sl_calls *calls;
 	struct sl_lines *lines; /* NULL: no Python so far, or its stacks cannot be taken */
@@ -52,7 +52,7 @@ struct watched {
 	bool gone;
 	uint64_t program, loads; /* what it ran, and how often it had loaded libraries, when these were looked for last */
 	bool said_no_main;
-	struct library *known; /* libraries that were examined */
+	struct library *known; /* libraries that were examined already */
 	size_t known_count, known_capacity;
 };
 
@@ -137,7 +137,7 @@ static void say_capability(struct sl_recording *output, const char *name, const 
 	sl_recording_define(output, &map);
 }
 
-/* Said again when the process has moved: an event belongs to what was said last before it. */
+/* Writes the cgroups again when the process has moved: they hold for the events after it. */
 static void say_groups(struct watched *one, uint64_t ns)
 {
 	char groups[sizeof(one->groups)], text[sizeof(groups) + 32];
@@ -391,7 +391,7 @@ static void close_one(struct sl_attach_watch *watch, struct watched *one)
 		one->seen, path);
 }
 
-/* Closes those that have ended, whose calls have all been read then. */
+/* Closes the traces of processes that have ended, whose calls have all been read by then. */
 static void close_gone(struct sl_attach_watch *watch)
 {
 	size_t kept = 0;

@@ -4,8 +4,8 @@
 
 #include "analyzer/follow/figures.h"
 
-#define EXPORTER_DEVICES   16 /* of a process */
-#define EXPORTER_LIBRARIES 8  /* of a device of a process: the largest; the rest are summed in one series */
+#define EXPORTER_DEVICES   16 /* most devices of a process */
+#define EXPORTER_LIBRARIES 8  /* largest libraries on a device of a process; the rest is summed in one series */
 
 /* The Kubernetes names of a process, read from the node; "" where unknown. */
 struct where {
@@ -25,7 +25,7 @@ struct exporter {
 	struct sl_follow *follow;
 	SL_VECTOR(struct seen) seen;   /* one for each process of sl_follow, in the same order */
 	const char *root;	       /* prefix of the node's /proc and /var: "" or /host */
-	SL_VECTOR(const char *) names; /* that it goes by, besides numbers and localhost */
+	SL_VECTOR(const char *) names; /* names by which it may be addressed, besides addresses and localhost */
 	unsigned most;		       /* how many processes may have series */
 	uint64_t now_ns, cost_ns;
 	unsigned *shown, shown_count, left_out; /* during one answer: indexes of the processes with series */

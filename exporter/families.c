@@ -202,7 +202,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 
 /* ---- who has series */
 
-/* A process that called exec: only the program it is now has series. */
+/* True: the program before an exec; only the process's present program has series. */
 static bool is_past(const struct exporter *exporter, unsigned index)
 {
 	const struct sl_process *process = &sl_follow_process(exporter->follow, index)->process;

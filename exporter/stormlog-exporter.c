@@ -280,7 +280,7 @@ static int open_paths(struct exporter *exporter, char **paths)
 	return -1;
 }
 
-/* Before it says its address: who reads that may ask at once.  It is then told while it waits, and never just before. */
+/* Lets signals end the program only while it waits.  Called before it prints its address, whose reader may act at once. */
 static void end_when_asked(void)
 {
 	struct sigaction action = {.sa_handler = end};

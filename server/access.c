@@ -53,7 +53,7 @@ static bool count_failure(const struct sl_request *request)
 	return fine;
 }
 
-/* Rights of the token that the request has; false: it has none. */
+/* Finds the rights of the request's token; false: it has no token. */
 static bool presented(struct sl_request *request, unsigned *rights)
 {
 	const char *header = sl_request_header(request, "Authorization");

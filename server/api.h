@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of /api/v1/ that is not packs, as schemas/server.schema.json describes it. */
+/* The part of /api/v1/ besides packs, as schemas/server.schema.json describes it. */
 #pragma once
 
 #include "server/request.h"

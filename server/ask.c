@@ -17,7 +17,7 @@ int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_
 	return text && (end == text || *end || number < 0) ? absent : number > most ? most : number;
 }
 
-/* What the arguments say that nothing here understands; NULL: nothing. */
+/* The argument that is unknown or has an invalid value; NULL: none. */
 static const char *wrong(const struct sl_request *request)
 {
 	static const char *const numbers[] = {"limit", "skip", "metric"};

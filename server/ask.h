@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request's arguments ask of the catalogue. */
+/* Reads from a request's arguments what is asked of the catalogue. */
 #pragma once
 
 #include "server/request.h"

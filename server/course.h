@@ -24,7 +24,7 @@ struct sl_course {
 
 /* Reads a metric by its number, or if that is 0 a field of the card.  False: the store failed. */
 bool sl_course_read(struct sl_course *course, struct sl_store *store, const struct sl_query *query, int64_t metric, int field);
-/* The same in parts: take each point, then find the changes of those whose value is known. */
+/* The same in two steps: takes each point, then finds the changes among known values. */
 bool sl_course_take(void *course, const struct sl_store_point *point);
 void sl_course_find(struct sl_course *course, bool bytes);
 /* The change that this run made, or NULL. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page of ours as text.  Markup is in the program; whatever else comes in goes through the door and can be nothing but text.
+ * Writes a page.  Markup comes from the program; all other text is escaped (base/door.h), so that it cannot be markup.
  *
- *	sl_html_begin(&page, request, "Runs");
- *	sl_html(&page, "<p title='$'><a href='/search?q=%'>$</a></p>", why, query, name);
- *	sl_html_end(&page, 200);
+ * 	sl_html_begin(&page, request, "Runs");
+ * 	sl_html(&page, "<p title='$'><a href='/search?q=%'>$</a></p>", why, query, name);
+ * 	sl_html_end(&page, 200);
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct sl_html {
 	size_t size;
 };
 
-void sl_html_begin(struct sl_html *page, struct sl_request *request, const char *title); /* page stays where it is until its end */
+void sl_html_begin(struct sl_html *page, struct sl_request *request, const char *title); /* not moved until its end */
 /*
  * Each $ is replaced by the next text, each % by the next text encoded for an address.  Pass as many `const char *` as there
  * are of both.  NULL is shown as a dash.
@@ -35,5 +35,5 @@ void sl_html_project(char *query, size_t size, const char *project);
 /* Sends the page. */
 void sl_html_end(struct sl_html *page, unsigned status);
 
-/* The rest of a page that the browser loads again by itself because it is still being computed. */
+/* Sends a page that the browser loads again by itself, because `what` is still being computed. */
 void sl_html_wait(struct sl_request *request, const char *what);

@@ -17,7 +17,7 @@ enum {
 	THREADS = 8,
 	CONNECTIONS = 1000,
 	OF_ONE_ADDRESS = CONNECTIONS / 4, /* so that one client, or one proxy, leaves room for others */
-	HEADERS_MAX = 32 << 10,		  /* bytes of memory that a connection may use in all */
+	HEADERS_MAX = 32 << 10,		  /* most bytes of memory for a connection */
 	SMALL_MAX = 64 << 10,
 	DRAIN_MAX = 16 << 20, /* bytes of a refused body that are read: a client may send all of it before it reads the answer */
 	IDLE_S = 60,
@@ -58,7 +58,7 @@ static struct sl_http_outcome find_route(struct sl_request *request)
 	return outcome;
 }
 
-/* As it was announced; 0: it was not, and there may be none. */
+/* The announced length of the body; 0: not announced, perhaps no body. */
 static uint64_t body_length(const struct sl_request *request)
 {
 	const char *length = sl_request_header(request, "Content-Length");

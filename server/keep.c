@@ -118,7 +118,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	int fd = sl_packs_read(&server->packs, run->pack, &st);
 
 	if (fd < 0)
-		return; /* the pack was removed by somebody else: its run can still be found */
+		return; /* somebody else removed the pack; its run can still be found */
 	close(fd);
 	project->count++;
 	project->bytes += bytes;
@@ -136,7 +136,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
 }
 
-/* Packs that contain no run. */
+/* Takes packs that contain no run. */
 static void consider_failed(void *context, const char *name, const struct stat *st)
 {
 	struct sl_server *server = context;

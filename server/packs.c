@@ -18,7 +18,7 @@
 
 #define PART	  ".part"
 #define DAY_S	  (24 * 60 * 60)
-#define BEGUN_MAX 256 /* uploads that were begun and not ended */
+#define BEGUN_MAX 256 /* most unfinished uploads */
 
 static const struct sl_http_outcome no_quota = {507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
 
@@ -157,7 +157,7 @@ bool sl_packs_are_full(const struct sl_packs *packs, uint64_t coming, uint64_t g
 	return !fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize + going < coming + packs->spare;
 }
 
-/* Checks the limits before any byte is read.  What this upload has on the disk is in packs->used already. */
+/* Checks the limits before any byte is read. packs->used already includes what this upload has on disk. */
 static struct sl_http_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
 {
 	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
@@ -254,14 +254,14 @@ static bool hash_on(struct sl_incoming *in, uint64_t most)
 
 struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
 {
-	const uint64_t most = 4 * size; /* so that little is left at the end, also where an upload goes on that began earlier */
+	const uint64_t most = 4 * size; /* so that little is left to hash at the end, even if an upload continues an earlier one */
 	const char *at = bytes;
 
 	if (in->size + size > packs->pack_max) {
 		drop(packs, in);
 		return (struct sl_http_outcome){413, "the pack is larger than this server takes (--max-pack)"};
 	}
-	/* others may have come since this upload began */
+	/* other uploads may have ended since this one began */
 	if (packs->quota && __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + size > packs->quota) {
 		drop(packs, in);
 		return no_quota;
@@ -427,7 +427,7 @@ static void remove_old(void *context, const char *name, const struct stat *st)
 		__atomic_fetch_sub(&packs->used, (uint64_t)st->st_size, __ATOMIC_RELAXED);
 }
 
-/* What a server that was killed left of carry(). */
+/* Removes what a killed server left of carry(). */
 static void remove_half(void *context, const char *name, const struct stat *st)
 {
 	const struct sl_packs *packs = context;

@@ -44,7 +44,7 @@ bool sl_packs_is_name(const char *name);
 int sl_packs_read(const struct sl_packs *packs, const char *name, struct stat *st);
 /* "packs/ab/abcd...stormlog", relative to the store's folder. */
 void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32]);
-/* So many bytes more, and so many less, would leave the store's disk less room than it is to have. */
+/* True: `coming` bytes more and `going` bytes less would leave less free room on the store's disk than it is to have. */
 bool sl_packs_are_full(const struct sl_packs *packs, uint64_t coming, uint64_t going);
 /* How many bytes an unfinished upload has left. */
 uint64_t sl_packs_begun(const struct sl_packs *packs, const char *name);

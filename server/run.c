@@ -113,7 +113,7 @@ static void put_notes(struct sl_html *page, struct sl_store *store, const struct
 
 struct before {
 	const struct sl_card *of;
-	int64_t run; /* 0: there is none */
+	int64_t run; /* the run found; 0: none */
 };
 
 static bool take_before(void *context, const struct sl_card *card)
@@ -126,7 +126,7 @@ static bool take_before(void *context, const struct sl_card *card)
 	return false;
 }
 
-/* The run that trends have before this one: of the same project, by when it began and then by its number.  0: there is none. */
+/* The previous run as in trends: of the same project, ordered by begin and then by number. 0: there is none. */
 static int64_t run_before(struct sl_store *store, const struct sl_card *card)
 {
 	struct sl_query query;

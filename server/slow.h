@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less
- * than 16 KiB a second after an initial allowance.  libmicrohttpd itself waits as long as a byte comes now and then.
+ * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less than
+ * 16 KiB a second after an initial allowance. libmicrohttpd itself waits as long as a byte arrives now and then.
  */
 #pragma once
 

@@ -15,7 +15,7 @@ enum {
 	WIDTH = 960,
 	HEIGHT = 240,
 	METRICS_MAX = 100,
-	PICKED_MAX = 1000, /* points that can be told apart in the picture: of more only changes are marked */
+	PICKED_MAX = 1000, /* most points in the picture; with more, only changes are marked */
 	ROWS_MAX = 500,	   /* of the table */
 };
 
@@ -32,7 +32,7 @@ struct trend {
 	char what[1100];
 };
 
-/* Where each run stands, from 0 to 1: one after the other, by when it began, or at the place of its commit.  To free. */
+/* The position of each run on the axis, from 0 to 1: by number, by its begin, or by its commit.  The caller frees it. */
 static double *stand(const struct trend *trend)
 {
 	const struct sl_course_point *points = trend->course.points.item;
@@ -57,7 +57,7 @@ static double *stand(const struct trend *trend)
 	return x;
 }
 
-/* What stands at an end of the axis. */
+/* Writes the label at an end of the axis. */
 static void put_end(struct trend *trend, size_t i, const char *x, const char *anchor)
 {
 	const struct sl_course_point *p = &trend->course.points.item[i];
@@ -131,7 +131,7 @@ static void put_change(struct trend *trend, const struct sl_series_change *chang
 		bytes ? sl_html_size(after, (int64_t)change->after) : sl_html_number(after, (int64_t)change->after));
 }
 
-/* The answer: since which run and commit. */
+/* Writes the answer: since which run and commit the quantity is different. */
 static void put_changes(struct trend *trend, bool bytes)
 {
 	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];

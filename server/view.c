@@ -24,7 +24,7 @@ static bool send_made(struct sl_request *request, const char *path)
 	static const char *const zipped[][2] = {{"Content-Encoding", "gzip"}, {0}};
 	struct sl_answer answer = {.status = 200, .type = "application/msgpack", .header = zipped};
 #else
-	/* It may draw but not reach anything, not even this server: whatever it contains, it has no rights here. */
+	/* the page may draw but not contact anything, not even this server, since its contents are not trusted */
 	static const char policy[] = "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
 				     " frame-ancestors 'none'";
 	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = policy};
@@ -86,7 +86,7 @@ static void send_comparison(struct sl_request *request, const struct sl_card *be
 		sl_html_wait(request, "These two are being compared.");
 }
 
-/* answer: what the request gets if both runs are known */
+/* answer: called if both runs are known. */
 static void answer_two(struct sl_request *request,
 		       void (*answer)(struct sl_request *request, const struct sl_card *before, const struct sl_card *after))
 {

@@ -56,11 +56,11 @@ struct sl_work {
 	struct sl_map changed; /* projects that got runs since they were last examined */
 	time_t looked;
 	time_t tidied;
-	bool unread; /* a pack, because the disk was full */
+	bool unread; /* a pack was not read because the disk was full */
 	bool ends;
 };
 
-/* With the bytes that lacked, so that it is tried again once there is room for them. */
+/* The sentence contains the missing bytes, so that the pack is tried again once there is room for them. */
 #define SAID_NO_ROOM(number)                                                                                                       \
 	"its pages take %" number " bytes, which would exceed the store's quota (--quota): the pack is kept, without pages"
 
@@ -156,7 +156,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	file = out < 0 ? NULL : fdopen(out, "w");
 	if (file)
 		sl_door_print(file, "%s\n", *why ? why : "reading this pack took more time or memory than the server gives one");
-	if (file && !fclose(file)) /* who asks sees all of it or none */
+	if (file && !fclose(file)) /* a reader sees all of the file or none */
 		renameat(folder, "work/now/failed", folder, path);
 	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *why ? why : "its child was ended");
 }
@@ -183,7 +183,7 @@ static bool put_card(struct sl_work *work, const char *pack, bool *full)
 	return fine;
 }
 
-/* A disk that others filled is waited for; what the child made of the pack, here and in `made`, is not counted. */
+/* Notes a pack that was not read for lack of room, to be tried again.  What the child made of it is not counted. */
 static void put_unread(struct sl_work *work, const char *pack, int status, const char *made)
 {
 	const struct sl_packs *packs = &work->server->packs;
@@ -206,7 +206,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 
 	fd = sl_packs_read(&work->server->packs, pack, &st);
 	if (fd < 0)
-		return; /* its run was let go in the meantime */
+		return; /* its run was removed meanwhile */
 	close(fd);
 	sl_packs_path(pack, pack_path);
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
@@ -229,7 +229,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 		put_unread(work, pack, status, path);
 }
 
-/* Removes the oldest file of that ending if there are so many; it can be made anew.  False: there is room. */
+/* Removes the oldest file with that ending if there are too many; it can be made again.  False: there was room. */
 static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
 {
 	int fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -303,7 +303,7 @@ static void look_closer(struct sl_work *work, const struct job *job)
 
 /* ---- the queue */
 
-/* Lets what a reader asked for in vain be tried again. */
+/* Forgets failed requests of readers, so that they are tried again. */
 static void forget_vain(const struct sl_packs *packs, const char *path)
 {
 	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -318,7 +318,7 @@ static void forget_vain(const struct sl_packs *packs, const char *path)
 		closedir(folder);
 }
 
-/* A pack whose pages had no room is read again where there is room for them now. */
+/* Reads a pack again whose pages had no room, if there is room now. */
 static void try_again(void *context, const char *pack, const struct stat *st)
 {
 	struct sl_work *work = context;
@@ -341,7 +341,7 @@ static void try_again(void *context, const char *pack, const struct stat *st)
 	close(fd);
 }
 
-/* Reads what nobody has read: the last server was killed, or the disk was full. */
+/* Reads packs that were not read, because the last server was killed or the disk was full. */
 static void read_unread(void *context, const char *name, const struct stat *st)
 {
 	struct sl_work *work = context;

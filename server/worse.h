@@ -14,7 +14,7 @@ struct sl_worse {
 	int64_t before_run, run, when_ns; /* the last run before the change, and the run that made it */
 	char commit[16];		  /* of the run that made it; "": not known */
 	double before, after;
-	bool bytes, settled; /* settled: the next runs cannot take it back */
+	bool bytes, settled; /* settled: later runs cannot change this result */
 };
 
 void sl_worse_look(struct sl_server *server, const char *project); /* "": runs without a project */

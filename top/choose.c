@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is shown of all that is followed: one run or one of Python Stormlog's sessions, and the lines that have what was typed. */
+/* Selects what is shown: all, one run or one of Python Stormlog's sessions; and only the lines with the text that was typed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static unsigned runs_of(const struct top *top, unsigned *first, unsigned most)
 
 void top_choose(struct top *top, int by)
 {
-	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then the runs, then the sessions */
+	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then runs, then sessions */
 	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->sessions.count : 0);
 
 	for (unsigned i = 0; i < runs && top->one_run; i++)

@@ -27,7 +27,7 @@ static bool alike(const struct sl_finding *a, const struct sl_finding *b)
 	return !strcmp(a->id, b->id) && !*x && !y[strspn(y, "0123456789.")];
 }
 
-/* How many findings are alike; 0: one before has told of it. */
+/* How many findings are like this one; 0: an earlier one is, and was printed. */
 static unsigned alike_from(const struct sl_report *report, size_t at)
 {
 	unsigned count = 0;

@@ -34,7 +34,7 @@ static void analyzer(char *path, size_t size)
 	snprintf(path, size, "stormlog-analyze");
 }
 
-/* The child, which reads no trace.  It receives the names of traces; the folder's name it has already. */
+/* The child, which reads no trace.  It receives the names of traces; it knows the folder already. */
 _Noreturn static void write_pages(int line)
 {
 	static char names[NAMES_MAX + 1], program[PATH_MAX + 40], folder[64], said[160], *argv[NAMES_MAX / 2 + 6];

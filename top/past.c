@@ -118,13 +118,13 @@ static void session_lines(struct lines *lines, const struct sl_session *session,
 		 sl_session_status_names[session->summary.status], session->summary.session_id);
 }
 
-/* With one run chosen no session is shown. */
+/* False: a run is chosen, or another session. */
 static bool is_shown(const struct top *top, size_t session)
 {
 	return top->session == ALL ? !top->one_run : top->session == (int)session;
 }
 
-/* What one device held; after its last sample it stays. */
+/* Adds what one device held to the columns; after the last sample the value stays. */
 static void add_device(const struct sl_session *session, int64_t device, double *column, unsigned count, int64_t begin, double span)
 {
 	double held = 0, *most = sl_memory_must(calloc(count, sizeof(*most)));

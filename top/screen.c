@@ -92,11 +92,11 @@ struct shared {
 	const char *uuid;
 	int device;
 	uint64_t used, total, live;
-	double per_second; /* sum over all processes that grow there */
-	double full_in;	   /* the soonest that is said of it; infinite: nothing */
-	int grows;	   /* the process of which that is said, else the one that grows most; -1: none */
-	int grows_device;  /* its ordinal in that process */
-	double most;	   /* how fast that one grows */
+	double per_second; /* sum over all processes that grow on the device */
+	double full_in;	   /* seconds, the soonest forecast for the device; infinite: none */
+	int grows;	   /* the process with that forecast, else the one that grows most; -1: none */
+	int grows_device;  /* ordinal of the device in that process */
+	double most;	   /* bytes per second by which it grows */
 };
 
 /* Adds what one process does on the device. */
@@ -145,7 +145,7 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			if (followed->ended)
 				continue;
 			shared[at].live += f[d].live;
-			if (f[d].used != SL_UNKNOWN) /* the newest value from a living process */
+			if (f[d].used != SL_UNKNOWN) /* takes the newest value from a living process */
 				shared[at].used = f[d].used;
 			add_growth(&shared[at], top, i, d, f[d].device);
 		}
@@ -163,8 +163,7 @@ static int fuller(const void *a, const void *b)
 }
 
 /*
- * Seconds until the device is full: what rules and metrics say, which is a forecast, else the straight line as it is.
- * Infinite: it does not grow.
+ * Seconds until the device is full: the forecast, as in rules and metrics, else by the present growth.  Infinite: it does not grow.
  */
 static double full_in(const struct shared *device)
 {

@@ -111,7 +111,7 @@ static void move_by(struct top *top, int by)
 {
 	int at = (int)top->at + by;
 
-	top->at = at > 0 ? (unsigned)at : 0; /* a number behind the end is corrected when the list is drawn */
+	top->at = at > 0 ? (unsigned)at : 0; /* drawing the list corrects a number behind its end */
 }
 
 /* Switches to the places of the selected line's process. */
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
 		keypad(stdscr, TRUE);
 		curs_set(0);
 		mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
-		mouseinterval(0); /* a press is told at once, and not held back for a click */
+		mouseinterval(0); /* report a press at once, without waiting for a click */
 		loop(&top);
 		endwin();
 	}

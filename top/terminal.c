@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Terminfo alone: its header defines words such as "lines". */
+/* Uses terminfo.  A file of its own, because its header defines words such as "lines". */
 #include <curses.h>
 #include <stdbool.h>
 #include <term.h>

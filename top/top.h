@@ -34,8 +34,8 @@ struct seen {
 struct findings {
 	int fd; /* from the child that is under way; -1: none */
 	long child;
-	uint64_t next_ns, begun_ns, told_ns; /* told_ns: the moment of `text` */
-	char *said;			     /* what the child has printed so far and how much; the last complete answer */
+	uint64_t next_ns, begun_ns, told_ns; /* told_ns: time of the findings in `text` */
+	char *said;			     /* said, size: what the child has printed so far; text: the last complete answer */
 	size_t size;
 	char *text;
 };
@@ -49,9 +49,9 @@ struct top {
 	int process;  /* index of the process shown in the views of places and time; ALL: every process */
 	bool one_run; /* only processes of `run` are shown */
 	char run[128];
-	int session;	    /* only this one of Python Stormlog's is shown; ALL: they stand beside the processes */
-	unsigned at, first; /* selected line, first that is shown */
-	int tabs_y, body_y; /* where they were drawn */
+	int session;	    /* only this session of Python Stormlog is shown; ALL: all are shown beside the processes */
+	unsigned at, first; /* selected line, first line that is shown */
+	int tabs_y, body_y; /* row of the tabs, first row of the view */
 	char filter[64];
 	bool filtering, helping, paused, ascii;
 	double interval;
@@ -71,10 +71,10 @@ int top_tab_at(int x);
 
 /* top/choose.c: what is shown of all that is followed */
 #define TOP_CHOSEN_MAX 160
-void top_choose(struct top *top, int by); /* the next run or session, the one before; behind the last comes all */
+void top_choose(struct top *top, int by); /* by 1: the next run or session, -1: the previous one; behind the last comes all */
 bool top_shown(const struct top *top, unsigned process);
 void top_chosen(const struct top *top, char *out, size_t size); /* "run X", "session X"; "" for all */
-/* Whether a line of a view has what was typed: in its text, or "rank N". */
+/* True: the line has the text that was typed, or "rank N" was typed and it is that rank's. */
 bool top_passes(const struct top *top, const struct line *line);
 
 static inline struct sl_followed *top_process(const struct top *top, unsigned index)
@@ -85,10 +85,10 @@ static inline struct sl_followed *top_process(const struct top *top, unsigned in
 void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...) SL_PRINTF(4, 5);
 void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns);
 extern const char *const top_view_names[VIEW_COUNT];
-/* Bytes a second by which a process grows on a device; 0: no more than chance explains. */
+/* Bytes per second by which a process grows on a device; 0: no growth beyond chance. */
 double top_rate(const struct top *top, unsigned index, unsigned device);
 
-/* The findings of a report, made by a child as often as costs less than a hundredth of the time. */
+/* Asks a child for the findings of a report, so rarely that it takes less than a hundredth of the time. */
 void top_findings_ask(struct top *top);
 void top_findings_take(struct top *top);
 void top_findings_anew(struct top *top);    /* after another choice of what is shown */
@@ -100,7 +100,7 @@ void top_alerts_look(struct top *top);
 bool top_sessions_open(struct top *top, const char *path);
 void top_sessions_finish(struct top *top);
 void top_sessions(struct top *top, struct lines *lines);
-/* Adds up what its devices held, the most in each column of its life; returns how long that is. */
+/* Adds up what the session's devices held: the maximum in each column.  Returns the session's duration. */
 uint64_t top_session_columns(const struct sl_session *session, double *column, unsigned count);
 void top_past_free(struct top *top);
 

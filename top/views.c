@@ -76,7 +76,7 @@ static const char *rate(char *text, double per_second)
 
 #define SPARKS 12
 
-/* From the line's beginning to now, or to its end. */
+/* The time from the line's begin to now, or to its end. */
 static uint64_t span_of(const struct sl_model *model)
 {
 	return model->now_ns > model->timeline.begin_ns ? model->now_ns - model->timeline.begin_ns : 1;

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #define MEMORY_MAX (3ull << 30)
-#define FILE_MAX   (1ull << 30) /* of an unpacked pack */
+#define FILE_MAX   (1ull << 30) /* most bytes of an unpacked pack */
 #define CPU_MAX_S  120
 #define OPEN_MAX_  4096
 

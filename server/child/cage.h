@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a child process gives up, for good, before it looks into a pack: memory and time beyond a limit, and every system call
- * that a program does not need which only reads, computes and writes to open files.
+ * except those for reading, computing and writing to open files.
  */
 #pragma once
 
