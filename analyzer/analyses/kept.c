@@ -57,7 +57,8 @@
 #define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
-#define ONE_BLOCK	     1.1  /* times the mean block */
+#define ONE_BLOCK	     1.1 /* times the mean block */
+#define TAKES_FEW	     (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
 #define ALL_ROUNDS	     0.9  /* so large a part of them is all: windows tell of a moment only about */
 #define FINDINGS_MAX	     32	  /* of a process */
 #define FEW_MAX		     2000 /* stacks with few births, beside places that leak */
@@ -239,11 +240,15 @@ static struct sl_keeping steady_part(const struct sl_track_course *course, const
 static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
 	const struct sl_track *track = kept->track;
-	struct sl_passing passing = sl_passing_at(model, track, lives);
+	struct sl_passing passing = {0};
 	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
 
+	kept->left_blocks = track->live_blocks;
+	kept->left_bytes = track->live_bytes;
 	if (!lives)
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	if (!lives || !sl_kept_by_thread(model, kept))
+		passing = sl_passing_at(model, track, lives);
 	bytes -= passing.bytes;
 	blocks -= passing.blocks;
 	kept->count_only = by_count(track);
@@ -253,8 +258,6 @@ static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool 
 	kept->blocks = blocks;
 	kept->unsure = passing.unsure;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
-	kept->left_blocks = track->live_blocks;
-	kept->left_bytes = track->live_bytes;
 }
 
 static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
@@ -584,13 +587,13 @@ static bool may_join(const struct sl_process *process, size_t judged, const stru
 		if (track == other || (track->stack.native && track->stack.native == other->stack.native &&
 				       track->stack.python == other->stack.python)) /* add_first_calls */
 			return false;
-		may |= process->kept.item[i].verdict == SL_KEPT_GROWING && track->kind == other->kind &&
+		may |= 1u << process->kept.item[i].verdict & TAKES_FEW && track->kind == other->kind &&
 		       track->device == other->device;
 	}
 	return may;
 }
 
-/* Stacks with too few births to be judged. */
+/* Stacks with too few births to be judged, or whose blocks were all kept unevenly: as a vector grows it calls from elsewhere. */
 static void add_few(struct sl_process *process, const bool *segments)
 {
 	const struct sl_model *model = process->model;
@@ -600,7 +603,8 @@ static void add_few(struct sl_process *process, const bool *segments)
 		const struct sl_track *track = &model->tracks.item[i];
 		struct sl_kept kept = {.track = track, .verdict = SL_KEPT_FEW, .since_ns = track->first_ns};
 
-		if (segments[i] || track->births >= SL_KEEPING_BIRTHS || !may_join(process, judged, track))
+		if (segments[i] || (track->births >= SL_KEEPING_BIRTHS && track->most_blocks < track->births) ||
+		    !may_join(process, judged, track))
 			continue;
 		count_kept(&kept, model, false);
 		if (!kept.blocks)
@@ -642,7 +646,7 @@ static void process(struct sl_process *process)
 static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
 {
 	return to->track->kind == one->track->kind && to->track->device == one->track->device &&
-	       (one->verdict != SL_KEPT_FEW || (to->verdict == SL_KEPT_GROWING && one->track->last_ns >= to->since_ns));
+	       (one->verdict != SL_KEPT_FEW || (1u << to->verdict & TAKES_FEW && one->track->last_ns >= to->since_ns));
 }
 
 /* A second of the time in which that track allocated. */

@@ -15,6 +15,8 @@
 #define THREAD_BLOCKS 8
 #define ROUNDS_MIN    4	   /* in fewer what is kept did not come by rounds */
 #define ROUNDS_SLACK  0.05 /* of rounds amid the run, which are known about */
+#define NEAR	      0.05 /* as much more or less than a whole number is told as that */
+#define ONSET_PART    0.75 /* of the births: what is kept of fewer began amid the place's own */
 #define JUMP_PART     0.25 /* of the run: in less it came at once */
 
 struct noun {
@@ -65,59 +67,11 @@ static bool is_told(const struct sl_process *process, const struct sl_track *tra
 	return false;
 }
 
-/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
-static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
-{
-	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
-}
-
-/* What all threads that allocate there keep, and the one that keeps most. */
-struct keeper {
-	uint64_t live, births, its_live, its_births;
-	uint32_t thread;
-};
-
-static struct keeper keeper_of(const struct sl_model *model, const struct sl_kept *kept)
-{
-	struct keeper keeper = {0};
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t live = &model->tracks.item[site->track] == kept->track ? kept_of(model, kept, site) : 0;
-
-		keeper.thread = live > most ? site->thread : keeper.thread;
-		most = live > most ? live : most;
-	}
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		bool its = site->thread == keeper.thread;
-
-		if (&model->tracks.item[site->track] != kept->track)
-			continue;
-		keeper.live += kept_of(model, kept, site);
-		keeper.births += site->total_blocks;
-		keeper.its_live += its ? kept_of(model, kept, site) : 0;
-		keeper.its_births += its ? site->total_blocks : 0;
-	}
-	return keeper;
-}
-
-/* True: what makes it unsure is no more than that others free theirs: one thread keeps all that it allocates. */
-static bool is_sure(const struct sl_process *process, const struct sl_kept *kept)
-{
-	struct keeper most = {0};
-
-	if (kept->unsure)
-		most = keeper_of(process->model, kept);
-	return !kept->unsure || (most.its_live == kept->blocks && most.its_live == most.its_births && most.its_live == most.live);
-}
-
 void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
 	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
-	int at = snprintf(out, size, "%s%s of %s %s kept", is_sure(process, kept) ? "" : "about ", SL_NUMBER(kept->blocks),
+	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
 			  sl_format_count(births, kept->births), noun_of(kind).many);
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
@@ -191,12 +145,12 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	return steps > 0 ? (steps + ends * (slack - 1)) / gaps : 0;
 }
 
-/* Two digits of microseconds: it divides an amount. */
+/* Two digits at least: it divides an amount. */
 static const char *format_period(char *out, double ns)
 {
-	if (ns >= 10000)
+	if (ns >= 1e7 || (ns >= 1e4 && ns < 1e6))
 		return sl_format_duration(out, (uint64_t)ns);
-	snprintf(out, SL_FORMAT_BYTES, "%.1f us", ns / 1e3);
+	snprintf(out, SL_FORMAT_BYTES, ns < 1e4 ? "%.1f us" : "%.2g ms", ns / (ns < 1e4 ? 1e3 : 1e6));
 	return out;
 }
 
@@ -205,14 +159,15 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	const struct sl_iterations *steps = &process->iterations;
 	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
+	double told = every < 1.5 ? every > 0 : fabs(every - round(every)) > NEAR * every ? every : round(every);
+	double whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
+	double amount_of = kept->per_birth * once * (every ? told / every : 1);
 	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
-	double amount_of, whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
 
-	amount_of = every ? kept->per_birth * once / every * (every < 1.5 ? 1 : round(every)) : kept->per_birth * once;
 	/* a rate that is finer than a block says how often one is kept */
 	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : 0.5) * whole) {
 		span *= whole / amount_of;
-		every = (every < 1.5 ? every > 0 : round(every)) * whole / amount_of;
+		told *= whole / amount_of;
 		amount_of = whole;
 	} else if (kept->rounds && kept->rounds < ROUNDS_MIN &&
 		   span < JUMP_PART * (double)(process->model->now_ns - process->model->first_ns)) {
@@ -222,12 +177,13 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 		return;
 	}
 	describe_part(amount, sizeof(amount), kept, amount_of);
-	if (once > 1 && kept->blocks == kept->births && !kept->count_only && (!every || every >= 1.5))
+	if (once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1)
 		snprintf(amount + strlen(amount), sizeof(amount) - strlen(amount), " in %.0f blocks", once);
-	if (every && every < 1.5)
+	if (told == 1)
 		snprintf(out, size, "+%s per %s", amount, steps->name);
-	else if (every)
-		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " rounds");
+	else if (told)
+		snprintf(out, size, "+%s every %.*f%s", amount, fabs(told - round(told)) > NEAR * told, told,
+			 steps->by_label ? " of its steps" : " rounds");
 	else
 		snprintf(out, size, "+%s every %s", amount, format_period(time, span / ((double)kept->births / once - 1)));
 }
@@ -331,6 +287,51 @@ void sl_kept_add(struct sl_kept *to, const struct sl_kept *one)
 	to->left_bytes += one->left_bytes;
 }
 
+/* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
+static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
+{
+	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
+}
+
+/* What all threads that allocate there keep, and the one that keeps most. */
+struct keeper {
+	uint64_t live, births, its_live, its_births;
+	uint32_t thread;
+};
+
+static struct keeper keeper_of(const struct sl_model *model, const struct sl_kept *kept)
+{
+	struct keeper keeper = {0};
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t live = &model->tracks.item[site->track] == kept->track ? kept_of(model, kept, site) : 0;
+
+		keeper.thread = live > most ? site->thread : keeper.thread;
+		most = live > most ? live : most;
+	}
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		bool its = site->thread == keeper.thread;
+
+		if (&model->tracks.item[site->track] != kept->track)
+			continue;
+		keeper.live += kept_of(model, kept, site);
+		keeper.births += site->total_blocks;
+		keeper.its_live += its ? kept_of(model, kept, site) : 0;
+		keeper.its_births += its ? site->total_blocks : 0;
+	}
+	return keeper;
+}
+
+bool sl_kept_by_thread(const struct sl_model *model, const struct sl_kept *kept)
+{
+	struct keeper most = keeper_of(model, kept);
+
+	return kept->left_blocks && most.its_live == most.its_births && most.its_live == most.live;
+}
+
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	struct keeper most = keeper_of(process->model, kept);
@@ -347,10 +348,12 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
+	double part = kept->amount / (kept->per_birth * (double)kept->births);
 
 	out[0] = 0;
 	if (process->iterations.by_label || !steps_between(process, kept, at_once(kept)))
 		return out;
+	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
 	snprintf(out + strlen(out), size - strlen(out), ": so often several places allocate");
 	return out;
@@ -382,8 +385,8 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	if (kept->verdict == SL_KEPT_COLLECTED)
-		return sl_memory_print("%s collected %s, up to %llu blocks, and the program freed them", where, rate,
-				       (unsigned long long)track->most_blocks);
+		return sl_memory_print("%s collected %s, up to %.0f blocks, and the program freed them", where, rate,
+				       fmax((double)track->most_blocks, (double)kept->blocks));
 	if (kept->verdict == SL_KEPT_STAIRS)
 		return sl_memory_print("%s: %s in even stairs to the end, %s, %s: too few to tell a leak from what is loaded",
 				       where, rate, what, left);

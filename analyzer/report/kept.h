@@ -21,6 +21,9 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
 const char *sl_kept_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 
+/* True: one thread keeps all that it allocates there, and others free all of theirs. */
+bool sl_kept_by_thread(const struct sl_model *model, const struct sl_kept *kept);
+
 /* "; 80 rounds: ...", "; about 80 of 240 rounds: ...", what a rate per round is counted by; "" where it is by another thing. */
 const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 

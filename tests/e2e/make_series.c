@@ -13,7 +13,8 @@
  * turn keeps a block at three lines of one caller, and one elsewhere (together).  Or a cache keeps 1000 MiB of 530 blocks, its
  * bound, which it meets after the 500th (bound).  Or beside 200 turns of two blocks that pass, a place keeps a block in every second
  * turn after the 120th, or each tenth of its blocks, or all of 60 after the last turn, of 170 (amid, tenth, jump).  Or two functions of one
- * line, of a template, keep a block in each turn (one-line).
+ * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
+ * keeps one, in eight of them by another line of a library (vector).
  */
 #include <string.h>
 
@@ -142,6 +143,19 @@ static void keep_at(unsigned block, uint64_t mib, const char *function, unsigned
 		   .python = synth_python_frames(s, 3, frames), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
+/* As a vector that grows calls from elsewhere, each time it has no room. */
+static void keep_in_vector(void)
+{
+	for (unsigned i = 1; i <= 250; i++) {
+		const struct synth_frame frames[] = {{"append", "/usr/lib/python3.11/vector.py", i & (i - 1) ? 8 : 9},
+						     {"turn", "/home/me/work.py", 30}};
+
+		synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + i * 1024 * MIB, .bytes = MIB, .device = 0,
+			   .python = synth_python_frames(s, 2, frames), .time_ns = SYNTH_START_NS + i * TURN_NS,
+			   .duration_ns = 100);
+	}
+}
+
 static void keep_on_one_line(void)
 {
 	for (unsigned i = 1; i <= TURNS; i++) {
@@ -212,7 +226,7 @@ int main(int argc, char **argv)
 	static const char *const functions[] = {"allocate", "<module>"};
 	const char *how = argc == 3 ? argv[2] : "";
 	bool pauses = !strcmp(how, "pauses"), one_line = !strcmp(how, "one-line"), warms = !strcmp(how, "warms");
-	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
+	bool vector = !strcmp(how, "vector"), scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
 	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
 	     only = !strcmp(how, "only-fails"), fails = few || many || only || !strcmp(how, "fails"),
@@ -226,16 +240,18 @@ int main(int argc, char **argv)
 
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !late && !collects && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line) {
+	if (threads || together || bound || beside || one_line || vector) {
 		if (together)
 			keep_together();
 		else if (bound)
 			reach_a_bound();
+		else if (vector)
+			keep_in_vector();
 		else if (one_line)
 			keep_on_one_line();
 		else if (beside)

@@ -836,7 +836,7 @@ for p in kept: cuda.cudaFree(p)
     def test_what_leaks_after_the_last_step_has_a_rate_over_time_and_what_all_of_it_does_is_told_once(self):
         with self.made("after-steps") as run:
             text = summary(run, columns=200)
-        self.assertEqual([leak[0] for leak in re.findall(r"^LEAK +(\+\S+ MiB every \d+ ms|\S+ \S+ per \S+), 6\d of 6\d( blocks)", text, re.M)],
+        self.assertEqual([leak[0] for leak in re.findall(r"^LEAK +(\+\S+ MiB every [\d.]+ ms|\S+ \S+ per \S+), 6\d of 6\d( blocks)", text, re.M)],
                          ["+3.00 MiB every 5 ms", "+1.00 MiB every 5 ms"], text)
         self.assertNotIn("per step_#", text)
         together, = re.findall(r"is full in .*", text)
@@ -860,6 +860,10 @@ for p in kept: cuda.cudaFree(p)
                 text = summary(run, columns=200)
                 self.assertRegex(text, r"LEAK +" + rate)
                 self.assertEqual(re.findall(r"(about \d+ of )?200 rounds: so often", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
+
+    def test_blocks_that_a_vector_keeps_as_it_grows_are_counted(self):
+        with self.made("vector") as run:
+            self.assertRegex(summary(run, columns=200), r"LEAK +\+1\.00 MiB every 5 ms, 250 of 250 blocks kept, 250 MiB")
 
     def test_what_a_template_keeps_on_its_line_is_told_once(self):
         with self.made("one-line") as run:

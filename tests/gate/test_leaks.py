@@ -401,7 +401,7 @@ for i in range(80):
     def test_blocks_that_are_kept_at_once_have_one_rate(self):
         with Recording("python3", "-c", BURSTS) as run:
             screen = screen_of(run)
-        self.assertRegex(screen, r"LEAK +\+12\.0 MiB in 6 blocks every \d+ ms, 36 of 36 blocks kept, 72\.0 MiB")
+        self.assertRegex(screen, r"LEAK +\+12\.0 MiB in 6 blocks every [\d.]+ ms, 36 of 36 blocks kept, 72\.0 MiB")
 
     def test_the_thread_that_keeps_what_others_free_is_named(self):
         for end, ever in (("", "never freed"), ("for p in kept: cudart.cudaFree(p)\n", "freed only as the program ended")):
