@@ -1155,7 +1155,7 @@ def step(count):
 
     def test_pinned_memory_that_leaks_until_its_limit_is_no_reason_for_a_higher_one(self):
         program = """
-import ctypes
+import ctypes, time
 rt = ctypes.CDLL("libcudart.so.12")
 kept = []
 def pin(mib):
@@ -1166,16 +1166,18 @@ def pin(mib):
 while True:
     kept.append(pin(2))
     rt.cudaFreeHost(pin(1))
+    time.sleep(0.005)  # longer than a thread usually waits for the processor
 """
         with Recording("python3", "-c", program, code=1, SIM_PINNED="100M") as run:
             (finding,) = self.found("oom.host", run.report())
         self.assertRegex(finding["description"], r"it grew: leak at .*, 50 of 50 blocks of pinned host memory kept")
         self.assertNotIn("raise the limit", finding["recommendation"])
-        late = program.replace("while True:\n    kept.append(pin(2))\n    rt.cudaFreeHost(pin(1))", """
+        late = program[:program.index("while")] + """
 for n in range(2000):
     block = pin(1)
     kept.append(block) if n > 900 else rt.cudaFreeHost(block)
-""")
+    time.sleep(0.0005)
+"""
         with Recording("python3", "-c", late, code=1, SIM_PINNED="240M") as run:
             (finding,) = self.found("oom.host", run.report())
         self.assertRegex(finding["description"], r"it grew: leak at .*, 240 of 1 141 blocks of pinned host memory kept")
@@ -1205,6 +1207,7 @@ def retry():
 def more():
     for n in range(120):
         step(32, 20 if n < 97 else 22 + n - 97, n > 94)
+        time.sleep(0.005)
 globals()[sys.argv[1]]()
 """
 
