@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "agent/file/retention_peak.h"
+#include "agent/file/peaks.h"
 #include "common/event.h"
 #include "common/definition.h"
 #include "common/unpack.h"

@@ -25,8 +25,8 @@
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/file/checkpoint.h"
-#include "agent/file/retention_last.h"
-#include "agent/file/retention_peak.h"
+#include "agent/file/latest.h"
+#include "agent/file/peaks.h"
 #include "agent/hooks/ids.h"
 #include "common/block.h"
 #include "common/unpack.h"
@@ -51,9 +51,9 @@ static struct fold {
 	uint8_t *needed[SOURCES_MAX]; /* by source and frame: an event of the frame stays; few of its pages are touched */
 	size_t needed_bytes[SOURCES_MAX];
 
-	struct sl_last_table table;
+	struct sl_latest_table table;
 	struct sl_peak peak[SL_PEAKS_MAX];
-	struct sl_last_table at_peak[SL_PEAKS_MAX];
+	struct sl_latest_table at_peak[SL_PEAKS_MAX];
 	unsigned peaks;
 	struct sl_checkpoint left; /* events that are left out */
 
@@ -78,7 +78,7 @@ void sl_retention_prepare(void)
 		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	}
 	/* forgotten without munmap, since the fork may have come after an munmap but before it was noted */
-	fold.table = (struct sl_last_table){0};
+	fold.table = (struct sl_latest_table){0};
 	memset(fold.at_peak, 0, sizeof(fold.at_peak));
 	sl_peaks_prepare();
 	memset(fold.needed, 0, sizeof(fold.needed));
@@ -137,9 +137,9 @@ static bool stays(const struct sl_event *event)
 	if (!is_block(verb) || !event->address)
 		return false;
 	for (unsigned i = 0; i < fold.peaks; i++)
-		if (sl_last_is(&fold.at_peak[i], event->address, event->time_ns, allocates))
+		if (sl_latest_is(&fold.at_peak[i], event->address, event->time_ns, allocates))
 			return true;
-	return sl_last_is(&fold.table, event->address, event->time_ns, allocates);
+	return sl_latest_is(&fold.table, event->address, event->time_ns, allocates);
 }
 
 /* --- the new file 1 ---------------------------------------------------------------------------------- */
@@ -206,11 +206,11 @@ static bool copy_block(struct sl_trace_store *store, const struct sl_frame_index
 	return true;
 }
 
-static bool note_in(struct sl_last_table *table, const struct sl_event *event, bool allocates)
+static bool note_in(struct sl_latest_table *table, const struct sl_event *event, bool allocates)
 {
-	if (sl_last_full(table) && !sl_last_grow(table, oldest_to_come()))
+	if (sl_latest_full(table) && !sl_latest_grow(table, oldest_to_come()))
 		return false;
-	sl_last_note(table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
+	sl_latest_note(table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
 	return true;
 }
 
@@ -254,12 +254,12 @@ static void need(uint32_t frame)
 	fold.needed[frame % SOURCES_MAX][frame / SOURCES_MAX] = 1;
 }
 
-static void need_those_of(const struct sl_last_table *table)
+static void need_those_of(const struct sl_latest_table *table)
 {
 	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
-		const struct sl_last *last = &table->slot[i];
+		const struct sl_latest *last = &table->slot[i];
 
-		if (!last->address || !sl_last_counts(table, last))
+		if (!last->address || !sl_latest_counts(table, last))
 			continue;
 		need(last->frame);
 		if (last->next)
@@ -336,9 +336,9 @@ static void close_files(void)
 	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 	sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	fold.in = fold.out = -1;
-	sl_last_free(&fold.table);
+	sl_latest_free(&fold.table);
 	for (unsigned i = 0; i < fold.peaks; i++)
-		sl_last_free(&fold.at_peak[i]);
+		sl_latest_free(&fold.at_peak[i]);
 	for (unsigned source = 0; source < SOURCES_MAX; source++) {
 		if (fold.needed[source])
 			munmap(fold.needed[source], fold.needed_bytes[source]);

@@ -2,7 +2,7 @@
 /*
  * Keeps the files of a process within STORMLOG_KEEP, by folding the oldest file into file 1. Kept are calls, definitions and what
  * is known of failures; allocations that nothing in these files frees; and what was live at the highest instants
- * (retention_peak.h), with its frees.  Left out are all other events of blocks, and ranges; their totals are in the checkpoint
+ * (peaks.h), with its frees.  Left out are all other events of blocks, and ranges; their totals are in the checkpoint
  * (doc/trace-format.md).
  *
  * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and the folded file

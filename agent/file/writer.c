@@ -14,7 +14,7 @@
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
 #include "agent/file/retention.h"
-#include "agent/file/retention_peak.h"
+#include "agent/file/peaks.h"
 #include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/retention_peak.h"
+#include "agent/file/peaks.h"
 
 #include <string.h>
 

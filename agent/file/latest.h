@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sl_last {
+struct sl_latest {
 	uint64_t address; /* 0: empty */
 	uint64_t when;	  /* time_ns << 1 | it is an allocation; 0: none until the instant */
 	uint64_t next;	  /* the first event after the instant, in the same form; 0: none */
@@ -18,33 +18,33 @@ struct sl_last {
 	int32_t balance; /* number of allocations minus number of frees */
 };
 
-struct sl_last_table {
+struct sl_latest_table {
 	uint64_t until_ns; /* the instant; 0: the end */
-	struct sl_last *slot;
+	struct sl_latest *slot;
 	uint64_t mask, count;
 };
 
-static inline bool sl_last_full(const struct sl_last_table *table)
+static inline bool sl_latest_full(const struct sl_latest_table *table)
 {
 	return !table->slot || table->count * 4 >= table->mask * 3;
 }
 
 /* Makes room for more addresses.  Later events are at oldest_ns or later.  False: no memory. */
-bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
+bool sl_latest_grow(struct sl_latest_table *table, uint64_t oldest_ns);
 
 /* Notes an event; the table must not be full.  Of events at the same time the one noted last counts. */
-void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
+void sl_latest_note(struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
 
 /*
  * True: the event of this address stays in the folded file: an allocation that is not freed, or not before the instant.  Without an
  * instant also a free whose allocation follows in a later file, since its thread was inside a call when the file was cut.
  */
-static inline bool sl_last_counts(const struct sl_last_table *table, const struct sl_last *last)
+static inline bool sl_latest_counts(const struct sl_latest_table *table, const struct sl_latest *last)
 {
 	return last->when & 1 || (last->balance < 0 && !table->until_ns);
 }
 
 /* True: this event is the last of its address, and counts, or it frees what lived at the instant. */
-bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates);
+bool sl_latest_is(const struct sl_latest_table *table, uint64_t address, uint64_t time_ns, bool allocates);
 
-void sl_last_free(struct sl_last_table *table);
+void sl_latest_free(struct sl_latest_table *table);
