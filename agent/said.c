@@ -83,7 +83,7 @@ static void define_free_asked(void)
 	struct sl_text when = sl_text_begin(text, sizeof(text));
 
 	sl_text_add_number(&when, atomic_load(&free_asked_ns));
-	sl_capability("free_memory_asked", text);
+	sl_capability_write("free_memory_asked", text);
 }
 
 void sl_said_free_asked(void)

@@ -123,6 +123,6 @@ size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 	sl_definition_uint(&out, "file", 1);
 	sl_definition_key(&out, "system");
 	sl_system_pack(&out.pack);
-	sl_process_tables(&out);
+	sl_tables_pack(&out);
 	return sl_definition_end(&out) ? out.pack.used : 0;
 }

@@ -222,7 +222,7 @@ static bool check_folder(const struct sl_launch *run)
 
 	strcpy(path, run->directory);
 	existing(path);
-	type = sl_remote_name(path);
+	type = sl_netfs_name(path);
 	if (access(path, W_OK | X_OK) < 0) {
 		line("trace", "%s: %s: %s", run->directory, path, strerror(errno));
 		return false;
@@ -231,7 +231,7 @@ static bool check_folder(const struct sl_launch *run)
 		memset(&space, 0, sizeof(space));
 	line("trace", "%s  %s%s%s free", run->directory, type ? type : "", type ? ", " : "",
 	     size_text(space.f_bavail * space.f_frsize));
-	why = sl_remote_why(path);
+	why = sl_netfs_why(path);
 	if (!why) {
 		line("ring", "beside the trace: safe when the process is killed");
 		return true;

@@ -3,7 +3,7 @@
 
 #include "agent/file/define.h"
 
-void sl_capability(const char *name, const char *value)
+void sl_capability_write(const char *name, const char *value)
 {
 	uint8_t bytes[320]; /* no value is longer than 224 bytes */
 	struct sl_definition map = sl_definition_begin(bytes, sizeof(bytes), "capability");

@@ -3,4 +3,4 @@
 #pragma once
 
 /* Writes a `capability` map; the last one of a name counts.  Any thread, safe on the path of a call. */
-void sl_capability(const char *name, const char *value);
+void sl_capability_write(const char *name, const char *value);

@@ -133,7 +133,7 @@ static bool make_compressor(struct sl_trace_store *store)
 
 int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd)
 {
-	bool elsewhere = sl_remote_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
+	bool elsewhere = sl_netfs_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
 
 	if (!make_compressor(store))

@@ -511,7 +511,7 @@ static void say_stacks(void)
 	if (!strcmp(text, stacks_said))
 		return;
 	memcpy(stacks_said, text, sizeof(text));
-	sl_capability("stacks", text);
+	sl_capability_write("stacks", text);
 }
 
 /*

@@ -74,7 +74,7 @@ static void tell_devices(enum sl_vendor vendor)
 
 	sl_text_add_number(&text, count);
 	if (count)
-		sl_capability("visible_devices", number);
+		sl_capability_write("visible_devices", number);
 }
 
 static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
@@ -270,10 +270,10 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		else if (!why)
 			why = "NVML does not know the device";
 	}
-	sl_capability("device_source", device->source == SOURCE_NVML	 ? "nvml"
-				       : device->source == SOURCE_AMDGPU ? "amdgpu"
-				       : vendor == SL_VENDOR_HIP	 ? "hipMemGetInfo"
-									 : "cuMemGetInfo");
+	sl_capability_write("device_source", device->source == SOURCE_NVML     ? "nvml"
+					     : device->source == SOURCE_AMDGPU ? "amdgpu"
+					     : vendor == SL_VENDOR_HIP	       ? "hipMemGetInfo"
+									       : "cuMemGetInfo");
 	if (why) {
 		char line[160];
 		struct sl_text text = sl_text_begin(line, sizeof(line));
@@ -317,7 +317,7 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 	if (!sample->own_bytes)
 		sl_text_add(&value, sample->has_processes ? " does not list this process" : "'s pids are of another namespace");
 	if (!processes_said)
-		sl_capability("device_processes", text);
+		sl_capability_write("device_processes", text);
 	processes_said = true;
 	if (sample->full && !full_said)
 		sl_define_note("more than 64 processes are on a device: samples have the 64 that were listed first");

@@ -85,7 +85,7 @@ static void give_up(const char *why, const char *what)
 	sl_text_add(&value, "tensors are not recorded: ");
 	sl_text_add(&value, why);
 	sl_text_add(&value, what);
-	sl_capability("ggml", text);
+	sl_capability_write("ggml", text);
 }
 
 /* NULL: the place belongs to another page. */

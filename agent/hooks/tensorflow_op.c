@@ -81,7 +81,7 @@ static void give_up(const char *why)
 
 	sl_text_add(&value, "tensors are recorded without the op that asked: ");
 	sl_text_add(&value, why);
-	sl_capability("tensorflow", text);
+	sl_capability_write("tensorflow", text);
 }
 
 /* Looks the library's annotation up and checks it.  Returns the index in `kept` where the result belongs. */

@@ -130,9 +130,9 @@ static SL_NOINLINE void tell_version(const void *function, const char *versions)
 		text = sl_text_begin(value, sizeof(value));
 		sl_text_add(&text, versions);
 	}
-	sl_capability("pytorch", value);
+	sl_capability_write("pytorch", value);
 	if (!sl_resolve_symbol(SET_FRACTION))
-		sl_capability("memory_fraction", "not seen");
+		sl_capability_write("memory_fraction", "not seen");
 }
 
 /* --- what was asked ----------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ size_t sl_process_header(void *buffer, size_t size, const struct sl_process_iden
 	sl_system_pack(&out.pack);
 	sl_definition_maybe_text(&out, "ring", ring);
 	sl_definition_uint(&out, "file", file);
-	sl_process_tables(&out);
+	sl_tables_pack(&out);
 	errno = saved;
 	return sl_definition_end(&out) ? out.pack.used : 0;
 }

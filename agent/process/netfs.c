@@ -42,14 +42,14 @@ static int type_of(const char *folder)
 	return -1;
 }
 
-const char *sl_remote_why(const char *folder)
+const char *sl_netfs_why(const char *folder)
 {
 	int type = type_of(folder);
 
 	return type >= 0 ? types[type].why : NULL;
 }
 
-const char *sl_remote_name(const char *folder)
+const char *sl_netfs_name(const char *folder)
 {
 	int type = type_of(folder);
 

@@ -5,7 +5,7 @@
 #include "common/ringfile.h" /* SL_REMOTE_RING: folder of the ring of a trace on such a file system */
 
 /* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
-const char *sl_remote_why(const char *folder);
+const char *sl_netfs_why(const char *folder);
 
 /* Name of the file system of the folder ("NFS", "ext4"); NULL: not in our list. */
-const char *sl_remote_name(const char *folder);
+const char *sl_netfs_name(const char *folder);

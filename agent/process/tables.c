@@ -78,7 +78,7 @@ static void pack_hooks(struct sl_definition *map)
 	}
 }
 
-void sl_process_tables(struct sl_definition *map)
+void sl_tables_pack(struct sl_definition *map)
 {
 	pack_tables(map);
 	pack_flags(map);

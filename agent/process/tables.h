@@ -5,4 +5,4 @@
 struct sl_definition;
 
 /* Adds its keys and values. */
-void sl_process_tables(struct sl_definition *map);
+void sl_tables_pack(struct sl_definition *map);

@@ -25,22 +25,22 @@ static uint64_t multiply_fold(uint64_t a, uint64_t b)
 	return (uint64_t)wide ^ (uint64_t)(wide >> 64);
 }
 
-void sl_hash_word(struct sl_hash *hash, uint64_t word)
+void sl_intern_word(struct sl_intern_key *hash, uint64_t word)
 {
 	hash->a = multiply_fold(hash->a ^ word, 0xa0761d6478bd642fu) + 0x2d358dccaa6c78a5u;
 	hash->b = multiply_fold(hash->b + word, 0xe7037ed1a0b428dbu) ^ hash->b >> 1;
 }
 
-void sl_hash_bytes(struct sl_hash *hash, const void *bytes, size_t count)
+void sl_intern_bytes(struct sl_intern_key *hash, const void *bytes, size_t count)
 {
 	const uint8_t *at = bytes;
 	size_t left = count;
 
 	for (; left >= 8; left -= 8, at += 8)
-		sl_hash_word(hash, sl_load_le(at, 8));
+		sl_intern_word(hash, sl_load_le(at, 8));
 	if (left)
-		sl_hash_word(hash, sl_load_le(at, left));
-	sl_hash_word(hash, count); /* "ab","c" is not "a","bc" */
+		sl_intern_word(hash, sl_load_le(at, left));
+	sl_intern_word(hash, count); /* "ab","c" is not "a","bc" */
 }
 
 static size_t segment_slots(unsigned number)
@@ -70,7 +70,7 @@ static bool settle(_Atomic uint64_t *word, uint64_t mine)
 	return seen == mine || (!seen && (atomic_compare_exchange_strong(word, &seen, mine) || seen == mine));
 }
 
-static struct sl_intern_slot *find(struct sl_intern *table, struct sl_hash hash)
+static struct sl_intern_slot *find(struct sl_intern *table, struct sl_intern_key hash)
 {
 	for (unsigned number = 0; number < SL_INTERN_SEGMENTS; number++) {
 		struct sl_intern_slot *segment = segment_at(table, number);
@@ -88,7 +88,7 @@ static struct sl_intern_slot *find(struct sl_intern *table, struct sl_hash hash)
 	return NULL;
 }
 
-uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publish *publish, const void *what)
+uint32_t sl_intern(struct sl_intern *table, struct sl_intern_key hash, sl_intern_publish *publish, const void *what)
 {
 	struct sl_intern_slot *slot;
 	uint32_t id;

@@ -13,13 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sl_hash {
+struct sl_intern_key {
 	uint64_t a, b;
 };
 
-#define SL_HASH_INIT ((struct sl_hash){0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu})
-void sl_hash_word(struct sl_hash *hash, uint64_t word);
-void sl_hash_bytes(struct sl_hash *hash, const void *bytes, size_t count);
+#define SL_INTERN_KEY ((struct sl_intern_key){0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu})
+void sl_intern_word(struct sl_intern_key *hash, uint64_t word);
+void sl_intern_bytes(struct sl_intern_key *hash, const void *bytes, size_t count);
 
 struct sl_intern_slot;
 
@@ -35,7 +35,7 @@ struct sl_intern {
 typedef bool sl_intern_publish(uint32_t id, const void *what);
 
 /* Returns the id of this content and publishes it if it is new.  0: no room, or publish failed (the next call tries again). */
-uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publish *publish, const void *what);
+uint32_t sl_intern(struct sl_intern *table, struct sl_intern_key hash, sl_intern_publish *publish, const void *what);
 
 /* In a forked child: makes the table empty.  No other thread may be in it. */
 void sl_intern_reset(struct sl_intern *table);

@@ -218,7 +218,7 @@ static bool say_yes(uint32_t id, const void *what)
 }
 
 /* True: the object came where another was.  The answer of an object is kept, so that stacks through it keep their ids. */
-static bool is_moved(struct sl_hash hash, bool other)
+static bool is_moved(struct sl_intern_key hash, bool other)
 {
 	bool moved = atomic_load(&has_moved) && sl_intern(&movers, hash, say_no, NULL);
 
@@ -276,14 +276,14 @@ static bool publish_after_doubt(const struct module *module, uint64_t now_ns)
 static bool see(const struct module *module, uint64_t now_ns)
 {
 	struct place fresh = {module->begin, module->end, .turn = turn}, *known;
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 	bool other, lives;
 	uint32_t at;
 
-	sl_hash_word(&hash, module->begin);
-	sl_hash_word(&hash, module->end);
-	sl_hash_bytes(&hash, module->path, strlen(module->path));
-	sl_hash_bytes(&hash, module->build_id, module->build_id_bytes);
+	sl_intern_word(&hash, module->begin);
+	sl_intern_word(&hash, module->end);
+	sl_intern_bytes(&hash, module->path, strlen(module->path));
+	sl_intern_bytes(&hash, module->build_id, module->build_id_bytes);
 	fresh.object = hash.a;
 	at = place_at(module->begin);
 	known = &places[at];
@@ -372,7 +372,7 @@ bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads)
 	return true;
 }
 
-bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count)
+bool sl_modules_hash(struct sl_intern_key *hash, void *const *pcs, uint32_t count)
 {
 	if (!atomic_load(&has_moved))
 		return true;
@@ -382,7 +382,7 @@ bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count)
 		uint32_t at = place_at((uintptr_t)pcs[i] - 1);
 
 		if (at < place_count && places[at].begin < (uintptr_t)pcs[i] && places[at].moved)
-			sl_hash_word(hash, places[at].object);
+			sl_intern_word(hash, places[at].object);
 	}
 	unlock();
 	return true;

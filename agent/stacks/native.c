@@ -90,12 +90,12 @@ static void add_range(uintptr_t begin, uintptr_t end)
 {
 	unsigned n = atomic_load(&eval_ranges);
 	struct range range = {begin, end};
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 
 	if (n == RANGES_MAX || end <= begin || in_eval(begin + 1))
 		return;
-	sl_hash_word(&hash, begin);
-	sl_hash_word(&hash, end);
+	sl_intern_word(&hash, begin);
+	sl_intern_word(&hash, end);
 	if (!sl_intern(&ranges, hash, publish_range, &range))
 		return;
 	eval_range[n] = range;
@@ -171,7 +171,7 @@ static bool publish_stack(uint32_t id, const void *what)
 /* Records a stack that this thread has not had: defines the modules, perhaps learns the evaluation loop, defines the stack. */
 static uint32_t capture_new(const struct stack *stack)
 {
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 	uint32_t loops = 0;
 
 	if (!sl_modules_define(stack->thread, false) || !sl_modules_hash(&hash, stack->pcs, stack->count))
@@ -183,8 +183,8 @@ static uint32_t capture_new(const struct stack *stack)
 			learn();
 	}
 	for (uint32_t i = 0; i < stack->count; i++)
-		sl_hash_word(&hash, (uintptr_t)stack->pcs[i]);
-	sl_hash_word(&hash, stack->truncated);
+		sl_intern_word(&hash, (uintptr_t)stack->pcs[i]);
+	sl_intern_word(&hash, stack->truncated);
 	return sl_intern(&stacks, hash, publish_stack, stack);
 }
 

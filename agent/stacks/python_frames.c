@@ -129,7 +129,7 @@ static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_py
 				  .map = thread->map,
 				  .map_bytes = sizeof(thread->map)};
 	struct sl_python_text *text = &made.text;
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 
 	if (is_code(frame->code)) {
 		uintptr_t table = word_at(frame->code, where->linetable);
@@ -143,9 +143,9 @@ static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_py
 			text->line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
 						    word_at(table, where->bytes_size), text->first_line, offset);
 	}
-	sl_hash_bytes(&hash, text->function, text->function_bytes);
-	sl_hash_bytes(&hash, text->file, text->file_bytes);
-	sl_hash_word(&hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line);
+	sl_intern_bytes(&hash, text->function, text->function_bytes);
+	sl_intern_bytes(&hash, text->file, text->file_bytes);
+	sl_intern_word(&hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line);
 	return sl_intern(&frames, hash, publish_frame, &made);
 }
 
@@ -171,7 +171,7 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 {
 	struct stack_ids stack = {
 		.frames = thread->frames, .map = thread->map, .map_bytes = sizeof(thread->map), .truncated = truncated};
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 	struct sl_python_raw_frame frame;
 
 	for (uintptr_t at = first; stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
@@ -186,9 +186,9 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 		if (frame.entered)
 			id |= SL_PYTHON_ENTERED;
 		thread->frames[stack.count++] = id;
-		sl_hash_word(&hash, id);
+		sl_intern_word(&hash, id);
 	}
-	sl_hash_word(&hash, truncated);
+	sl_intern_word(&hash, truncated);
 	return stack.count == count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
 }
 

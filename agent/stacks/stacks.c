@@ -158,12 +158,12 @@ static bool publish_text(uint32_t id, const void *what)
 uint32_t sl_stacks_text(const char *bytes, size_t count)
 {
 	struct text text = {.bytes = bytes, .count = count};
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 	uint32_t id;
 
 	if (!count || !(text.thread = enter()))
 		return 0;
-	sl_hash_bytes(&hash, bytes, count);
+	sl_intern_bytes(&hash, bytes, count);
 	id = sl_intern(&texts, hash, publish_text, &text);
 	leave(text.thread);
 	return id;

@@ -66,5 +66,5 @@ void sl_native_child(void);
  */
 bool sl_modules_define(struct sl_stacks_thread *thread, bool unloads);
 /* Adds to the hash those modules of the return addresses that came where another was.  False: not done, as above. */
-bool sl_modules_hash(struct sl_hash *hash, void *const *pcs, uint32_t count);
+bool sl_modules_hash(struct sl_intern_key *hash, void *const *pcs, uint32_t count);
 void sl_modules_child(void);

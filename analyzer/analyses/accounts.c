@@ -266,7 +266,7 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 	uint64_t own = oom->live_bytes + oom->context_bytes + oom->module_bytes + account->rounding;
 	char words[300];
 
-	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_oom_takes(oom))
+	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_units_taken(oom))
 		return false;
 	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
 }
@@ -288,7 +288,7 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
 	    account->largest_cached < oom->asked_bytes)
 		return SL_CAUSE_FRAGMENTED;
-	if (oom->asked_bytes && oom->free_bytes >= sl_oom_takes(oom))
+	if (oom->asked_bytes && oom->free_bytes >= sl_units_taken(oom))
 		return SL_CAUSE_DRIVER;
 	if (is_neighbours(process, oom, account))
 		return SL_CAUSE_NEIGHBOUR;
@@ -372,8 +372,8 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 {
 	char units[SL_FORMAT_BYTES + 40] = "";
 
-	if (sl_oom_takes(oom) != oom->asked_bytes)
-		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_oom_takes(oom)));
+	if (sl_units_taken(oom) != oom->asked_bytes)
+		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
 	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
 					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
 					      SL_SIZE(sl_oom_missing(oom)), units);

@@ -93,7 +93,7 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
 		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
 		 SL_SIZE(oom->place_most));
-	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s would have fitted", SL_SIZE(sl_oom_room(oom)));
+	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s would have fitted", SL_SIZE(sl_units_room(oom)));
 	return true;
 }
 
@@ -420,7 +420,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		 SL_SIZE(most));
 	snprintf(story->advice, sizeof(story->advice),
 		 "check what the size comes from: a batch, a shape, a count; up to %s would have fitted",
-		 SL_SIZE(sl_oom_room(oom)));
+		 SL_SIZE(sl_units_room(oom)));
 	return true;
 }
 

@@ -25,7 +25,7 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 /* What the request takes beyond what was free. */
 static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 {
-	return sl_oom_takes(oom) > oom->free_bytes ? sl_oom_takes(oom) - oom->free_bytes : 0;
+	return sl_units_taken(oom) > oom->free_bytes ? sl_units_taken(oom) - oom->free_bytes : 0;
 }
 
 /* The place that leaks most on the device of the error, else the one of which it is not clear; NULL: none of known bytes. */

@@ -170,7 +170,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 }
 
 /* Writes one form, replacing the whole file; "-" is stdout. */
-static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *))
+static bool write_form(const struct sl_ci_reports *forms, const char *path, bool (*form)(const struct sl_ci_reports *, FILE *))
 {
 	struct sl_save save;
 	bool fine;
@@ -184,14 +184,14 @@ static bool write_form(const struct sl_forms *forms, const char *path, bool (*fo
 }
 
 /* Appends, because other steps write to GitHub's file too. */
-static bool append_summary(const struct sl_forms *forms, const char *path)
+static bool append_summary(const struct sl_ci_reports *forms, const char *path)
 {
 	FILE *out = path && *path ? fopen(path, "ae") : NULL;
 	bool fine;
 
 	if (!path || !*path)
 		return true;
-	fine = out && sl_form_summary(forms, out);
+	fine = out && sl_ci_reports_summary(forms, out);
 	if (out)
 		fine = !fclose(out) && fine;
 	if (!fine)
@@ -199,20 +199,20 @@ static bool append_summary(const struct sl_forms *forms, const char *path)
 	return fine;
 }
 
-static bool write_forms(const struct sl_forms *forms, const struct options *o)
+static bool write_forms(const struct sl_ci_reports *forms, const struct options *o)
 {
 	const char *actions = getenv("GITHUB_ACTIONS");
-	bool fine = write_form(forms, o->values[JUNIT], sl_form_junit);
+	bool fine = write_form(forms, o->values[JUNIT], sl_ci_reports_junit);
 
-	fine &= write_form(forms, o->values[SARIF], sl_form_sarif);
-	fine &= write_form(forms, o->values[METRICS], sl_form_metrics);
+	fine &= write_form(forms, o->values[SARIF], sl_ci_reports_sarif);
+	fine &= write_form(forms, o->values[METRICS], sl_ci_reports_metrics);
 	fine &= append_summary(forms, summary_path(o));
 	if (o->values[JSON])
-		fine &= sl_form_json(forms, stdout);
+		fine &= sl_ci_reports_json(forms, stdout);
 	else if (!o->values[QUIET] || forms->outcomes->failures)
-		fine &= sl_form_text(forms, stdout);
+		fine &= sl_ci_reports_text(forms, stdout);
 	if (actions && !strcmp(actions, "true") && !o->values[JSON])
-		sl_form_annotations(forms, stdout);
+		sl_ci_reports_annotations(forms, stdout);
 	return !fflush(stdout) && fine;
 }
 
@@ -304,20 +304,20 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		status = sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	} else {
-		struct sl_forms forms = {.outcomes = &outcomes,
-					 .measures = &measures,
-					 .limits = &o->limits,
-					 .path = path,
-					 .repository = o->repository[0] ? o->repository : NULL,
-					 .cwd = report->processes[0].trace->header.cwd,
-					 .config = o->config};
+		struct sl_ci_reports forms = {.outcomes = &outcomes,
+					      .measures = &measures,
+					      .limits = &o->limits,
+					      .path = path,
+					      .repository = o->repository[0] ? o->repository : NULL,
+					      .cwd = report->processes[0].trace->header.cwd,
+					      .config = o->config};
 
 		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))
 			status = SL_EXIT_UNSAVED;
 		if (outcomes.failures)
 			status = SL_EXIT_LIMIT;
-		sl_outcomes_free(&outcomes);
+		sl_check_free(&outcomes);
 	}
 	sl_measures_free(&baseline);
 	sl_measures_free(&measures);

@@ -26,7 +26,7 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
-#include "analyzer/exports/archive.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/peek.h"
 #include "common/tracefile.h"
@@ -171,7 +171,7 @@ static int pack(struct collection *collection, char **paths, const char *output)
 		keep_what_is_packed(&images);
 		status = SL_EXIT_FINE;
 		if (images.image_count &&
-		    !(sl_save_begin(&save, output, false) && sl_save_end(&save, sl_pack_write(save.out, &images, -1, 0)))) {
+		    !(sl_save_begin(&save, output, false) && sl_save_end(&save, sl_archive_write(save.out, &images, -1, 0)))) {
 			sl_paths_failed(output);
 			status = SL_EXIT_UNSAVED;
 		}

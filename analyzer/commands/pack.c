@@ -13,7 +13,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
-#include "analyzer/exports/archive.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 
 static const char about[] =
@@ -25,7 +25,7 @@ static int write_pack(const struct sl_images *images, int run, const char *path,
 {
 	struct sl_save save;
 
-	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_pack_write(save.out, images, run, salt)))
+	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt)))
 		return SL_EXIT_FINE;
 	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;

@@ -18,7 +18,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/exports/archive.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 
 static const char about[] =
@@ -78,7 +78,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	if (chosen < -1)
 		return SL_EXIT_USAGE;
 	out = fopen(made, "wxe");
-	fine = out && sl_pack_write(out, &images, chosen, 0);
+	fine = out && sl_archive_write(out, &images, chosen, 0);
 	fine = out && !fclose(out) && fine;
 	if (!fine)
 		sl_paths_failed(made);

@@ -9,7 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/between.h"
+#include "analyzer/commands/when.h"
 #include "analyzer/commands/entries.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/owned.h"
@@ -248,7 +248,7 @@ static bool find_moments(const struct sl_report *report, struct options *options
 		return true;
 	if (!options->how.between)
 		options->span[1] = options->at;
-	pipeline->spans = sl_between_spans(report, options->span);
+	pipeline->spans = sl_when_spans(report, options->span);
 	pipeline->span_count = report->images.image_count;
 	return pipeline->spans != NULL;
 }
@@ -259,7 +259,7 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	int status;
 
 	options->pipeline.lives = options->how.lives;
-	sl_between_seek(&options->pipeline, options->span);
+	sl_when_seek(&options->pipeline, options->span);
 	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !find_moments(&report, options))
 		status = SL_EXIT_USAGE;

@@ -412,7 +412,7 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	count(outcomes, limits->strict);
 }
 
-void sl_outcomes_free(struct sl_outcomes *outcomes)
+void sl_check_free(struct sl_outcomes *outcomes)
 {
 	for (size_t i = 0; i < outcomes->list.count; i++) {
 		free(outcomes->list.item[i].subject);

@@ -42,4 +42,4 @@ struct sl_outcomes {
 /* baseline NULL: none. */
 void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
 	      const struct sl_limits *limits, const struct sl_measures *baseline);
-void sl_outcomes_free(struct sl_outcomes *outcomes);
+void sl_check_free(struct sl_outcomes *outcomes);

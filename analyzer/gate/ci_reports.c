@@ -17,7 +17,7 @@
 #define ANNOTATIONS_MAX	  10 /* GitHub shows ten of a kind per step */
 
 /* Path of an outcome's file from the repository's root, in a buffer of PATH_MAX; NULL: it lies outside. */
-static const char *path_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size)
+static const char *path_inside(const struct sl_ci_reports *forms, const struct sl_outcome *outcome, char *path, size_t size)
 {
 	char joined[2 * PATH_MAX], real[PATH_MAX];
 	size_t root = forms->repository ? strlen(forms->repository) : 0;
@@ -34,7 +34,7 @@ static const char *path_inside(const struct sl_forms *forms, const struct sl_out
 	return path;
 }
 
-bool sl_form_text(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	unsigned asked = 0, beside = 0;
@@ -62,7 +62,7 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 	return !ferror(out);
 }
 
-bool sl_form_json(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_json(const struct sl_ci_reports *forms, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
@@ -132,7 +132,7 @@ static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names
 	}
 }
 
-bool sl_form_junit(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_junit(const struct sl_ci_reports *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	struct sl_map names = {0};
@@ -229,7 +229,7 @@ static void put_result(struct sl_json *j, const struct sl_outcome *o, const char
 	free(uri);
 }
 
-bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_sarif(const struct sl_ci_reports *forms, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 	char path[PATH_MAX];
@@ -265,7 +265,7 @@ bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
 
 /* ---- OpenMetrics */
 
-bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_metrics(const struct sl_ci_reports *forms, FILE *out)
 {
 	static const struct {
 		enum sl_measure_of of;
@@ -309,7 +309,7 @@ static void put_row(FILE *out, const struct sl_outcome *o)
 	fputs(" |\n", out);
 }
 
-bool sl_form_summary(const struct sl_forms *forms, FILE *out)
+bool sl_ci_reports_summary(const struct sl_ci_reports *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
 	size_t left = outcomes->list.count;
@@ -343,7 +343,7 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out)
 	return !ferror(out);
 }
 
-void sl_form_annotations(const struct sl_forms *forms, FILE *out)
+void sl_ci_reports_annotations(const struct sl_ci_reports *forms, FILE *out)
 {
 	char path[PATH_MAX];
 	unsigned done[2] = {0, 0};

@@ -13,13 +13,13 @@ static inline uint64_t sl_units_rounding(uint64_t bytes)
 }
 
 /* Bytes that the request would have taken on the device. */
-static inline uint64_t sl_oom_takes(const struct sl_oom *oom)
+static inline uint64_t sl_units_taken(const struct sl_oom *oom)
 {
 	return oom->asked_bytes + (oom->in_units ? sl_units_rounding(oom->asked_bytes) : 0);
 }
 
 /* The largest request that would have fitted. */
-static inline uint64_t sl_oom_room(const struct sl_oom *oom)
+static inline uint64_t sl_units_room(const struct sl_oom *oom)
 {
 	return oom->free_bytes - (oom->in_units && sl_units_rounding(oom->free_bytes) ? oom->free_bytes % SL_DEVICE_UNIT : 0);
 }

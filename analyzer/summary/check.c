@@ -218,7 +218,7 @@ static bool answers_are_sound(const struct sl_process *process)
 	return process->session_id && (!(process->iterations.count || process->iterations.by_label) || process->iterations.name);
 }
 
-const char *sl_check_process(const struct sl_process *process)
+const char *sl_image_check(const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 

@@ -49,4 +49,4 @@ struct sl_image_common {
 };
 
 /* Checks after reading that every index in the process is valid.  NULL, or what is wrong. */
-const char *sl_check_process(const struct sl_process *process);
+const char *sl_image_check(const struct sl_process *process);

@@ -469,7 +469,7 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 		share_own(&trace->defs, &slots);
 	free_slots(&slots);
 	read_part(map, "process", &sl_shape_process, process, model);
-	return sl_check_process(process);
+	return sl_image_check(process);
 }
 
 static void drop(struct sl_process *process)

@@ -21,7 +21,7 @@
 #include <zstd.h>
 
 #include "analyzer/base/ini.h"
-#include "analyzer/exports/archive.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/limits.h"
@@ -83,7 +83,7 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 	put_trace(bytes, size);
 	sl_images_add(&images, folder);
 	sl_images_group(&images);
-	sl_pack_write(nowhere, &images, -1, 7);
+	sl_archive_write(nowhere, &images, -1, 7);
 	sl_images_free(&images);
 }
 

@@ -14,7 +14,7 @@ MAY = {
     "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart", "commands/validate.c": "JSON that base/json.c wrote",
     "exports/lines.c": "numbers; names through the door", "exports/stacks.c": "numbers; names through the door",
     "exports/pickle.c": "a binary form with lengths", "exports/pprof.c": "a binary form with lengths",
-    "exports/perfetto.c": "a binary form with lengths", "exports/archive.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
+    "exports/perfetto.c": "a binary form with lengths", "exports/archive_write.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
     "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
     "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/doer.c": "an alert as JSON",
 }

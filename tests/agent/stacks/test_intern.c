@@ -44,9 +44,9 @@ static bool publish(uint32_t id, const void *what)
 
 static uint32_t intern(struct sl_intern *table, uint32_t content)
 {
-	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_intern_key hash = SL_INTERN_KEY;
 
-	sl_hash_word(&hash, content);
+	sl_intern_word(&hash, content);
 	return sl_intern(table, hash, publish, &content);
 }
 
@@ -140,12 +140,12 @@ static void after_a_reset_ids_begin_again(void **state)
 
 static void lengths_are_part_of_a_hash(void **state)
 {
-	struct sl_hash a = SL_HASH_INIT, b = SL_HASH_INIT;
+	struct sl_intern_key a = SL_INTERN_KEY, b = SL_INTERN_KEY;
 
-	sl_hash_bytes(&a, "ab", 2);
-	sl_hash_bytes(&a, "c", 1);
-	sl_hash_bytes(&b, "a", 1);
-	sl_hash_bytes(&b, "bc", 2);
+	sl_intern_bytes(&a, "ab", 2);
+	sl_intern_bytes(&a, "c", 1);
+	sl_intern_bytes(&b, "a", 1);
+	sl_intern_bytes(&b, "bc", 2);
 	assert_true(a.a != b.a && a.b != b.b);
 }
 
@@ -155,10 +155,10 @@ static void hashes_of_near_contents_differ(void **state)
 
 	for (unsigned bit = 0; bit < 64; bit++) {
 		for (unsigned other = 0; other < 64; other++) {
-			struct sl_hash hash = SL_HASH_INIT;
+			struct sl_intern_key hash = SL_INTERN_KEY;
 
-			sl_hash_word(&hash, 1ull << bit);
-			sl_hash_word(&hash, 1ull << other);
+			sl_intern_word(&hash, 1ull << bit);
+			sl_intern_word(&hash, 1ull << other);
 			seen[bit * 64 + other] = hash.a;
 			for (unsigned i = 0; i < bit * 64 + other; i++)
 				assert_true(seen[i] != hash.a);

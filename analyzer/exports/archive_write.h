@@ -7,4 +7,4 @@
 #include "analyzer/trace/images.h"
 
 /* Packs the images of run `run` (an index), or of all runs (-1). salt 0: names are not masked.  False: errno. */
-bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);

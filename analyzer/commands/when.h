@@ -23,7 +23,7 @@ bool sl_when_parse(struct sl_when *when, const char *text);
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
 
 /* Before the first replay: asks it to look for the entries that `when` names. */
-void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
+void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
 
 /* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
-struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2]);
+struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/archive.h"
+#include "analyzer/exports/archive_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -325,7 +325,7 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 	return fine;
 }
 
-bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt)
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt)
 {
 	struct packer p = {
 		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}, .symbols = salt ? NULL : sl_symbols_new()};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/between.h"
+#include "analyzer/commands/when.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, ui
 	return true;
 }
 
-void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2])
+void sl_when_seek(struct sl_pipeline_options *options, const struct sl_when span[2])
 {
 	for (unsigned i = 0; i < 2; i++)
 		if (span[i].kind == SL_WHEN_ENTRY)
@@ -135,7 +135,7 @@ static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 			SL_WHO(process), (double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
 }
 
-struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2])
+struct sl_stretch *sl_when_spans(const struct sl_report *report, const struct sl_when span[2])
 {
 	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
 	bool found[2] = {false, false}, any = false;
