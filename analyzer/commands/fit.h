@@ -33,6 +33,9 @@ void sl_fit_vary_print(const struct sl_fit_result *result);
 struct sl_json;
 void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result);
 
+/* fit_picture.c: the line of an operation in the recording; "" without a stack. */
+const char *sl_fit_line(const struct sl_fit_recording *recording, size_t at, char *text, size_t size);
+
 /* fit_picture.c: the segments when memory ran out. */
 void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);

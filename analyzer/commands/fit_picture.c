@@ -12,8 +12,7 @@
 #define BAR	 24
 #define SEGMENTS 8
 
-/* Empty where the recording has no stack. */
-static const char *line_of(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
+const char *sl_fit_line(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
@@ -52,9 +51,9 @@ static void put_neighbours(const struct sl_fit_recording *r, const struct sl_fit
 	char one[300] = "", other[300] = "";
 
 	if (before)
-		line_of(r, before->at, one, sizeof(one));
+		sl_fit_line(r, before->at, one, sizeof(one));
 	if (after)
-		line_of(r, after->at, other, sizeof(other));
+		sl_fit_line(r, after->at, other, sizeof(other));
 	if (*one && *other && strcmp(one, other))
 		sl_door_print(stdout, " between %s and %s", one, other);
 	else if (*one || *other)
@@ -100,7 +99,7 @@ static void put_piece(struct sl_json *j, const struct sl_fit_recording *r, const
 		sl_json_null(j, "line");
 	} else {
 		sl_json_uint(j, "requested_bytes", r->ops.item[piece->at].bytes);
-		sl_json_string(j, "line", *line_of(r, piece->at, text, sizeof(text)) ? text : NULL);
+		sl_json_string(j, "line", *sl_fit_line(r, piece->at, text, sizeof(text)) ? text : NULL);
 	}
 	sl_json_end(j);
 }

@@ -12,14 +12,10 @@
 
 static void put_line(const struct sl_fit_recording *r, size_t at)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
 	char text[300];
 
-	if (!count)
-		return;
-	sl_stacks_describe(text, sizeof(text), &frames[0]);
-	sl_door_print(stdout, "  %s", text);
+	if (*sl_fit_line(r, at, text, sizeof(text)))
+		sl_door_print(stdout, "  %s", text);
 }
 
 static void put_failures(const struct sl_fit_subject *s)

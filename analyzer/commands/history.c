@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
@@ -15,6 +13,7 @@
 #include "analyzer/catalogue/change.h"
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/terminal.h"
 #include "analyzer/commands/verb_rights.h"
 
 static const char about[] =
@@ -138,16 +137,13 @@ static void find_changes(struct history *h)
 
 #define ROWS	    10
 #define LABEL_WIDTH 11
+#define WIDTH_MAX   200
 
 static unsigned width_of_terminal(void)
 {
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-	long width = columns ? strtol(columns, NULL, 10) : 0;
+	unsigned columns = sl_terminal_style().columns;
 
-	if (width <= 0)
-		width = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
-	return width < 40 ? 40 : width > 200 ? 200 : (unsigned)width;
+	return columns < WIDTH_MAX ? columns : WIDTH_MAX;
 }
 
 static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES], double value)
@@ -170,13 +166,13 @@ static double column_value(const struct history *h, size_t from, size_t to)
 }
 
 struct picture {
-	unsigned columns, row[200]; /* row of each column, 0 at the bottom */
+	unsigned columns, row[WIDTH_MAX]; /* row of each column, 0 at the bottom */
 	double low, high;
 };
 
 static void scale(const struct history *h, struct picture *p)
 {
-	double values[200];
+	double values[WIDTH_MAX];
 	size_t count = h->points.count;
 
 	p->columns = width_of_terminal() - LABEL_WIDTH - 3;

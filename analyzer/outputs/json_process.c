@@ -2,6 +2,7 @@
 /* One process of report.json. */
 #include "analyzer/base/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,15 +190,9 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 		sl_json_known_uint(j, "freed_bytes", label->entries ? label->freed_bytes : SL_UNKNOWN);
 		sl_json_known_uint(j, "blocks_created", label->entries ? label->blocks_created : SL_UNKNOWN);
 		sl_json_known_uint(j, "blocks_freed", label->entries ? label->blocks_freed : SL_UNKNOWN);
-		if (growth->verdict) {
-			sl_json_double(j, "growth_bytes_per_entry", growth->slope);
-			sl_json_double(j, "growth_error_bytes", growth->error);
-			sl_json_double(j, "r_squared", growth->r_squared);
-		} else {
-			sl_json_null(j, "growth_bytes_per_entry");
-			sl_json_null(j, "growth_error_bytes");
-			sl_json_null(j, "r_squared");
-		}
+		sl_json_double(j, "growth_bytes_per_entry", growth->verdict ? growth->slope : NAN);
+		sl_json_double(j, "growth_error_bytes", growth->verdict ? growth->error : NAN);
+		sl_json_double(j, "r_squared", growth->verdict ? growth->r_squared : NAN);
 		sl_json_string(j, "verdict", growth->verdict);
 		sl_json_array(j, "held_by");
 		for (unsigned k = 0; k < growth->holder_count; k++)

@@ -165,13 +165,9 @@ static void put_manifest(struct sl_json *j, const struct sl_live_sink *sink)
 		const struct segment *segment = &sink->segments.item[i];
 
 		name_of(segment, name);
-		sl_json_object(j, NULL);
-		sl_json_string(j, "filename", name);
-		sl_json_int(j, "event_count", segment->events);
-		sl_json_int(j, "size_bytes", segment->bytes);
-		sl_json_bool(j, "closed", segment->closed);
-		sl_json_string(j, "session_id", sink->sessions.item[segment->session].summary.session_id);
-		sl_json_end(j);
+		sl_manifest_write_segment(j,
+					  &(struct sl_manifest_segment){name, segment->events, segment->bytes, segment->closed,
+									sink->sessions.item[segment->session].summary.session_id});
 	}
 	sl_json_end(j);
 	sl_json_end(j);

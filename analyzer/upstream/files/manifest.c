@@ -84,3 +84,14 @@ void sl_manifest_read(struct sl_arena *arena, const struct sl_value *payload, st
 	if (sl_value_is(segments, SL_VALUE_ARRAY))
 		read_segments(arena, segments, manifest, skipped);
 }
+
+void sl_manifest_write_segment(struct sl_json *j, const struct sl_manifest_segment *segment)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "filename", segment->filename);
+	sl_json_int(j, "event_count", segment->event_count);
+	sl_json_int(j, "size_bytes", segment->size_bytes);
+	sl_json_bool(j, "closed", segment->closed);
+	sl_json_string(j, "session_id", segment->session_id);
+	sl_json_end(j);
+}

@@ -30,3 +30,6 @@ enum sl_manifest_kind sl_manifest_kind_of(const struct sl_value *payload);
 
 /* Never fails: entries that make no sense are left out, as upstream does, and counted in *skipped. */
 void sl_manifest_read(struct sl_arena *arena, const struct sl_value *payload, struct sl_manifest *manifest, size_t *skipped);
+
+/* Appends a segment to the open array "segments". */
+void sl_manifest_write_segment(struct sl_json *j, const struct sl_manifest_segment *segment);

@@ -80,17 +80,8 @@ static void write_manifest(struct sink *sink)
 		sl_session_summary_write(j, NULL, &sink->sessions[i]->summary);
 	sl_json_end(j);
 	sl_json_array(j, "segments");
-	for (size_t i = 0; i < sink->segment_count; i++) {
-		const struct sl_manifest_segment *segment = &sink->segments[i];
-
-		sl_json_object(j, NULL);
-		sl_json_string(j, "filename", segment->filename);
-		sl_json_int(j, "event_count", segment->event_count);
-		sl_json_int(j, "size_bytes", segment->size_bytes);
-		sl_json_bool(j, "closed", segment->closed);
-		sl_json_string(j, "session_id", segment->session_id);
-		sl_json_end(j);
-	}
+	for (size_t i = 0; i < sink->segment_count; i++)
+		sl_manifest_write_segment(j, &sink->segments[i]);
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_folder_json_close(&sink->folder, j, file, "manifest.json");
