@@ -8,6 +8,7 @@ import csv
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import sqlite3
@@ -97,9 +98,15 @@ class Agreement(unittest.TestCase):
 
     def totals(self, run):
         baseline = os.path.join(run.folder, "baseline.json")
+        metrics = os.path.join(run.folder, "metrics.txt")
         subprocess.run([e2e.ANALYZE, "check", "--baseline", baseline, "--update-baseline", run.traces], check=True, capture_output=True)
-        with open(baseline) as file:
-            return json.load(file)
+        subprocess.run([e2e.ANALYZE, "check", "--metrics", metrics, run.traces], capture_output=True)  # an error fails it
+        with open(baseline) as file, open(metrics) as text:
+            gate, text = json.load(file), text.read()
+        for of, name in ("total", "memory"), ("library", "library_peak"), ("label", "label_peak"):
+            told = {key: int(value) for key, value in re.findall(r'^stormlog_%s_bytes\{\w+="(.*)"\} (\d+)$' % name, text, re.M)}
+            self.assertEqual(told, {key: one["bytes"] for key, one in gate[of].items() if one["bytes"] is not None}, of)
+        return gate
 
     def agrees(self, run):
         report = run.report()
@@ -300,6 +307,15 @@ class Agreement(unittest.TestCase):
         peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["device_id"] >= 0]
         if not torch:
             self.assertEqual((weights["total"], weights["peak"]), (sum(row["allocated_bytes"] for row in rows), sum(peaks)))
+        if len(report["processes"]) == 1 and not torch and {row["kind"] for row in rows} <= {"device"}:
+            data = subprocess.run([e2e.ANALYZE, "export", "pytorch-snapshot", "-q", run.traces], check=True, capture_output=True).stdout
+            lives, shown = {}, {}
+            for row in report["processes"][0]["memory"]:
+                if row["kind"] in ("device", "managed") and row["live_bytes"]:
+                    lives[row["device"]] = lives.get(row["device"], 0) + row["live_bytes"]
+            for segment in pickle.loads(data)["segments"]:
+                shown[segment["device"]] = shown.get(segment["device"], 0) + sum(block["size"] for block in segment["blocks"] if block["state"] == "active_allocated")
+            self.assertEqual(shown, lives)
         self.protobuf_agrees(run, report, weights, peaks)
         for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
             mine = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == line["pid"]]
