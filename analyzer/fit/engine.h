@@ -86,8 +86,6 @@ void sl_fit_refuse(struct sl_fit_engine *engine, unsigned times);
 
 const struct sl_fit_stats *sl_fit_stats(const struct sl_fit_engine *engine);
 uint64_t sl_fit_block_bytes(const struct sl_fit_block *block);
-/* The largest request that would find a free block on this stream without asking the driver. */
-uint64_t sl_fit_largest_free(const struct sl_fit_engine *engine, unsigned stream);
 
 /* Visits every unused piece of its segments. */
 void sl_fit_each_free(const struct sl_fit_engine *engine, void (*visit)(void *context, const struct sl_fit_block *block),

@@ -956,14 +956,6 @@ uint64_t sl_fit_block_bytes(const struct sl_fit_block *block)
 	return block->bytes;
 }
 
-uint64_t sl_fit_largest_free(const struct sl_fit_engine *e, unsigned stream)
-{
-	struct sl_fit_block key = {.stream = (uint16_t)stream, .bytes = UINT64_MAX};
-	struct sl_fit_block *block = sl_fit_order_before(&e->pools[false].free, &key);
-
-	return block && block->stream == key.stream ? block->bytes : 0;
-}
-
 static void each_free(const struct sl_fit_order *free, void (*visit)(void *context, const struct sl_fit_block *block),
 		      void *context)
 {
