@@ -331,8 +331,10 @@ static void join(void *context, const struct series *s)
 		return;
 	}
 	shared->figures.live += s->figures.live;
-	if (s->figures.used != SL_UNKNOWN)
+	if (s->figures.used != SL_UNKNOWN && s->figures.sampled_unix_ns > shared->figures.sampled_unix_ns) {
 		shared->figures.used = s->figures.used;
+		shared->figures.sampled_unix_ns = s->figures.sampled_unix_ns;
+	}
 }
 
 static void put_devices(const struct exporter *exporter, FILE *out, bool open_metrics)

@@ -91,7 +91,7 @@ static void title(const struct top *top)
 struct shared {
 	const char *uuid;
 	int device;
-	uint64_t used, total, live;
+	uint64_t used, total, live, sampled_unix_ns;
 	double per_second; /* sum over all processes that grow on the device */
 	double full_in;	   /* seconds, the soonest forecast for the device; infinite: none */
 	int grows;	   /* the process with that forecast, else the one that grows most; -1: none */
@@ -145,8 +145,10 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			if (followed->ended)
 				continue;
 			shared[at].live += f[d].live;
-			if (f[d].used != SL_UNKNOWN) /* takes the newest value from a living process */
-				shared[at].used = f[d].used;
+			if (f[d].used != SL_UNKNOWN && f[d].sampled_unix_ns > shared[at].sampled_unix_ns) {
+				shared[at].used = f[d].used; /* takes the newest value from a living process */
+				shared[at].sampled_unix_ns = f[d].sampled_unix_ns;
+			}
 			add_growth(&shared[at], top, i, d, f[d].device);
 		}
 	}

@@ -35,6 +35,7 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 			 : known && known->total_bytes				? known->total_bytes
 										: SL_UNKNOWN,
 		.hidden = state->hidden_last_bytes,
+		.sampled_unix_ns = sl_process_unix(process, state->last_sample_ns),
 	};
 }
 
@@ -154,15 +155,14 @@ void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growin
 
 uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_process *process, const struct sl_figures *f)
 {
-	uint64_t others = 0, at;
+	uint64_t others = 0;
 
 	if (f->hidden == SL_UNKNOWN || !f->uuid)
 		return f->hidden;
-	at = sl_process_unix(process, process->model->devices[f->device + 1]->sampled.time_ns);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		const struct sl_followed *other = sl_follow_process(follow, i);
 		const struct sl_header *header = &other->process.trace->header;
-		uint64_t theirs = at - header->started_ns + header->monotonic_ns;
+		uint64_t theirs = f->sampled_unix_ns - header->started_ns + header->monotonic_ns;
 
 		for (unsigned d = 0; !other->ended && &other->process != process && d < SL_DEVICES_MAX; d++) {
 			const struct sl_device *def = sl_defs_device(&other->process.trace->defs, (int)d);

@@ -14,6 +14,7 @@ struct sl_figures {
 	uint64_t allocated, reserved, peak_allocated, peak_reserved;
 	bool of_pytorch;	      /* one of the reporting pools is PyTorch */
 	uint64_t used, total, hidden; /* of the whole device, from its last sample; hidden: what the process did not hold of it */
+	uint64_t sampled_unix_ns;
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);

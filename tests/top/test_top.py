@@ -165,6 +165,22 @@ class Top(unittest.TestCase):
             top.keys("3")
             top.wait_for("what it held, at most")
 
+    def test_a_device_has_in_use_what_the_newest_sample_of_all_processes_says(self):
+        with holding("alloc=100", "wait=go", "alloc=700") as job:
+            job.wait_for(len)  # it is read first
+            ready = os.path.join(job.run.folder, "ready")
+            with subprocess.Popen(["python3", e2e.SCRIPT, "alloc=50", "samples=2", "ready=" + ready, "sleep=100"], env=dict(job.environment, RANK="1")) as other:
+                try:
+                    while not os.path.exists(ready):
+                        time.sleep(0.02)
+                    with Terminal(job.traces) as top:
+                        top.wait_for("750 MiB of 2.00 GiB")
+                        other.send_signal(signal.SIGSTOP)
+                        open(os.path.join(job.run.folder, "go"), "w").close()
+                        top.wait_for("1.42 GiB of 2.00 GiB")
+                finally:
+                    other.kill()
+
     def test_keys(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:
             top.wait_for("100 MiB")
