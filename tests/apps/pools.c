@@ -36,6 +36,13 @@ int main(void)
 	OK(cudaMalloc(&p, MB));
 	OK(cudaFreeAsync(p, stream)); /* and the reverse */
 
+	size_t there, total;
+	OK(cudaMemGetInfo(&there, &total));
+	OK(cudaMallocAsync(&p, there / 4 * 3, stream));
+	OK(cudaFreeAsync(p, stream));
+	OK(cudaMallocAsync(&p, there / 4 * 3, NULL)); /* the driver waits for what the other stream frees */
+	OK(cudaFreeAsync(p, NULL));
+
 	struct pool_props props = {.alloc_type = 1, .location = {1, 0}};
 	OK(cudaMemPoolCreate(&own, &props));
 	OK(cudaMallocFromPoolAsync(&p, 3 * MB, own, stream));

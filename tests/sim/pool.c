@@ -103,8 +103,9 @@ static void shrink_one(struct sim_object *object, void *unused)
 	sim_pool_shrink((struct sim_pool *)object, 0);
 }
 
-static int grow(struct sim_pool *pool, uint64_t needed)
+static int grow(struct sim_pool *pool, uint64_t charge)
 {
+	uint64_t needed = pool->used + charge;
 	uint64_t more = sim_round_up(needed - pool->reserved, sim_config.granularity);
 	if (pool->max_size && pool->reserved + more > pool->max_size)
 		return SIM_OUT_OF_MEMORY;
@@ -112,6 +113,7 @@ static int grow(struct sim_pool *pool, uint64_t needed)
 	if (error) { /* as the driver does: wait for pending frees, empty the caches, try again */
 		sim_stream_complete_all(NULL);
 		sim_object_each(SIM_T_POOL, shrink_one, NULL);
+		needed = pool->used + charge;
 		if (needed <= pool->reserved)
 			return SIM_OK;
 		more = sim_round_up(needed - pool->reserved, sim_config.granularity);
@@ -151,7 +153,7 @@ int sim_pool_alloc(struct sim_call *call, struct sim_pool *pool, struct sim_stre
 		uint64_t charge = charge_of(bytes);
 		int error = charge < bytes			    ? SIM_OUT_OF_MEMORY
 			    : pool->used + charge <= pool->reserved ? SIM_OK
-								    : grow(pool, pool->used + charge);
+								    : grow(pool, charge);
 		if (error)
 			return error;
 		address = sim_va_take(va_device(pool), bytes);
