@@ -20,6 +20,8 @@
 #define JUMP_BINS     32   /* of the time line */
 #define GREW_PART     0.25 /* share of what the process held */
 #define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
+#define TEETH_MIN     3	   /* rises, each higher than all before */
+#define LIMIT_GREW    3	   /* raises of a limit */
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
@@ -67,21 +69,27 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* What the context was told to set aside takes at least half as much as the program holds. */
+/* What the context was told to set aside takes at least half as much as the program holds; a request to set aside more has it. */
 static bool tell_limit(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 		       const struct sl_account *account)
 {
 	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	uint64_t least = state ? sl_limit_least(state) : 0, takes = state && state->limit_each ? account->context : least;
-	char where[300], what[100];
+	bool asks = oom->scope == SL_SCOPE_CONTEXT;
+	char where[300], what[100], times[60] = "";
 
 	if (!least || state->limit_ns > oom->time_ns || account->hidden == SL_UNKNOWN || account->hidden < least ||
-	    takes == SL_UNKNOWN || takes < sl_oom_missing(oom) || 2 * takes < oom->live_bytes)
+	    takes == SL_UNKNOWN || (!asks && takes < sl_oom_missing(oom)) || 2 * takes < oom->live_bytes)
 		return false;
 	sl_owners_line(process, state->limit_stack, 2, where, sizeof(where));
 	sl_hidden_limit(what, sizeof(what), state);
-	snprintf(story->text, sizeof(story->text), "hidden memory has %s, for which the limit was raised at %s", what, where);
+	if (state->limit_raised >= LIMIT_GREW)
+		snprintf(times, sizeof(times), "it grew, by %llu raises: ", (unsigned long long)state->limit_raised);
+	snprintf(story->text, sizeof(story->text), "%shidden memory has %s, for which the limit was raised at %s", times, what,
+		 where);
 	advise(story, oom, "lower that limit", but_once);
+	if (asks)
+		snprintf(story->advice, sizeof(story->advice), "lower that limit when it is no longer needed");
 	return true;
 }
 
@@ -315,6 +323,24 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
+/* A place whose rises were higher from one to the next, with most given back between them; as the last before, this one fitted. */
+static bool tell_teeth(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_surge *here = &oom->place_rise;
+	char where[300];
+
+	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SPIKE_TIMES * here->first ||
+	    here->bytes - here->most < sl_oom_missing(oom))
+		return false;
+	sl_owners_line(process, process->model->tracks.item[oom->surge - 1].stack, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "it grew from round to round at %s: each of %llu rises was higher than all before, and this is %.1f times the "
+		 "first",
+		 where, (unsigned long long)here->rose, (double)here->bytes / (double)here->first);
+	advise(story, oom, "bound what a round gathers there", but_once);
+	return true;
+}
+
 static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 {
 	uint64_t most = 0;
@@ -413,7 +439,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 	for (size_t i = 0; i < process->model->ooms.count && !exceeded; i++)
 		exceeded = process->model->ooms.item[i].device == oom->device &&
 			   process->model->ooms.item[i].asked_bytes > oom->asked_bytes;
-	if (births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
+	if (oom->scope == SL_SCOPE_CONTEXT || births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
 		return false;
 	snprintf(story->text, sizeof(story->text), "%s: %.1f times any that succeeded, %s",
 		 exceeded ? "one of the largest requests" : "the largest request of all", (double)oom->asked_bytes / (double)most,
@@ -486,6 +512,7 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_leak(story, process, oom)) ||
-	       tell_surge(story, process, oom) || tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
-	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom);
+	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
+	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
+	       tell_largest(story, process, oom);
 }

@@ -203,6 +203,7 @@ static void raise_limit(const struct sl_model *model, struct sl_device_state *de
 	device->limit_bytes = set.limit_bytes;
 	device->limit_each = set.limit_each;
 	device->limit_ns = model->now_ns;
+	device->limit_raised++;
 	device->limit_stack = sl_stack_of(event);
 }
 

@@ -119,7 +119,7 @@ struct sl_device_state {
 	struct sl_instant context_made;	      /* the first call that made a context; time_ns 0: none seen */
 	struct sl_stack context_stack;	      /* stack of that call */
 	/* what the program had the context reserve, for kernels' heap, print buffer or the stack of each thread; 0: nothing */
-	uint64_t limit_bytes, limit_ns;
+	uint64_t limit_bytes, limit_ns, limit_raised; /* limit_raised: how often */
 	bool limit_each;
 	struct sl_stack limit_stack; /* stack of that call */
 	/* 1 + index in parts, if the context is known only from samples; 0: it is known from its call */
@@ -178,8 +178,8 @@ struct sl_neighbour_then {
 
 /* What was held at an error, compared with the highest of the rises before it (model/swing.h). */
 struct sl_surge {
-	/* bytes: with the request; most: the highest rise before; count: the number of rises before */
-	uint64_t bytes, most, count;
+	/* bytes: with the request; most: the highest rise before; count: the number of rises before; first, rose: of a swing */
+	uint64_t bytes, most, count, first, rose;
 };
 
 struct sl_oom {

@@ -243,7 +243,7 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 
 static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 {
-	return (struct sl_surge){held, swing->most, swing->count};
+	return (struct sl_surge){held, swing->most, swing->count, swing->first, swing->rose};
 }
 
 /* Takes what would be held with this request, compared with earlier rises. */

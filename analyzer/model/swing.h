@@ -12,12 +12,18 @@ struct sl_swing {
 	uint64_t count;		   /* rises that have ended */
 	uint64_t most, second;	   /* the two highest highs of these */
 	uint64_t most_ns, high_ns; /* when `most` was reached; high_ns: when `high` was */
+	uint64_t rose, first;	   /* rises in a row, each the highest by then; first: the high of the first of them */
 };
+
+#define SL_SWING_AGAIN 4 /* times the highest before: a row of rises begins anew */
 
 static inline void sl_swing_end(struct sl_swing *swing)
 {
 	swing->count++;
+	if (swing->high > SL_SWING_AGAIN * swing->most || (swing->high <= swing->most && 2 * swing->high > swing->most))
+		swing->rose = 0;
 	if (swing->high > swing->most) {
+		swing->first = swing->rose++ ? swing->first : swing->high;
 		swing->second = swing->most;
 		swing->most = swing->high;
 		swing->most_ns = swing->high_ns;

@@ -96,8 +96,11 @@ static void put_others(struct sl_screen_page *page, const struct sl_account *acc
 	}
 }
 
-/* Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest. */
-static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, bool pools)
+/*
+ * Memory that is not from the program's own calls.  aside: what the context was told to set aside; pools: their unused memory
+ * cannot be told from the rest.
+ */
+static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, uint64_t aside, bool pools)
 {
 	char right[256] = "";
 	size_t at = 0;
@@ -115,9 +118,11 @@ static void put_rest(struct sl_screen_page *page, const struct sl_account *accou
 		at = add_part(right, sizeof(right), at, account->context_at_most ? "context at most" : "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		at = add_part(right, sizeof(right), at, "rounding to 2 MiB about", account->rounding);
+		aside = aside < account->unexplained ? aside : account->unexplained;
+		at = add_part(right, sizeof(right), at, "set aside by its limit", aside);
 		if (at)
 			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",
-				 account->unexplained);
+				 account->unexplained - aside);
 		sl_screen_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
 	put_others(page, account);
@@ -165,6 +170,7 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
+	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	char text[1024], a[SL_FORMAT_BYTES], where[512];
 	size_t at;
@@ -181,6 +187,7 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	put_asked(page, text, where);
 	put_owners(page, process, oom);
 	put_rest(page, account, sl_model_rest_name(&oom->torch),
+		 state && !state->limit_each && state->limit_ns <= oom->time_ns ? sl_limit_least(state) : 0,
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text)
 		sl_screen_say(page, "  %s", account->cause_text);

@@ -91,8 +91,8 @@ PUBLIC(sl_shape_trace, sl_trace, M(name), IN(header, header), IN(defs, defs), IN
 /* ---- the model */
 SHAPE(site, sl_site, STACK(stack, ), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(track), M(live_bytes),
       M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks));
-SHAPE(swing, sl_swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns));
-SHAPE(surge, sl_surge, M(bytes), M(most), M(count));
+SHAPE(swing, sl_swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns), M(first), M(rose));
+SHAPE(surge, sl_surge, M(bytes), M(most), M(count), M(first), M(rose));
 SHAPE(track, sl_track, STACK(stack, ), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
       M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns));
 SHAPE(tracks, sl_tracks, LIST(item, count, track), M(ticks), M(last_birth_ns), M(teardown_ns));
@@ -108,7 +108,7 @@ SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
 SHAPE(state, sl_device_state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
-      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_each), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
+      M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_raised), M(limit_each), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
       M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
       M(sample_gap_ns), M(last_sample_ns));
