@@ -40,13 +40,13 @@ enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL
 
 /* 128 bytes: what the producer writes and what the writer writes lie on different cache lines. */
 struct sl_segment {
-	_Atomic uint32_t use; /* enum sl_segment_use */
-	uint32_t thread;      /* events: thread id of the trace, from 1 */
-	int32_t tid;	      /* the system's id of that thread */
-	uint32_t order;	      /* segments of one thread, or of the log, in the order in which they were begun */
-	uint64_t first;	      /* slot number of slots[0]; definition log: position of its first byte */
-	_Atomic uint64_t end; /* the thread left the segment at this slot number; 0: it is in use */
-	uint32_t producer;    /* the agent's own */
+	_Atomic uint32_t use;	 /* enum sl_segment_use */
+	_Atomic uint32_t thread; /* events: thread id of the trace, from 1 */
+	int32_t tid;		 /* the system's id of that thread */
+	uint32_t order;		 /* segments of one thread, or of the log, in the order in which they were begun */
+	uint64_t first;		 /* slot number of slots[0]; definition log: position of its first byte */
+	_Atomic uint64_t end;	 /* the thread left the segment at this slot number; 0: it is in use */
+	uint32_t producer;	 /* the agent's own */
 	uint8_t reserved[28];
 	_Atomic uint64_t tail; /* slot number (definition log: position) up to which the writer has written the file */
 	uint8_t reserved2[56];

@@ -390,7 +390,7 @@ int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread
 
 			if (!claim_one(ring, i, thread, fit))
 				continue;
-			segment->thread = thread;
+			atomic_store_explicit(&segment->thread, thread, memory_order_relaxed);
 			segment->tid = tid;
 			segment->order = atomic_fetch_add(&ring->orders, 1) + 1;
 			segment->first = first;
