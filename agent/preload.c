@@ -30,6 +30,7 @@
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/runtime.h"
+#include "agent/symbols/sanitizers.h"
 #include "agent/symbols/valgrind.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
@@ -330,7 +331,7 @@ static bool ensure_started(const struct sl_mute *signals)
 /* A signal handler may have interrupted malloc, which making a thread calls. */
 bool sl_agent_unpark(void)
 {
-	if (!sl_writer_thread_is_parked())
+	if (sl_writer_thread_resume() || !sl_writer_thread_is_parked())
 		return true;
 	if (!sl_stacks_may_allocate())
 		return false;
@@ -488,11 +489,14 @@ void sl_preload_resume(void)
 
 /* --- what only a process of one thread may do ------------------------------------------------------- */
 
+static bool is_running(struct sl_agent *agent)
+{
+	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING;
+}
+
 bool sl_preload_alone(void)
 {
-	struct sl_agent *agent = sl_agent;
-
-	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING && sl_writer_thread_park();
+	return is_running(sl_agent) && sl_writer_thread_park(true);
 }
 
 void sl_preload_not_alone(void)
@@ -501,30 +505,28 @@ void sl_preload_not_alone(void)
 		sl_agent_unpark();
 }
 
-static void before_fork(void)
-{
-	sl_preload_alone();
-}
-
 /*
- * From Python 3.12 on fork() counts the threads when it has returned, and warns of more than one: the writer stays away
- * until the program's next call.
+ * From Python 3.12 on fork() counts the threads when it has returned, and warns of more than one; ThreadSanitizer lets the child
+ * of a process with more than one make none.  There the writer ends, and stays away until the program's next call.
  */
 static bool counts_threads(void)
 {
 	const unsigned long *version = sl_resolve_symbol("Py_Version"); /* since 3.11 */
 
-	return version && *version >= 0x030c0000;
+	return sl_sanitizers_present() || (version && *version >= 0x030c0000);
 }
 
+static void before_fork(void)
+{
+	if (is_running(sl_agent))
+		sl_writer_thread_park(counts_threads());
+}
+
+/* Makes no thread: a library that asked for fork() after us still holds its locks, which making one may take. */
 static void after_fork(void)
 {
-	if (!is_ours(sl_agent))
-		return;
-	if (counts_threads())
+	if (is_running(sl_agent) && !sl_writer_thread_resume())
 		sl_ring_remind(sl_agent->ring);
-	else
-		sl_agent_unpark();
 }
 
 /* Another process, which may have memory where its parent had none. */

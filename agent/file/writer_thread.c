@@ -32,10 +32,10 @@
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
 /*
- * The low bits of `parking`; STARTING until the thread runs.  The bits above count the changes: a thread that saw the writer end
- * may start the next one only if none was started and parked meanwhile.
+ * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing.  The bits above count the changes:
+ * a thread that saw the writer end may start the next one only if none was started and parked meanwhile.
  */
-enum parking { NOT_PARKED, PARKED, STARTING };
+enum parking { NOT_PARKED, PARKED, STARTING, PAUSED };
 
 static enum parking state_of(uint32_t parking)
 {
@@ -47,9 +47,9 @@ static uint32_t changed_to(enum parking state, uint32_t parking)
 	return (parking | STATE_MASK) + 1 + state;
 }
 
-static bool is_parking(void)
+static bool is_in(enum parking state)
 {
-	return state_of(atomic_load(&sl_agent->parking)) == PARKED;
+	return state_of(atomic_load(&sl_agent->parking)) == state;
 }
 
 static void change_to(enum parking state)
@@ -71,7 +71,7 @@ static bool is_last(void)
 
 static bool has_to_end(void)
 {
-	return atomic_load(&sl_agent->finish) || is_parking() || is_last() || sl_kept_deserted();
+	return atomic_load(&sl_agent->finish) || is_in(PARKED) || is_last() || sl_kept_deserted();
 }
 
 /* Called after the end of the recording, by one thread. */
@@ -87,6 +87,34 @@ static void open_libraries(void)
 		sl_stacks_open_libraries();
 	atomic_store(&sl_agent->libraries, 1);
 	sl_agent_wake(&sl_agent->libraries);
+}
+
+static void say_here(void)
+{
+	uint32_t starting = atomic_load(&sl_agent->parking);
+
+	atomic_store(&sl_agent->writer, sl_agent->last_writer);
+	if (state_of(starting) == STARTING)
+		atomic_compare_exchange_strong(&sl_agent->parking, &starting, changed_to(NOT_PARKED, starting));
+	sl_agent_wake(&sl_agent->writer);
+}
+
+static void say_away(void)
+{
+	atomic_store(&sl_agent->writer, 0);
+	sl_agent_wake(&sl_agent->writer);
+}
+
+static void pause_if_asked(void)
+{
+	uint32_t parking;
+
+	while (state_of(parking = atomic_load(&sl_agent->parking)) == PAUSED) {
+		say_away();
+		sl_agent_sleep(&sl_agent->parking, parking, ASLEEP_NS);
+	}
+	if (state_of(parking) == STARTING)
+		say_here();
 }
 
 static void work(void)
@@ -111,6 +139,7 @@ static void work(void)
 			sleep_ns = interval_ns;
 		if (sleep_ns && !has_to_end())
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
+		pause_if_asked();
 	}
 }
 
@@ -137,14 +166,9 @@ static void be_the_last(void)
 
 static void *run(void *unused)
 {
-	uint32_t starting = atomic_load(&sl_agent->parking);
-
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
-	atomic_store(&sl_agent->writer, sl_agent->last_writer);
-	if (state_of(starting) == STARTING)
-		atomic_compare_exchange_strong(&sl_agent->parking, &starting, changed_to(NOT_PARKED, starting));
-	sl_agent_wake(&sl_agent->writer);
+	say_here();
 	sl_file_no_signals(true);
 	sl_store_begin(sl_agent->store);
 	sl_stacks_prepare();
@@ -156,13 +180,12 @@ static void *run(void *unused)
 		if (!sl_late_serve(nobody_is_left))
 			break;
 	}
-	if (atomic_load(&sl_agent->finish) || !is_parking()) {
+	if (atomic_load(&sl_agent->finish) || !is_in(PARKED)) {
 		be_the_last();
 		return unused;
 	}
 	sl_stacks_thread_end(); /* the stack is the next writer's */
-	atomic_store(&sl_agent->writer, 0);
-	sl_agent_wake(&sl_agent->writer);
+	say_away();
 	return unused;
 }
 
@@ -227,10 +250,11 @@ int sl_writer_thread_start(void)
 	return err;
 }
 
-bool sl_writer_thread_park(void)
+bool sl_writer_thread_park(bool ends)
 {
 	struct sl_agent *agent = sl_agent;
 	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
+	enum parking state = ends ? PARKED : PAUSED;
 	uint32_t tid, was;
 	int saved = errno;
 	bool listed;
@@ -238,20 +262,29 @@ bool sl_writer_thread_park(void)
 	if (agent->no_writer)
 		return false;
 	while (state_of(was = atomic_load(&agent->parking)) != NOT_PARKED ||
-	       !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(PARKED, was))) {
-		if (state_of(was) == PARKED || sl_agent_now() >= deadline_ns)
+	       !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(state, was))) {
+		if (state_of(was) == PARKED || state_of(was) == state || sl_agent_now() >= deadline_ns)
 			return false;
-		if (state_of(was) == STARTING) /* the thread was made a moment ago */
-			sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
+		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100); /* the thread was made a moment ago, or another has it pause */
 	}
 	tid = atomic_load(&agent->writer);
 	sl_agent_call_writer(agent);
-	while (atomic_load(&agent->writer) && is_parking() && sl_agent_now() < deadline_ns)
+	while (atomic_load(&agent->writer) && is_in(state) && sl_agent_now() < deadline_ns)
 		sl_agent_sleep(&agent->writer, tid, PARK_NS / 10);
-	while ((listed = tid && is_listed(tid)) && sl_agent_now() < deadline_ns)
+	while ((listed = ends && tid && is_listed(tid)) && sl_agent_now() < deadline_ns)
 		sched_yield();
 	errno = saved;
 	return !listed;
+}
+
+bool sl_writer_thread_resume(void)
+{
+	uint32_t was = atomic_load(&sl_agent->parking);
+
+	if (state_of(was) != PAUSED || !atomic_compare_exchange_strong(&sl_agent->parking, &was, changed_to(STARTING, was)))
+		return false;
+	sl_agent_wake(&sl_agent->parking);
+	return true;
 }
 
 void sl_writer_thread_put_off(void)
@@ -262,7 +295,7 @@ void sl_writer_thread_put_off(void)
 /* A writer that has not ended in time is waited for by its successor: two at once would write over each other. */
 bool sl_writer_thread_is_parked(void)
 {
-	return is_parking() && !atomic_load(&sl_agent->writer);
+	return is_in(PARKED) && !atomic_load(&sl_agent->writer);
 }
 
 void sl_writer_thread_unpark(void)

@@ -5,7 +5,7 @@
  *
  * It does not keep the process alive: as the last thread that the C library counts it ends, and the process with it, as after
  * pthread_exit in main.  While the process does what only a process of one thread may do, it is parked: it has ended, and the next
- * call that looks (sl_ring_make_room), a new thread, or the end of the process starts it again.
+ * call that looks (sl_ring_make_room), a new thread, or the end of the process starts it again.  Around fork() it pauses.
  */
 #pragma once
 
@@ -22,8 +22,9 @@ int sl_writer_thread_start(void);
 /* Does not start it: it counts as parked from the beginning. */
 void sl_writer_thread_put_off(void);
 
-/* Ends it and waits until the kernel no longer counts it.  False: it did not run, or did not end in time. */
-bool sl_writer_thread_park(void);
+/* Ends it and waits until the kernel no longer counts it, or has it pause.  False: it did not run, or was not away in time. */
+bool sl_writer_thread_park(bool ends);
+bool sl_writer_thread_resume(void); /* after a pause; false: there was none.  Takes no lock. */
 
 bool sl_writer_thread_is_parked(void);
 void sl_writer_thread_unpark(void); /* starts it again if it is parked */

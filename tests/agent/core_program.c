@@ -321,7 +321,7 @@ static void call_beside_naps(void)
 	pthread_t other;
 
 	allocate(0, 0, 2);
-	if (!sl_writer_thread_park() || pthread_create(&other, NULL, nap_in_a_call, NULL))
+	if (!sl_writer_thread_park(true) || pthread_create(&other, NULL, nap_in_a_call, NULL))
 		abort();
 	while (!atomic_load(&sl_agent->writer))
 		usleep(100);
@@ -348,7 +348,7 @@ static void leave_waits(void)
 	sigaddset(&alarms, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* in the other thread */
 	allocate(0, 0, 2);
-	if (!sl_writer_thread_park() || pthread_create(&other, NULL, nap_in_a_call, NULL))
+	if (!sl_writer_thread_park(true) || pthread_create(&other, NULL, nap_in_a_call, NULL))
 		abort();
 	while (!atomic_load(&sl_agent->writer))
 		usleep(100);

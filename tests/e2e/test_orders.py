@@ -80,6 +80,11 @@ class Orders(unittest.TestCase):
         for order in itertools.permutations(("us", "locked_calls")):
             self.holds(order)
 
+    def test_beside_a_library_that_holds_over_fork_what_making_a_thread_takes(self):
+        for order in itertools.permutations(("us", "locked_calls")):
+            with self.subTest(order=order), Recording(os.path.join(e2e.APPS, "fork_exec"), timeout=60, LD_PRELOAD=":".join(map(path, order))) as run:
+                self.assertEqual(e2e.equal_to_journal(run)[0], [])
+
     def test_beside_two_others(self):
         for order in orders(2):
             self.holds(order)
