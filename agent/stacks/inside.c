@@ -11,6 +11,7 @@
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/valgrind.h"
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
@@ -62,20 +63,23 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 static const ucontext_t *find_signal_frame(uintptr_t outer)
 {
 	uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15) + 8, page = 0;
+	const ucontext_t *found = NULL;
 	uint64_t blocked;
 
 	if (outer - at > SEARCHED_BYTES || syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &blocked, sizeof(blocked)))
 		return NULL;
-	for (; at + sizeof(struct signal_frame) <= outer; at += 16) {
+	sl_valgrind_hush(1);
+	for (; !found && at + sizeof(struct signal_frame) <= outer; at += 16) {
 		uintptr_t last = at + sizeof(struct signal_frame) - 1;
 
 		if (last >> 12 != page && !sl_walk_readable(last))
-			return NULL;
+			break;
 		page = last >> 12;
 		if (is_running((const struct signal_frame *)at, outer, blocked))
-			return &((const struct signal_frame *)at)->context;
+			found = &((const struct signal_frame *)at)->context;
 	}
-	return NULL;
+	sl_valgrind_hush(-1);
+	return found;
 }
 
 static const void *interrupted_code(const ucontext_t *context)

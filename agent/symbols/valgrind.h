@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 /* It reads these instructions, which do nothing, as a question (valgrind.h); 0: nobody answers. */
 static __attribute__((noinline)) uint64_t sl_valgrind_ask(uint64_t request, uint64_t address, uint64_t bytes)
@@ -28,9 +30,18 @@ static inline bool sl_valgrind_present(void)
 	return sl_valgrind_ask(0x1001, 0, 0); /* RUNNING_ON_VALGRIND */
 }
 
-/* Threads share this memory without locks: Helgrind and DRD need not look at it. */
+/* What this thread does now with values that nobody wrote is no error, until it is called again with -1. */
+static inline void sl_valgrind_hush(int64_t more)
+{
+	sl_valgrind_ask(0x1801, (uint64_t)more, 0); /* VG_USERREQ__CHANGE_ERR_DISABLEMENT */
+}
+
+/* Threads share this memory without locks: Helgrind and DRD need not look at it.  DHAT warns of what it was not to be told. */
 static inline void sl_valgrind_share(const void *memory, uint64_t bytes)
 {
+	for (char **variable = sl_valgrind_present() ? environ : NULL; variable && *variable; variable++)
+		if (strstr(*variable, "vgpreload_dhat")) /* LD_PRELOAD */
+			return;
 	sl_valgrind_ask(0x48470127, (uintptr_t)memory, bytes); /* _VG_USERREQ__HG_ARANGE_MAKE_UNTRACKED */
 	sl_valgrind_ask(0x44520002, (uintptr_t)memory, bytes); /* VG_USERREQ__DRD_START_SUPPRESSION */
 }

@@ -128,9 +128,11 @@ class Limits(unittest.TestCase):
     @unittest.skipUnless(shutil.which("valgrind"), "no valgrind")
     def test_valgrind_has_nothing_to_say_of_us(self):
         for tool, argv, threads in (("memcheck", (RUNTIME,), 1), ("memcheck", (THREADS, 4, 50), 4), ("helgrind", (RUNTIME,), 1), ("drd", (RUNTIME,), 1)):
-            for stacks in ("none", "native"):
-                with self.subTest(tool=tool, argv=argv, stacks=stacks):
-                    self.holds("valgrind", "-q", "--tool=" + tool, "--error-exitcode=99", *argv, threads=threads, STORMLOG_STACKS=stacks)
+            for stacks, host in (("none", 0), ("native", 0), ("native", 1)):
+                with self.subTest(tool=tool, argv=argv, stacks=stacks, host=host):
+                    self.holds("valgrind", "-q", "--tool=" + tool, "--error-exitcode=99", *argv, threads=threads, recorded=not host, STORMLOG_STACKS=stacks,
+                               STORMLOG_HOST=host)
+        self.holds("valgrind", "-q", "--tool=dhat", "--dhat-out-file=/dev/null", RUNTIME)
 
     def test_in_a_cgroup_that_is_nearly_full(self):
         version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
