@@ -114,17 +114,18 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 {
 	const struct sl_share *share = owners->share.item;
 	char blocks[SL_FORMAT_BYTES];
+	int width = 0;
 
 	sl_door_print(stdout, "%10s %6s %8s ", "held", "share", "blocks");
 	if (how->lives)
-		sl_door_print(stdout, "%9s %8s %9s %9s  %-*s", "made", "kept", "temporary", "lifetime", SL_LIVES_CLASSES + 2,
-			      "sizes");
+		width = sl_door_print(stdout, "%9s %8s %9s %9s  %-*s", "made", "kept", "temporary", "lifetime",
+				      SL_LIVES_CLASSES + 2, "sizes");
 	sl_door_print(stdout, " by %s\n", how->by);
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
 		sl_door_print(stdout, "%10s %5.1f%% %8s ", SL_SIZE(share[at].bytes), percent(owners, share[at].bytes),
 			      share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
 		if (how->lives && !how->lives[at].made && !how->lives[at].unknown)
-			sl_door_print(stdout, "%*s", 9 + 9 + 10 + 10 + SL_LIVES_CLASSES + 4, ""); /* owners that are not blocks */
+			sl_door_print(stdout, "%*s", width, ""); /* owners that are not blocks */
 		else if (how->lives)
 			put_lives(&how->lives[at], how->ascii);
 		putchar(' ');
@@ -132,14 +133,12 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 		putchar('\n');
 	}
 	if (how->lives)
-		sl_door_print(
-			stdout,
-			"made: blocks %s; kept: not freed by %s; temporary: freed before its stack asked for the next; "
-			"lifetime: on "
-			"average, of\nthose that were freed; sizes: how many up to 512 B, 2 KiB, 8 KiB ... 512 MiB and above, "
-			"each "
-			"four times the one before\n",
-			how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
+		sl_door_print(stdout,
+			      "made: blocks %s; kept: not freed by %s; temporary: freed before its stack asked for the next; "
+			      "lifetime: on average, of\n"
+			      "those that were freed; sizes: how many up to 512 B, 2 KiB, 8 KiB ... 512 MiB and above, each four "
+			      "times the one before\n",
+			      how->until ? "up to that moment" : "ever", how->until ? "then" : "the end");
 }
 
 /* ---- flame */
