@@ -240,15 +240,15 @@ static struct sl_keeping steady_part(const struct sl_track_course *course, const
 static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
 {
 	const struct sl_track *track = kept->track;
-	struct sl_passing passing = {0};
+	struct sl_passing passing = sl_passing_at(model, track, lives);
 	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
 
 	kept->left_blocks = track->live_blocks;
 	kept->left_bytes = track->live_bytes;
 	if (!lives)
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (!lives || !sl_kept_by_thread(model, kept))
-		passing = sl_passing_at(model, track, lives);
+	if (lives && (passing.blocks || passing.unsure) && sl_kept_by_thread(model, kept))
+		passing = (struct sl_passing){0};
 	bytes -= passing.bytes;
 	blocks -= passing.blocks;
 	kept->count_only = by_count(track);

@@ -43,7 +43,7 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= taken)
 		return;
 	bytes = device->sampled.process - taken;
-	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
+	if (part && device->context_bytes && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
 		for (size_t i = 0; i < model->ooms.count; i++)
 			if (model->ooms.item[i].device == device->device &&
 			    model->ooms.item[i].context_bytes == device->context_bytes)
@@ -53,17 +53,18 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 	}
 	if (device->context_bytes || !tells)
 		return;
-	if (part && part->peak_bytes && part->peak_bytes < bytes)
-		bytes = part->peak_bytes; /* it was made again after a reset */
-	device->context_bytes = bytes;
-	device->context_steady = steady;
-	if (part) {
-		part->bytes = bytes;
-		return;
+	if (!part) {
+		*SL_PUSH(&device->parts) = (struct sl_hidden_part){
+			.what = SL_HIDDEN_CONTEXT, .count = 1, .peak_bytes = bytes, .first = context_made(model, device)};
+		device->context_sampled = device->parts.count;
+		part = &device->parts.item[device->context_sampled - 1];
 	}
-	*SL_PUSH(&device->parts) = (struct sl_hidden_part){
-		.what = SL_HIDDEN_CONTEXT, .bytes = bytes, .count = 1, .peak_bytes = bytes, .first = context_made(model, device)};
-	device->context_sampled = device->parts.count;
+	/* made again after a reset it takes as much: of two figures the steady one, else what one during calls lacks */
+	if (part->peak_bytes && (device->context_steady ? part->peak_bytes < bytes : !steady && part->peak_bytes > bytes))
+		bytes = part->peak_bytes;
+	part->bytes = device->context_bytes = bytes;
+	part->peak_bytes = part->peak_bytes ? bytes : 0;
+	device->context_steady |= steady;
 }
 
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)

@@ -65,14 +65,15 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 
 static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools)
 {
-	const char *rest = pools ? "kept by pools or unexplained" : "contexts or unexplained";
+	static const char *const rests[2][2] = {{"contexts or unexplained", "unexplained"},
+						{"contexts, kept by pools or unexplained", "kept by pools or unexplained"}};
+	bool contexts = false;
 	unsigned names = 0;
 	size_t at = 0;
 
 	out[0] = 0;
-	for (size_t i = 0; i < hidden->count && !pools; i++)
-		if (!strcmp(hidden->item[i].what, "context"))
-			rest = "unexplained";
+	for (size_t i = 0; i < hidden->count; i++)
+		contexts |= !strcmp(hidden->item[i].what, "context");
 	for (size_t i = 0; i < hidden->count && names < NAMES_SHOWN && at + 2 < size; i++) {
 		bool told = hidden->item[i].bytes < least;
 
@@ -82,7 +83,7 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 			continue;
 		if (names++)
 			at += (size_t)snprintf(out + at, size - at, ", ");
-		at += put_name(out + at, size - at, hidden, i, rest);
+		at += put_name(out + at, size - at, hidden, i, rests[pools][contexts]);
 	}
 }
 
@@ -93,7 +94,6 @@ void sl_screen_hidden(struct sl_screen_page *page)
 	uint64_t least = UINT64_MAX;
 	unsigned count = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[160], right[512];
-	bool pools;
 
 	for (unsigned i = 0; i < page->report->device_count; i++) {
 		const struct sl_shared_device *device = &page->report->devices[i];
@@ -114,12 +114,8 @@ void sl_screen_hidden(struct sl_screen_page *page)
 		snprintf(text, sizeof(text), "   %s%s, highest sample", sl_format_size(b, most->hidden_peak_bytes),
 			 count > 1 ? " per device" : "");
 	sl_hidden_split(page->report, most, &hidden);
-	pools = has_pools(page->report, most);
-	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, pools);
-	sl_screen_line(page, RIGHT, text,
-		       hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
-		       : pools ? "contexts, and freed memory that pools keep"
-			       : "outside recorded allocations");
+	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, has_pools(page->report, most));
+	sl_screen_line(page, RIGHT, text, right);
 	sl_screen_said(page, "hidden.place", -1, most->device);
 	sl_hidden_free(&hidden);
 }

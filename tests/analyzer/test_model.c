@@ -819,6 +819,27 @@ static void a_context_that_a_reset_ended_was_there_at_the_peak(void **state)
 	replay_free(&r);
 }
 
+/* Each sample may lack the block that is asked for meanwhile: the larger is nearer. */
+static void a_context_that_a_sample_understated_is_corrected_after_a_reset(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	for (unsigned life = 0; life < 2; life++) {
+		uint64_t begin = SYNTH_START_NS + life * 100000;
+
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = begin + 1000,
+			   .duration_ns = 500);
+		synth_own_sample(r.synth, begin + 4000, begin + 5000, 0, 400 * MIB, 8192 * MIB);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000000, .bytes = (life ? 1 : 4) * MIB, .time_ns = begin + 4200,
+			   .duration_ns = 1500);
+		synth_call(r.synth, 1, "cudaDeviceReset", .time_ns = begin + 9000, .duration_ns = 500);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->devices[1]->parts.item[0].peak_bytes, 299 * MIB);
+	replay_free(&r);
+}
+
 /* 20 blocks of 1.5 MiB may take 2 MiB each, but not memory that was hidden before them. */
 static void what_was_hidden_before_blocks_is_not_their_rounding(void **state)
 {
@@ -946,6 +967,7 @@ int main(void)
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
 		cmocka_unit_test(an_error_has_the_context_that_the_device_has),
 		cmocka_unit_test(a_context_that_a_reset_ended_was_there_at_the_peak),
+		cmocka_unit_test(a_context_that_a_sample_understated_is_corrected_after_a_reset),
 		cmocka_unit_test(what_was_hidden_before_blocks_is_not_their_rounding),
 		cmocka_unit_test(what_a_call_under_way_took_is_no_context),
 		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),
