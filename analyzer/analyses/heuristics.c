@@ -68,7 +68,7 @@ static bool has_fallen(const double *megabytes, size_t count, const struct sl_le
 	double added = series->last_average - series->first_average, low = series->first_average + FELL_PART * added;
 
 	if (count >= POINTS_MIN && (series->last_average - mean_of(megabytes + count / 2 - AVERAGED / 2) < FELL_PART * added ||
-				    series->last_average - mean_of(megabytes + count - 2 * AVERAGED) < LEVEL_PART * added))
+				    series->last_average - megabytes[count - AVERAGED - 2] < LEVEL_PART * added))
 		return true;
 	for (size_t i = count / 2; i < count - (size_t)(ENDING_PART * (double)count); i++)
 		if (megabytes[i] < low)

@@ -32,6 +32,7 @@
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/report/suppressed.h"
 
 #define STAIRS_MIN     4
@@ -47,6 +48,8 @@
 #define ALONE_PART	     0.8
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
+#define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
+#define STOPPED_WITHOUT	     0.2   /* of time, in which the process went on to allocate elsewhere */
 #define ENDING_NS	     50e6  /* after its last birth a program may take so long to end */
 #define ENDING_PYTHON_NS     100e6 /* an interpreter */
 #define ENDING_BEGINNINGS    4	   /* times the start-up, which takes longer on a busy machine too */
@@ -173,6 +176,8 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 
 	if (track->births < BURST_MAX && is_burst(model, track))
 		return true;
+	if (process->trace->exited > 1 && !is_ended_by_error(model) && !by_count(track) && track->most_blocks == track->births)
+		return true; /* it failed while it took these */
 	if (is_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
 	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
@@ -185,12 +190,17 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	double ticks = (double)model->tracks.ticks, end = (double)end_of(model), gap = end - (double)track->last_ns;
+	double end = (double)end_of(model), gap = end - (double)track->last_ns, span = end - (double)track->first_ns;
+	double others = (double)(model->tracks.ticks - course->last_tick);
+	double ticks = (double)(model->tracks.ticks - course->windows[0].begin_tick);
+	double launches = (double)(model->tracks.launches - course->launches);
 	uint64_t times = course->bursts > 1 ? course->bursts : track->births;
 
-	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
-	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS, times) ||
-	       (gap > ending_of(model) && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, times));
+	return (is_burst(model, track) && !does_nothing_else(model, track)) || is_gap(others, ticks, STOPPED_TICKS, times) ||
+	       is_gap(launches, (double)model->tracks.launches, STOPPED_LAUNCHES, times) ||
+	       (is_gap(others, ticks, 0, times) &&
+		is_gap((double)(model->tracks.last_birth_ns - track->last_ns), span, STOPPED_WITHOUT, times)) ||
+	       (gap > ending_of(model) && is_gap(gap, span, STOPPED_TIME, times));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
@@ -397,7 +407,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	const struct sl_keeping *left = &course->left;
 	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* one of so few is longer than a quarter */
 	const struct sl_keeping *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, even = evenness_of(track, counted, &last);
+	double last, by_time, even = evenness_of(track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (has_stopped(process->model, track))
@@ -417,7 +427,8 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
-	return last > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
+	sl_keeping_evenness(series, series->time, &by_time);
+	return last > 0.05 && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
 /* The verdict, now that it is known who freed the blocks: the program, or its end.  After an error that ended it its end did. */
@@ -758,11 +769,24 @@ static bool is_unrolled(struct sl_process *process, const struct sl_track *track
 	return false;
 }
 
-/* True: a finding that is certain is about the same blocks, or the error that ended the program is not about these. */
+/* True: made by a forward pass, of which these are too few to be several. */
+static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; kept->births < BURST_MAX && i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
+			return sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS;
+	return false;
+}
+
+/* True: a finding that is certain is about the same blocks, or they are one step's, or not those of the error that ended the program. */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 
+	if (kept->verdict == SL_KEPT_UNCLEAR && !is_ended_by_error(model) && is_one_pass(process, kept))
+		return true;
 	if (kept->verdict == SL_KEPT_UNCLEAR && is_ended_by_error(model)) /* what holds little is not why */
 		return kept->bytes != SL_UNKNOWN &&
 		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;

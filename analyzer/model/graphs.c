@@ -281,6 +281,7 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		instantiate(model, event);
 		break;
 	case SL_VERB_GRAPH_LAUNCH:
+		model->tracks.launches++;
 		graph = graph_of_exec(model->graphs, event->address);
 		if (graph)
 			launch(model, graph);

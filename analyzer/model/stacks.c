@@ -274,7 +274,8 @@ static int end_of_name(const struct sl_stack_frame *frame)
 	int depth = 0;
 
 	for (; *at; at++) {
-		if (*at == '(' && !depth && !frame->python && strncmp(at, "(anonymous", 10) != 0 && strncmp(at, "()(", 3) != 0)
+		if (*at == '(' && !depth && !frame->python && strncmp(at, "(anonymous", 10) != 0 &&
+		    (at < frame->function + 8 || strncmp(at - 8, "operator", 8) != 0))
 			break;
 		depth += (*at == '<' || *at == '{') - (*at == '>' || *at == '}');
 	}

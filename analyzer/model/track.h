@@ -60,7 +60,8 @@ struct sl_track_course {
 	struct sl_swing swing; /* swings of live_bytes */
 	/* The last birth's number among all births, and the first and last birth's event numbers in the process. */
 	uint64_t last_tick, first_event, last_event;
-	uint64_t bursts; /* groups of births between which nothing was born elsewhere */
+	uint64_t launches; /* of graphs, before the last birth */
+	uint64_t bursts;   /* groups of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
 	/* live_bytes at its last rise by two of its largest blocks, the birth then, and the most births between two such rises */
 	uint64_t crest_bytes, crest_births, crest_gap;
@@ -93,8 +94,9 @@ struct sl_tracks {
 	size_t count, capacity, course_capacity;
 	uint32_t *slots;
 	uint32_t mask;
-	uint64_t ticks; /* births at all sites */
-	uint64_t asked; /* births at all sites plus requests that failed */
+	uint64_t ticks;	   /* births at all sites */
+	uint64_t asked;	   /* births at all sites plus requests that failed */
+	uint64_t launches; /* of graphs */
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
 };

@@ -223,6 +223,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->last_label = label;
 	track->last_ns = model->now_ns;
 	course->last_event = model->events;
+	course->launches = tracks->launches;
 	course->bursts += course->last_tick + 1 != tracks->ticks || !course->bursts;
 	course->last_tick = tracks->ticks;
 	if (!course->count || course->births_in_last >= course->births_per_window)

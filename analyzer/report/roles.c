@@ -19,6 +19,7 @@ enum phase { NONE, MAKING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
 struct sl_roles {
 	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward; sorted */
 	uint8_t *of;		     /* role + 1 of each site; 0: not determined yet */
+	uint64_t steps;		     /* 1 + those of steps_of; 0: not determined yet */
 };
 
 struct rule {
@@ -185,6 +186,7 @@ static struct sl_roles *roles_of(struct sl_process *process)
 }
 
 #define TEMPORARY_TIMES 50 /* state is made anew for each of a few models */
+#define STEPS_MIN	4  /* of a model for which state is made anew */
 
 /* True: its blocks are not made again and again. */
 static bool stays(const struct sl_track *track)
@@ -192,31 +194,8 @@ static bool stays(const struct sl_track *track)
 	return track->births <= 2 * track->most_blocks;
 }
 
-static enum sl_role role_of(enum phase phase, const struct sl_track *track)
-{
-	switch (phase) {
-	case MAKING:
-		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_UNKNOWN;
-	case FORWARD:
-		return SL_ROLE_ACTIVATIONS;
-	case BACKWARD:
-		return SL_ROLE_GRADIENTS;
-	case OPTIMIZING:
-		return stays(track)					       ? SL_ROLE_OPTIMIZER
-		       : track->births >= TEMPORARY_TIMES * track->most_blocks ? SL_ROLE_WORKSPACE
-									       : SL_ROLE_UNKNOWN;
-	case WORKING:
-		return SL_ROLE_WORKSPACE;
-	case TALKING:
-		return SL_ROLE_COMMUNICATION;
-	case NONE:
-		break;
-	}
-	return SL_ROLE_UNKNOWN;
-}
-
 /* Uses the innermost frame that tells anything; a workspace or a communication library decides wherever it appears. */
-static enum sl_role find(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
+static enum phase phase_at(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
@@ -225,9 +204,49 @@ static enum sl_role find(struct sl_process *process, const struct sl_roles *role
 
 	for (unsigned i = 0; i < count && phase == NONE; i++)
 		phase = phase_of_frame(roles, &frames[i]);
-	if (phase == NONE && label && !strcmp(label, "backward_#"))
-		phase = BACKWARD;
-	return role_of(phase, &process->model->tracks.item[site->track]);
+	return phase == NONE && label && !strcmp(label, "backward_#") ? BACKWARD : phase;
+}
+
+/* How often the steps made the same again: the least of what forward and backward passes make.  0: none did. */
+static uint64_t steps_of(struct sl_process *process, struct sl_roles *roles)
+{
+	const struct sl_model *model = process->model;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < model->sites.count && !roles->steps; i++) {
+		const struct sl_track *track = &model->tracks.item[model->sites.item[i].track];
+		enum phase phase = phase_at(process, roles, &model->sites.item[i]);
+
+		if (track->most_blocks && track->births / track->most_blocks < least && (phase == FORWARD || phase == BACKWARD))
+			least = track->births / track->most_blocks;
+	}
+	roles->steps = roles->steps ?: least == UINT64_MAX ? 1 : least + 1;
+	return roles->steps - 1;
+}
+
+static enum sl_role find(struct sl_process *process, struct sl_roles *roles, const struct sl_site *site)
+{
+	const struct sl_track *track = &process->model->tracks.item[site->track];
+
+	switch (phase_at(process, roles, site)) {
+	case MAKING:
+		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_UNKNOWN;
+	case FORWARD:
+		return SL_ROLE_ACTIVATIONS;
+	case BACKWARD:
+		return SL_ROLE_GRADIENTS;
+	case OPTIMIZING:
+		if (stays(track) || STEPS_MIN * track->births <= track->most_blocks * steps_of(process, roles))
+			return SL_ROLE_OPTIMIZER;
+		return track->births >= TEMPORARY_TIMES * track->most_blocks ? SL_ROLE_WORKSPACE : SL_ROLE_UNKNOWN;
+	case WORKING:
+		return SL_ROLE_WORKSPACE;
+	case TALKING:
+		return SL_ROLE_COMMUNICATION;
+	case NONE:
+		break;
+	}
+	return SL_ROLE_UNKNOWN;
 }
 
 enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)

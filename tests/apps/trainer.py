@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A small training in which the blocks of each role have a size of their own. Only what a step makes anew is freed before the end;
-the last step ends after the forward pass, at the peak, with its activations."""
+the last step ends after the forward pass, at the peak, with its activations.  With a number: so many models in turn, whose gradients are given back."""
 import ctypes
+import sys
 
 runtime = ctypes.CDLL("libcudart.so.13")
 PARAMETER, GRADIENT, MOMENT, ACTIVATION, SCRATCH, BATCH, LAYERS = 1 << 20, 3 << 19, 5 << 18, 7 << 20, 11 << 18, 13 << 18, 4
@@ -42,19 +43,27 @@ def convolution_workspace():
     return Buffer(SCRATCH)
 
 
-def main():
+def train(last, give_back):
     layers = [Layer() for _ in range(LAYERS)]
     optimizer, scratch = Adam(layers), convolution_workspace()
     for step in range(6):
         batch = Buffer(BATCH)
         activations = [layer.forward(batch) for layer in layers]
-        if step == 5:
+        if last and step == 5:
             return layers, optimizer, scratch, batch, activations
         del activations
         for layer in layers:
             layer.backward()
         optimizer.step()
+        for layer in layers if give_back else ():
+            layer.gradient = None
+
+
+def main(models):
+    for model in range(models):
+        held = train(model == models - 1, models > 1)
+    return held
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if sys.argv[1:] else 1)

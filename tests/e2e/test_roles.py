@@ -13,20 +13,25 @@ TRAINER = os.path.join(HERE, "..", "apps", "trainer.py")
 SIZES = {"parameters": 1 << 20, "gradients": 3 << 19, "optimizer": 5 << 18, "activations": 7 << 20, "workspace": 11 << 18, "unknown": 13 << 18}
 
 
+def truth_of(run):
+    """What lived at the peak, by size."""
+    live, top, truth = {}, 0, {}
+    for effect in run.truth()[0].effects:
+        if effect.what == "alloc":
+            live[effect.address] = effect.bytes
+        else:
+            live.pop(effect.address, None)
+        if sum(live.values()) > top:
+            top = sum(live.values())
+            truth = {role: sum(size for size in live.values() if size == of) for role, of in SIZES.items()}
+    return truth
+
+
 class Roles(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.run_ = e2e.Recording("python3", TRAINER)
-        process, = cls.run_.truth()
-        live, top, cls.truth = {}, 0, {}
-        for effect in process.effects:  # what lived at the peak, by size
-            if effect.what == "alloc":
-                live[effect.address] = effect.bytes
-            else:
-                live.pop(effect.address, None)
-            if sum(live.values()) > top:
-                top = sum(live.values())
-                cls.truth = {role: sum(size for size in live.values() if size == of) for role, of in SIZES.items()}
+        cls.truth = truth_of(cls.run_)
 
     @classmethod
     def tearDownClass(cls):
@@ -40,6 +45,11 @@ class Roles(unittest.TestCase):
         process, = self.run_.report()["processes"]
         self.assertEqual({row["role"]: row["bytes_at_peak"] for row in process["roles"]}, self.truth)
         self.assertEqual({row["device"] for row in process["roles"]}, {0})
+
+    def test_the_state_of_an_optimizer_that_each_model_makes_anew_is_the_optimizers(self):
+        with e2e.Recording("python3", TRAINER, "4") as run:
+            process, = run.report()["processes"]
+            self.assertEqual({row["role"]: row["bytes_at_peak"] for row in process["roles"]}["optimizer"], truth_of(run)["optimizer"])
 
     def test_the_table_by_role_is_the_same(self):
         owners = json.loads(self.analyze("table", "--by", "role", "--json"))["owners"]
