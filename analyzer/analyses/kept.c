@@ -308,8 +308,8 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *counted, const struct sl_keeping *series)
 {
 	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && kept->births - kept->blocks >= SL_KEEPING_BIRTHS &&
-	       10 * (kept->births - kept->blocks) >= kept->births && sl_keeping_evenness_of_births(counted) >= QUARTER_MIN &&
-	       sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
+	       2 * kept->blocks >= kept->track->most_blocks && 10 * (kept->births - kept->blocks) >= kept->births &&
+	       sl_keeping_evenness_of_births(counted) >= QUARTER_MIN && sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
 }
 
 /*
@@ -394,6 +394,27 @@ static double since_of(const struct sl_keeping *series, const struct sl_keeping 
 	return series->time[window] + (full > here ? width * (1 - here / full) : 0);
 }
 
+/* True: for each block that it keeps one as large or larger was freed of those that another line had made: a ring that is full. */
+static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
+{
+	const struct sl_track *track = kept->track;
+
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *other = &model->tracks.item[i];
+		uint64_t bytes, blocks, gone;
+
+		if (other->kind != track->kind || other->device != track->device || other->births != other->most_blocks ||
+		    other->last_ns > track->first_ns)
+			continue;
+		sl_tracks_held(&model->tracks, other, &bytes, &blocks);
+		gone = other->births - blocks;
+		if (gone + 1 >= kept->blocks && gone <= kept->blocks + 1 &&
+		    track->born_bytes * other->births <= 2 * other->born_bytes * track->births)
+			return true;
+	}
+	return false;
+}
+
 /* What a place keeps, by three measures, from the window `onset` on. */
 struct course {
 	struct sl_keeping counted, series, left;
@@ -412,6 +433,8 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 
 	if (has_stopped(process->model, track))
 		return is_kept_partly(kept, counted, series) ? SL_KEPT_PARTLY : SL_KEPT_MEANT;
+	if (replaces(process->model, kept))
+		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated: the bound is reached */
