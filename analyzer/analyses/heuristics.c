@@ -31,6 +31,7 @@
 #define LARGER_TIMES   1.25 /* the last quarter's over the first's */
 #define ON_TIMES       2    /* the same, where memory in use did not rise */
 #define ON_PART	       0.35 /* of the mean between two quarters */
+#define STOPPED_PART   0.1  /* of the births: since the place's last one */
 #define LARGER_ALIKE   0.05 /* of how many times larger */
 #define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
@@ -97,11 +98,14 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
-/* True: they got much larger, in each window, and as much from each quarter to the next. */
-static bool goes_on(const struct sl_track_course *course, const double mean[4])
+/* True: they got much larger, in each window, as much from each quarter to the next, and in the last births of the process. */
+static bool goes_on(const struct sl_tracks *tracks, const struct sl_track *track, const double mean[4])
 {
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
 	double least = mean[3] - mean[0];
 
+	if ((double)course->last_tick < (1 - STOPPED_PART) * (double)tracks->ticks)
+		return false;
 	for (unsigned i = 1; i + 1 < course->count; i++)
 		if (course->windows[i].born_bytes <= course->windows[i - 1].born_bytes)
 			return false; /* a curriculum has levels, and rare shapes come at any time */
@@ -132,7 +136,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 		found->larger = track;
 		found->larger_from = sl_stats_bytes(mean[0]);
 		found->larger_to = sl_stats_bytes(mean[3]);
-		found->larger_on = goes_on(sl_tracks_course(&model->tracks, track), mean);
+		found->larger_on = goes_on(&model->tracks, track, mean);
 	}
 }
 

@@ -408,7 +408,7 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 			continue;
 		sl_tracks_held(&model->tracks, other, &bytes, &blocks);
 		gone = other->births - blocks;
-		if (gone + 1 >= kept->blocks && gone <= kept->blocks + 1 &&
+		if (gone >= SL_KEEPING_BIRTHS && gone + 1 >= kept->blocks && gone <= kept->blocks + 1 &&
 		    track->born_bytes * other->births <= 2 * other->born_bytes * track->births)
 			return true;
 	}
@@ -803,7 +803,7 @@ static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 	return false;
 }
 
-/* True: a finding that is certain is about the same blocks, or they are one step's, or not those of the error that ended the program. */
+/* True: what is certain is told of the same blocks, they are one step's, or not those of the error that ended the program. */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
