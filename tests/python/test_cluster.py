@@ -111,6 +111,14 @@ class Parquet(Case):
         self.assertEqual(len(runs), 1)
         self.assertEqual(sorted(os.listdir(os.path.join(self.lake, runs[0]))), ["rank=%d" % i for i in range(4)])
 
+    def test_each_row_is_an_event_of_dump(self):
+        told = sorted((event["pid"], event["api"], event["verb"], event["bytes"] or 0, event["address"] or 0, event["t1_ns"] - event["t0_ns"])
+                      for event in map(json.loads, self.analyze("dump", self.traces).splitlines()))
+        columns = "pid, api, verb, bytes, address, duration_ns"
+        rows = sorted(duckdb.sql("SELECT %s FROM read_parquet('%s/**/*.parquet', union_by_name = true)" % (columns, self.lake)).fetchall())
+        self.assertEqual(len(rows), len(told))
+        self.assertEqual(next(((row, event) for row, event in zip(rows, told) if row != event), None), None)
+
     def test_bytes_by_rank_and_call(self):
         told = {(process["rank"], api["api"]): (api["calls"], api["bytes"]) for process in self.report["processes"] for api in process["apis"] if api["bytes"]}
         self.assertEqual({(rank, api): (calls, size) for rank, api, calls, size in self.ask(0)}, told)
