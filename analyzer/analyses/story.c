@@ -24,6 +24,8 @@
 #define LIMIT_GREW    3	   /* raises of a limit */
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
+#define OTHERS_PART   4	   /* at least one of so many parts of what others held is worth its line */
+#define TAKEN_PART    0.4  /* share of what the process held */
 #define LARGEST_TIMES 4
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
@@ -240,7 +242,10 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 	sl_owners_sort(&owners);
 	held = 2 * state->context_bytes < account->others[most].bytes ? owners.share.item[0].child : 0;
 	if (held && owners.share.item[held].bytes) {
-		snprintf(out, size, ", most of it at %s", owners.share.item[held].name);
+		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes)
+			snprintf(out, size, ", %s of it at %s",
+				 2 * owners.share.item[held].bytes >= account->others_bytes ? "most" : "the largest part",
+				 owners.share.item[held].name);
 	} else {
 		held = 0;
 		sl_leaking_line(other, state->context_stack, where, sizeof(where));
@@ -505,6 +510,27 @@ static bool tell_retry(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
+/* Places that took their part once and kept it left no room for this request; which of the two is too much is not in the trace. */
+static bool tell_taken(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
+	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
+	char where[300], before[SL_FORMAT_BYTES + 90] = "";
+
+	if (!site || most->blocks != site->total_blocks || most->bytes < sl_oom_missing(oom) ||
+	    (double)most->bytes < TAKEN_PART * (double)oom->live_bytes || is_same_line(process, site, oom) ||
+	    sl_story_leaked(where, sizeof(where), process, oom) >= sl_oom_missing(oom))
+		return false;
+	sl_owners_line(process, site->stack, 2, where, sizeof(where));
+	if (oom->place_births && oom->asked_bytes > oom->place_most)
+		snprintf(before, sizeof(before), ", and this request is %.1f times the largest before it at its place, %s",
+			 (double)oom->asked_bytes / (double)oom->place_most, SL_SIZE(oom->place_most));
+	snprintf(story->text, sizeof(story->text), "%s of it in %llu block%s that stayed, of %s%s", SL_SIZE(most->bytes),
+		 (unsigned long long)most->blocks, most->blocks == 1 ? "" : "s", where, before);
+	advise(story, oom, "hold less there, or ask for less here", "");
+	return true;
+}
+
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
@@ -514,5 +540,5 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_leak(story, process, oom)) ||
 	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
-	       tell_largest(story, process, oom);
+	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
 }

@@ -395,8 +395,10 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	enum sl_scope scope = take_inner(model, item, &device);
 	struct sl_oom *oom;
 
-	if (++model->ooms_total > SL_OOMS_MAX)
-		return;
+	if (++model->ooms_total > SL_OOMS_MAX) { /* the last one is the one that ended the program */
+		oom = &model->ooms.item[--model->ooms.count];
+		sl_ledger_thread(model, oom->thread)->pending -= oom->recovered < 0 && !oom->less_bytes;
+	}
 	SL_ROOM(&model->ooms);
 	oom = &model->ooms.item[model->ooms.count];
 	*oom = (struct sl_oom){

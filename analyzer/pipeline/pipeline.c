@@ -254,8 +254,8 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 			"thread worked for, a handle's memory or what a graph's launch allocates",
 			name, (unsigned long long)process->model->unlooked);
 	if (process->model->ooms_total > process->model->ooms.count)
-		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu are listed", name,
-			       (unsigned long long)process->model->ooms_total, process->model->ooms.count);
+		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu and the last are listed", name,
+			       (unsigned long long)process->model->ooms_total, process->model->ooms.count - 1);
 }
 
 static int weight(const char *severity)

@@ -512,6 +512,22 @@ sys.exit(rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(sys.
                 (finding,) = self.found("oom.full", run.report())
             self.assertEqual("memory pools keep up to 2.93 GiB that was freed, most of it from <string>:10 prepare" in finding["description"], told)
 
+    RETRIES = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    return rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20))
+def load():
+    return take(4000) and take(1)
+for _ in range(1100):
+    load()
+sys.exit(take(3000))
+"""
+
+    def test_the_error_that_ends_a_program_is_told_after_a_thousand_that_did_not(self):
+        with Recording("python3", "-c", self.RETRIES, code=2, SIM_VRAM="3G") as run:
+            self.assertIn("asked 2.93 GiB", summary(run))
+
     def test_a_recorded_neighbour_is_told_with_the_line_that_holds_most(self):
         def steps(rank):
             return (["device=0", "alloc=5000", "meet=there", "meet=done"] if rank == 0 else ["meet=there", "device=0", "try=4000", "meet=done"])
