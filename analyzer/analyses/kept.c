@@ -691,11 +691,28 @@ static double rate_in(const struct sl_track *track, double amount)
 	return span > 0 ? amount / span : 0;
 }
 
+/* A leak of several stacks: the place they have in common, and the time in which any of them allocated. */
+struct joined {
+	struct sl_stack_frame place;
+	uint64_t first_ns, last_ns;
+};
+
+/* Stacks that allocated one after the other grew at no time by the sum of their rates. */
+static void slow_down(struct sl_kept *kept, const struct joined *joined)
+{
+	double span = (double)(joined->last_ns - joined->first_ns) / 1e9, rate = span > 0 ? kept->amount / span : 0;
+
+	if (rate > 0 && rate < kept->per_second) {
+		kept->per_second_error *= rate / kept->per_second;
+		kept->per_second = rate;
+	}
+}
+
 /* Stacks that differ only outside the named line are one leak. */
 static void join(struct sl_process *process)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	struct sl_stack_frame *places = sl_memory_must(calloc(process->kept.count + 1, sizeof(*places)));
+	struct joined *joined = sl_memory_must(calloc(process->kept.count + 1, sizeof(*joined)));
 	size_t kept = 0, k;
 
 	for (size_t i = 0; i < process->kept.count; i++) {
@@ -703,19 +720,25 @@ static void join(struct sl_process *process)
 		const struct sl_stack_frame *place = sl_place_at(process, one.track->stack, frames);
 
 		for (k = 0; place && k < kept; k++)
-			if (is_one_leak(&process->kept.item[k], &one) && sl_place_same(&places[k], place))
+			if (is_one_leak(&process->kept.item[k], &one) && sl_place_same(&joined[k].place, place))
 				break;
 		if (place && k < kept) {
 			if (one.verdict == SL_KEPT_FEW)
 				one.per_second = rate_in(process->kept.item[k].track, one.amount);
 			sl_kept_add(&process->kept.item[k], &one);
+			if (one.track->first_ns < joined[k].first_ns)
+				joined[k].first_ns = one.track->first_ns;
+			if (one.track->last_ns > joined[k].last_ns)
+				joined[k].last_ns = one.track->last_ns;
+			slow_down(&process->kept.item[k], &joined[k]);
 		} else if (one.verdict != SL_KEPT_FEW) {
-			places[kept] = place ? *place : (struct sl_stack_frame){0};
+			joined[kept] = (struct joined){place ? *place : (struct sl_stack_frame){0}, one.track->first_ns,
+						       one.track->last_ns};
 			process->kept.item[kept++] = one;
 		}
 	}
 	process->kept.count = kept;
-	free(places);
+	free(joined);
 }
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */

@@ -1162,6 +1162,18 @@ def step(count):
         self.assertRegex(text, r"LEAK +\+1\.00 MiB every [\d.]+ [mu]s, 60 of 60 blocks kept")
         self.assertNotIn("period", text)
 
+    def test_a_burst_of_one_caller_is_not_the_rate_of_the_line(self):
+        program = "\nimport time\nkept = []\ndef resume():\n    return take(2)\ndef admit():\n    return take(2)\n" \
+                  "def work(n):\n    rt.cudaFree(admit())\n    kept.append(resume())\n    if n % 3 and len(kept) > 1:\n" \
+                  "        rt.cudaFree(kept.pop(-2))\nfor n in range(300):\n    work(n), time.sleep(.001)\nfor n in range(44):\n    work(0)"
+        with Recording("python3", "-c", self.PIECES + program) as run:
+            (leak,), text = self.found("leak.kept", run.report()), summary(run, columns=110)
+        evidence = leak["evidence"]
+        span = evidence["last_ns"] - evidence["since_ns"]
+        self.assertGreater(span, 3e8)  # three hundred times a millisecond
+        self.assertLess(evidence["per_second"] / (evidence["kept"] * (2 << 20) / (span / 1e9)), 1.5)
+        self.assertLess(abs(float(re.search(r"LEAK +\+2\.00 MiB every ([\d.]+) ms,", text)[1]) / (span / 1e6 / evidence["kept"]) - 1), 0.5)
+
     def test_managed_memory_has_a_peak(self):
         take = "p = ctypes.c_void_p()\nassert not rt.cudaMallocManaged(ctypes.byref(p), ctypes.c_size_t(40 << 20), 1)\n"
         for also, said in (("", r"PEAK +pid \d+   40\.0 MiB of managed memory, on a device or the host"),
