@@ -362,8 +362,13 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 	if (held + oom->asked_bytes <= oom->pool_most_bytes)
 		return false;
 	sl_owners_line(process, made->stack, 2, where, sizeof(where));
-	account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
-					      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held));
+	/* which pool a block is of is not known: more than this one can hold is of others too */
+	if (held > oom->pool_most_bytes)
+		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, and had no room for %s", where,
+						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(oom->asked_bytes));
+	else
+		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
+						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held));
 	account->advice = sl_memory_print("raise the pool's maxSize, or ask less of it at once");
 	return true;
 }

@@ -1174,6 +1174,23 @@ def step(count):
         self.assertLess(evidence["per_second"] / (evidence["kept"] * (2 << 20) / (span / 1e9)), 1.5)
         self.assertLess(abs(float(re.search(r"LEAK +\+2\.00 MiB every ([\d.]+) ms,", text)[1]) / (span / 1e6 / evidence["kept"]) - 1), 0.5)
 
+    def test_a_pool_that_is_full_does_not_hold_what_others_do(self):
+        program = """
+import struct
+stream, pool = ctypes.c_void_p(), ctypes.c_void_p()
+def of(pool, mib):
+    return rt.cudaMallocFromPoolAsync(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20), pool, None)
+assert not rt.cudaMemPoolCreate(ctypes.byref(pool), struct.pack("4iPQ56x", 1, 0, 1, 0, 0, 64 << 20))
+assert not of(pool, 60)
+%s
+raise SystemExit(of(pool, 10))
+"""
+        other = "assert not rt.cudaMallocAsync(ctypes.byref(stream), ctypes.c_size_t(50 << 20), None)"
+        for more, said in (("", "of which 60.0 MiB were held"), (other, "and had no room for 10.0 MiB")):
+            with self.subTest(more), Recording("python3", "-c", self.PIECES + program % more, code=2) as run:
+                (error,) = self.found("oom.driver", run.report())
+            self.assertIn("is limited to 64.0 MiB, " + said, error["description"])
+
     def test_managed_memory_has_a_peak(self):
         take = "p = ctypes.c_void_p()\nassert not rt.cudaMallocManaged(ctypes.byref(p), ctypes.c_size_t(40 << 20), 1)\n"
         for also, said in (("", r"PEAK +pid \d+   40\.0 MiB of managed memory, on a device or the host"),
