@@ -34,7 +34,7 @@ class Server:
         self.log_path = self.store + ".log"
         self.log = open(self.log_path, "w")
         self.process = subprocess.Popen([self.program, "--store", self.store, "--listen", f"127.0.0.1:{port}", *self.options], stderr=self.log)
-        for _ in range(2000):
+        for _ in range(12000):
             found = re.search(r"http://127\.0\.0\.1:(\d+)/", self.said())
             if found:
                 self.port = int(found[1])
@@ -43,7 +43,15 @@ class Server:
             if self.process.poll() is not None:
                 raise RuntimeError(self.said())
             time.sleep(0.01)
-        raise RuntimeError("the server does not say its address")
+        raise RuntimeError("the server does not say its address, but %r; its threads are in:\n%s" % (self.said(), self.threads()))
+
+    def threads(self):
+        """The system call in which each thread is, and what it waits for there."""
+        tasks = "/proc/%d/task" % self.process.pid
+        def told(task, name):
+            with open(os.path.join(tasks, task, name)) as file:
+                return file.read().strip()
+        return "\n".join(" ".join((task, told(task, "comm"), told(task, "syscall"), told(task, "wchan"))) for task in os.listdir(tasks))
 
     def said(self):
         with open(self.log_path) as log:
