@@ -51,8 +51,7 @@ class Keep(unittest.TestCase):
         names = {self.packs[n] for n in wanted}
         wait_for(lambda: set(self.server.packs()) == names)
         self.assertEqual({r["run"]["identity"] for r in self.all()}, names)
-        pages = {name for at, folders, _ in os.walk(os.path.join(self.server.store, "pages")) for name in folders if len(name) == 64}
-        self.assertEqual(pages, names)
+        wait_for(lambda: {name for at, folders, _ in os.walk(os.path.join(self.server.store, "pages")) for name in folders if len(name) == 64} == names)
 
     def test_nothing_goes_unless_somebody_says_so(self):
         self.restart()
