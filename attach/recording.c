@@ -86,7 +86,7 @@ static void append(struct sl_recording *output, struct sl_frame_index index, con
 	index.magic = SL_FRAME_MAGIC;
 	index.size = sizeof(index) - 8;
 	index.compressed = (uint32_t)packed;
-	index.check = sl_frame_check(&index);
+	index.check = sl_frame_index_check(&index);
 	output->failed = output->failed || !put(output->fd, &index, sizeof(index)) || !put(output->fd, output->frame, packed);
 }
 

@@ -38,12 +38,12 @@ struct sl_frame_index {
 	uint32_t count;		   /* blocks: events; else maps */
 	uint32_t compressed;	   /* bytes of the zstd frame */
 	uint64_t begin_ns, end_ns; /* time span of what is inside, CLOCK_MONOTONIC; 0: none */
-	uint64_t check;		   /* sl_frame_check of the members above */
+	uint64_t check;		   /* sl_frame_index_check of the members above */
 };
 _Static_assert(sizeof(struct sl_frame_index) == 64, "on disk");
 
 /* FNV-1a over the index up to `check`.  It tells an index from bytes that look like one. */
-uint64_t sl_frame_check(const struct sl_frame_index *index);
+uint64_t sl_frame_index_check(const struct sl_frame_index *index);
 
 /* True when the bytes at `at` are a whole index with the right check. */
-bool sl_frame_valid(const void *at, size_t bytes);
+bool sl_frame_index_valid(const void *at, size_t bytes);

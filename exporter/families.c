@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and labels.  UUID, gpu, Hostname, GPU_I_ID, GPU_I_PROFILE, pod, namespace, container and hpc_job are spelled as
- * dcgm-exporter spells them, so that both can be joined.  The number of series is bounded: families x devices of at most
- * exporter->most processes, and for each the largest libraries.
+ * The series that Prometheus reads: names, labels and values.  UUID, gpu, Hostname, GPU_I_ID, GPU_I_PROFILE, pod, namespace,
+ * container and hpc_job are spelled as dcgm-exporter spells them, so that both can be joined.  The number of series is bounded:
+ * families x devices of at most exporter->most processes, and for each the largest libraries.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "exporter/exporter.h"
 
 struct series {
-	const struct exporter *exporter;
-	const struct seen *seen;
+	const struct sl_exporter *exporter;
+	const struct sl_exporter_seen *seen;
 	const struct sl_process *process;
 	struct sl_figures figures; /* of the device; families about a whole process do not use it */
 	unsigned index;		   /* of the device in figures */
@@ -141,11 +141,11 @@ static void put_number(FILE *out, double value)
 }
 
 /* The profile of a MIG instance stands in "... MIG 1g.10gb".  Drivers before R470 named an instance MIG-GPU-UUID/GI/CI. */
-static void put_device(FILE *out, const struct exporter *exporter, const struct sl_process *process, const struct sl_figures *f)
+static void put_device(FILE *out, const struct sl_exporter *exporter, const struct sl_process *process, const struct sl_figures *f)
 {
 	const struct sl_device *device = sl_defs_device(&process->trace->defs, f->device);
 	const char *profile = f->name ? strstr(f->name, "MIG ") : NULL, *instance = f->uuid ? strchr(f->uuid, '/') : NULL;
-	int gpu = exporter_gpu(exporter->root, device ? device->pci : NULL);
+	int gpu = sl_exporter_gpu(exporter->root, device ? device->pci : NULL);
 	char text[24];
 
 	put_label(out, "UUID", f->uuid);
@@ -162,7 +162,7 @@ static void put_device(FILE *out, const struct exporter *exporter, const struct 
 static void put_process(FILE *out, const struct series *s, const char *name, const char *suffix, bool with_device)
 {
 	const struct sl_header *header = &s->process->trace->header;
-	const struct where *where = &s->seen->where;
+	const struct sl_exporter_where *where = &s->seen->where;
 	char number[24];
 
 	sl_door_print(out, "%s%s{", name, suffix);
@@ -203,7 +203,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 /* ---- who has series */
 
 /* True: the program before an exec; only the process's present program has series. */
-static bool is_past(const struct exporter *exporter, unsigned index)
+static bool is_past(const struct sl_exporter *exporter, unsigned index)
 {
 	const struct sl_process *process = &sl_follow_process(exporter->follow, index)->process;
 	const char *host = process->trace->header.host;
@@ -219,7 +219,7 @@ static bool is_past(const struct exporter *exporter, unsigned index)
 }
 
 /* Chooses the processes that have series, in the order in which they were met; returns how many. */
-static unsigned shown(const struct exporter *exporter, unsigned *index, unsigned *left_out)
+static unsigned shown(const struct sl_exporter *exporter, unsigned *index, unsigned *left_out)
 {
 	unsigned count = 0;
 
@@ -235,7 +235,7 @@ static unsigned shown(const struct exporter *exporter, unsigned *index, unsigned
 	return count;
 }
 
-static void each(const struct exporter *exporter, enum scope scope, void (*put)(void *context, const struct series *s),
+static void each(const struct sl_exporter *exporter, enum scope scope, void (*put)(void *context, const struct series *s),
 		 void *context)
 {
 	for (unsigned i = 0; i < exporter->shown_count; i++) {
@@ -337,7 +337,7 @@ static void join(void *context, const struct series *s)
 	}
 }
 
-static void put_devices(const struct exporter *exporter, FILE *out, bool open_metrics)
+static void put_devices(const struct sl_exporter *exporter, FILE *out, bool open_metrics)
 {
 	static const struct {
 		const char *name, *help;
@@ -367,7 +367,7 @@ static void put_devices(const struct exporter *exporter, FILE *out, bool open_me
 	free(devices.device.item);
 }
 
-static void put_own(const struct exporter *exporter, FILE *out, bool open_metrics)
+static void put_own(const struct sl_exporter *exporter, FILE *out, bool open_metrics)
 {
 	put_family(out, open_metrics, "stormlog_exporter_processes", NULL, "Recordings that are followed.", false);
 	sl_door_print(out, "stormlog_exporter_processes %u\n", sl_follow_count(exporter->follow));
@@ -380,7 +380,7 @@ static void put_own(const struct exporter *exporter, FILE *out, bool open_metric
 	put_number(out, (double)exporter->cost_ns / 1e9);
 }
 
-void exporter_write(struct exporter *exporter, FILE *out, bool open_metrics)
+void sl_exporter_write(struct sl_exporter *exporter, FILE *out, bool open_metrics)
 {
 	exporter->shown = sl_memory_must(calloc(sl_follow_count(exporter->follow) + 1, sizeof(*exporter->shown)));
 	exporter->shown_count = shown(exporter, exporter->shown, &exporter->left_out);

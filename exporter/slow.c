@@ -14,8 +14,8 @@
 #define ANSWER_NS  (30 * SL_NS_PER_S)
 #define AGAIN_NS   (20 * SL_NS_PER_S) /* after an answer; libmicrohttpd ends ten seconds of silence itself */
 
-struct exporter_client {
-	struct exporter_client *next, **before;
+struct sl_exporter_client {
+	struct sl_exporter_client *next, **before;
 	int fd;
 	uint64_t deadline_ns;
 };
@@ -23,16 +23,16 @@ struct exporter_client {
 static void allow(struct MHD_Connection *connection, uint64_t ns)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct exporter_client *client = info->socket_context;
+	struct sl_exporter_client *client = info->socket_context;
 
 	if (client)
 		client->deadline_ns = sl_now_ns(CLOCK_MONOTONIC) + ns;
 }
 
-void exporter_slow_notify(void *context, struct MHD_Connection *connection, void **own, enum MHD_ConnectionNotificationCode code)
+void sl_exporter_slow_notify(void *context, struct MHD_Connection *connection, void **own, enum MHD_ConnectionNotificationCode code)
 {
-	struct exporter_slow *slow = context;
-	struct exporter_client *client = *own;
+	struct sl_exporter_slow *slow = context;
+	struct sl_exporter_client *client = *own;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		*own = client = sl_memory_must(calloc(1, sizeof(*client)));
@@ -52,21 +52,21 @@ void exporter_slow_notify(void *context, struct MHD_Connection *connection, void
 	}
 }
 
-void exporter_slow_completed(void *context, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode code)
+void sl_exporter_slow_completed(void *context, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode code)
 {
 	allow(connection, AGAIN_NS);
 }
 
-void exporter_slow_answers(struct MHD_Connection *connection)
+void sl_exporter_slow_answers(struct MHD_Connection *connection)
 {
 	allow(connection, ANSWER_NS);
 }
 
-void exporter_slow_look(const struct exporter_slow *slow)
+void sl_exporter_slow_look(const struct sl_exporter_slow *slow)
 {
 	uint64_t now_ns = sl_now_ns(CLOCK_MONOTONIC);
 
-	for (const struct exporter_client *client = slow->first; client; client = client->next)
+	for (const struct sl_exporter_client *client = slow->first; client; client = client->next)
 		if (now_ns > client->deadline_ns)
 			shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd then sees the end and closes it */
 }

@@ -48,31 +48,32 @@ static void end(int number)
 
 /* ---- looks */
 
-static struct seen *seen_of(struct exporter *exporter, unsigned index)
+static struct sl_exporter_seen *seen_of(struct sl_exporter *exporter, unsigned index)
 {
 	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
 
 	for (size_t i = index; i < exporter->seen.count; i++)
 		if (exporter->seen.item[i].followed == followed &&
 		    exporter->seen.item[i].started_unix_ns == followed->process.started_unix_ns) {
-			struct seen found = exporter->seen.item[i];
+			struct sl_exporter_seen found = exporter->seen.item[i];
 
 			exporter->seen.item[i] = exporter->seen.item[index];
 			exporter->seen.item[index] = found;
 			return &exporter->seen.item[index];
 		}
-	*SL_PUSH(&exporter->seen) = (struct seen){0};
+	*SL_PUSH(&exporter->seen) = (struct sl_exporter_seen){0};
 	memmove(&exporter->seen.item[index + 1], &exporter->seen.item[index],
 		(exporter->seen.count - 1 - index) * sizeof(*exporter->seen.item));
-	exporter->seen.item[index] = (struct seen){.followed = followed, .started_unix_ns = followed->process.started_unix_ns};
-	exporter_where(&exporter->seen.item[index].where, exporter->root, &followed->process);
+	exporter->seen.item[index] =
+		(struct sl_exporter_seen){.followed = followed, .started_unix_ns = followed->process.started_unix_ns};
+	sl_exporter_where(&exporter->seen.item[index].where, exporter->root, &followed->process);
 	return &exporter->seen.item[index];
 }
 
-static void look_at(struct exporter *exporter, unsigned index)
+static void look_at(struct sl_exporter *exporter, unsigned index)
 {
 	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
-	struct seen *seen = seen_of(exporter, index);
+	struct sl_exporter_seen *seen = seen_of(exporter, index);
 	struct sl_figures f[EXPORTER_DEVICES];
 	unsigned count = sl_figures_of(&followed->process, f, EXPORTER_DEVICES);
 
@@ -82,7 +83,7 @@ static void look_at(struct exporter *exporter, unsigned index)
 		sl_figures_look(&seen->outlook[d], &followed->process, &f[d], exporter->now_ns);
 }
 
-static void look(struct exporter *exporter, bool search)
+static void look(struct sl_exporter *exporter, bool search)
 {
 	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC);
 
@@ -120,12 +121,12 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
 	bool open_metrics = accept && strstr(accept, "application/openmetrics-text"), metrics = !strcmp(url, "/metrics");
 	static const char stranger[] = "stormlog-exporter: it does not go by that name (--name HOST)\n";
-	struct exporter *exporter = context;
+	struct sl_exporter *exporter = context;
 	char *text = NULL, host[SL_HOST_HEADER_MAX];
 	size_t length = 0;
 	FILE *out;
 
-	exporter_slow_answers(connection);
+	sl_exporter_slow_answers(connection);
 	sl_host_header_name(MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"), host);
 	if (!sl_host_header_is_ours(host, exporter->names.item, (unsigned)exporter->names.count))
 		return say(connection, 421, "text/plain; charset=utf-8", strdup(stranger), strlen(stranger));
@@ -135,7 +136,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	if (!out)
 		return MHD_NO;
 	if (metrics)
-		exporter_write(exporter, out, open_metrics);
+		sl_exporter_write(exporter, out, open_metrics);
 	else
 		fputs("stormlog-exporter: /metrics\n", out);
 	fclose(out);
@@ -184,14 +185,14 @@ static int listen_at(const char *where)
 	return fd;
 }
 
-static int serve(struct exporter *exporter, int fd, bool node)
+static int serve(struct sl_exporter *exporter, int fd, bool node)
 {
-	struct exporter_slow slow = {0};
+	struct sl_exporter_slow slow = {0};
 	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, exporter, MHD_OPTION_LISTEN_SOCKET, fd,
 						     MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
 						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
-						     MHD_OPTION_NOTIFY_CONNECTION, exporter_slow_notify, &slow,
-						     MHD_OPTION_NOTIFY_COMPLETED, exporter_slow_completed, NULL, MHD_OPTION_END);
+						     MHD_OPTION_NOTIFY_CONNECTION, sl_exporter_slow_notify, &slow,
+						     MHD_OPTION_NOTIFY_COMPLETED, sl_exporter_slow_completed, NULL, MHD_OPTION_END);
 	const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	uint64_t next = 0, search = 0;
 
@@ -211,7 +212,7 @@ static int serve(struct exporter *exporter, int fd, bool node)
 		now = sl_now_ns(CLOCK_MONOTONIC);
 		left = next > now ? next - now : 0;
 		ppoll(&ready, 1, &(struct timespec){(time_t)(left / SL_NS_PER_S), (long)(left % SL_NS_PER_S)}, &while_waiting);
-		exporter_slow_look(&slow);
+		sl_exporter_slow_look(&slow);
 		MHD_run(daemon);
 	}
 	MHD_stop_daemon(daemon);
@@ -219,7 +220,7 @@ static int serve(struct exporter *exporter, int fd, bool node)
 }
 
 /* An exit status, or -1: go on. */
-static int parse(struct exporter *exporter, int argc, char **argv, const char **listen, bool *once)
+static int parse(struct sl_exporter *exporter, int argc, char **argv, const char **listen, bool *once)
 {
 	static const struct option table[] = {
 		{"listen", 1, NULL, 'l'}, {"root", 1, NULL, 'r'}, {"name", 1, NULL, 'n'},    {"most", 1, NULL, 'm'},
@@ -262,7 +263,7 @@ static int parse(struct exporter *exporter, int argc, char **argv, const char **
 }
 
 /* An exit status, or -1: go on.  From here on this process reads other users' traces and does nothing else. */
-static int open_paths(struct exporter *exporter, char **paths)
+static int open_paths(struct sl_exporter *exporter, char **paths)
 {
 	char proc[PATH_MAX], logs[PATH_MAX];
 
@@ -297,7 +298,7 @@ static void end_when_asked(void)
 
 int main(int argc, char **argv)
 {
-	struct exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
+	struct sl_exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
 	const char *listen = "127.0.0.1:9836";
 	char node[SL_HOST_HEADER_MAX] = "";
 	bool once = false;
@@ -316,7 +317,7 @@ int main(int argc, char **argv)
 		status = open_paths(&exporter, argv + optind);
 	if (status < 0 && once) {
 		look(&exporter, optind == argc);
-		exporter_write(&exporter, stdout, true);
+		sl_exporter_write(&exporter, stdout, true);
 		status = ferror(stdout) != 0;
 	} else if (status < 0) {
 		status = serve(&exporter, fd, optind == argc);

@@ -57,7 +57,7 @@ static void copy(char *to, size_t size, const char *from, size_t length)
 }
 
 /* POD_NAMESPACE_CONTAINER-ID.log; none of the three names can contain an underscore. */
-static void split(struct where *where, const char *name)
+static void split(struct sl_exporter_where *where, const char *name)
 {
 	const char *namespace = strchr(name, '_'), *container = namespace ? strchr(namespace + 1, '_') : NULL,
 		   *end = container ? strrchr(container, '-') : NULL;
@@ -76,12 +76,12 @@ static void told(char *to, size_t size, const struct sl_header *header, const ch
 			snprintf(to, size, "%s", header->metadata[i].value);
 }
 
-void exporter_where(struct where *where, const char *root, const struct sl_process *process)
+void sl_exporter_where(struct sl_exporter_where *where, const char *root, const struct sl_process *process)
 {
 	char id[ID + 1], pattern[PATH_MAX];
 	glob_t found;
 
-	*where = (struct where){0};
+	*where = (struct sl_exporter_where){0};
 	if (container_of(root, pid_here(process), id)) {
 		snprintf(pattern, sizeof(pattern), "%s/var/log/containers/*-%s.log", root, id);
 		if (!glob(pattern, 0, NULL, &found)) {
@@ -95,7 +95,7 @@ void exporter_where(struct where *where, const char *root, const struct sl_proce
 }
 
 /* The driver's folder writes the PCI domain with four digits, NVML with eight. */
-int exporter_gpu(const char *root, const char *pci)
+int sl_exporter_gpu(const char *root, const char *pci)
 {
 	char pattern[PATH_MAX], line[256];
 	size_t length = pci ? strlen(pci) : 0;

@@ -41,7 +41,7 @@ static size_t read_header(const char *path, char *text, size_t size)
 
 	if (fd >= 0)
 		close(fd);
-	if (got < (ssize_t)sizeof(index) || !sl_frame_valid(packed, (size_t)got))
+	if (got < (ssize_t)sizeof(index) || !sl_frame_index_valid(packed, (size_t)got))
 		return 0;
 	memcpy(&index, packed, sizeof(index));
 	if (index.kind != SL_FRAME_HEADER || index.compressed > (size_t)got - sizeof(index))

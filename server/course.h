@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The course of one quantity over several runs: its values in order, and the runs at which it changed
- * (analyzer/catalogue/change.h).
+ * (analyzer/catalogue/series_change.h).
  */
 #pragma once
 
-#include "analyzer/catalogue/change.h"
+#include "analyzer/catalogue/series_change.h"
 #include "analyzer/catalogue/store.h"
 
 #define SL_COURSE_CHANGES 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages for people. */
+/* The pages of the server for people; api.h is for programs. */
 #pragma once
 
 #include "server/request.h"

@@ -3,18 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/base/format.h"
 #include "top/top.h"
 
-static const char *run_of(const struct top *top, unsigned process)
+static const char *run_of(const struct sl_top *top, unsigned process)
 {
-	const char *run = top_process(top, process)->process.trace->header.run_id;
+	const char *run = sl_top_process(top, process)->process.trace->header.run_id;
 
 	return run ? run : "";
 }
 
 /* The first process of each run, in the order in which they came. */
-static unsigned runs_of(const struct top *top, unsigned *first, unsigned most)
+static unsigned runs_of(const struct sl_top *top, unsigned *first, unsigned most)
 {
 	unsigned count = 0;
 
@@ -29,7 +28,7 @@ static unsigned runs_of(const struct top *top, unsigned *first, unsigned most)
 	return count;
 }
 
-void top_choose(struct top *top, int by)
+void sl_top_choose(struct sl_top *top, int by)
 {
 	unsigned first[256], runs = runs_of(top, first, SL_COUNT(first)), now = 0; /* 0: all; then runs, then sessions */
 	unsigned all = 1 + runs + (top->telemetry ? (unsigned)top->telemetry->sessions.count : 0);
@@ -46,15 +45,15 @@ void top_choose(struct top *top, int by)
 	top->session = now > runs ? (int)(now - runs - 1) : ALL;
 	if (top->one_run)
 		snprintf(top->run, sizeof(top->run), "%s", run_of(top, first[now - 1]));
-	top_findings_anew(top);
+	sl_top_findings_anew(top);
 }
 
-bool top_shown(const struct top *top, unsigned process)
+bool sl_top_shown(const struct sl_top *top, unsigned process)
 {
 	return top->session == ALL && (!top->one_run || !strncmp(run_of(top, process), top->run, sizeof(top->run) - 1));
 }
 
-void top_chosen(const struct top *top, char *out, size_t size)
+void sl_top_chosen(const struct sl_top *top, char *out, size_t size)
 {
 	out[0] = 0;
 	if (top->one_run)
@@ -63,12 +62,12 @@ void top_chosen(const struct top *top, char *out, size_t size)
 		snprintf(out, size, "session %s", top->telemetry->sessions.item[top->session].summary.session_id);
 }
 
-bool top_passes(const struct top *top, const struct line *line)
+bool sl_top_passes(const struct sl_top *top, const struct sl_top_line *line)
 {
 	long long rank;
 	int end = 0;
 
 	if (line->process != ALL && sscanf(top->filter, "rank %lld%n", &rank, &end) == 1 && !top->filter[end])
-		return top_process(top, (unsigned)line->process)->process.trace->header.rank == rank;
+		return sl_top_process(top, (unsigned)line->process)->process.trace->header.rank == rank;
 	return strcasestr(line->text, top->filter);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings of a report on the state at this moment.  A child process makes it, so that the screen does not wait. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +56,7 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 }
 
 /* In the child: prints one line for each finding, "critical rank 3: text". */
-static void say(struct top *top, int fd)
+static void say(struct sl_top *top, int fd)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .run = "all"};
 	unsigned count = sl_follow_count(top->follow), shown = 0;
@@ -66,8 +65,8 @@ static void say(struct top *top, int fd)
 	FILE *out = fdopen(fd, "w");
 
 	for (unsigned i = 0; traces && i < count; i++)
-		if (top_shown(top, i))
-			traces[shown++] = top_process(top, i)->process.trace->name;
+		if (sl_top_shown(top, i))
+			traces[shown++] = sl_top_process(top, i)->process.trace->name;
 	if (out && traces && shown && sl_pipeline_run(&report, traces, shown, &options) == SL_PIPELINE_FINE)
 		for (size_t i = 0; i < report.findings.count; i++)
 			say_one(out, &report, i);
@@ -76,9 +75,9 @@ static void say(struct top *top, int fd)
 	_exit(0);
 }
 
-void top_findings_ask(struct top *top)
+void sl_top_findings_ask(struct sl_top *top)
 {
-	struct findings *findings = &top->findings;
+	struct sl_top_findings *findings = &top->findings;
 	int ends[2];
 
 	if (findings->fd >= 0 || top->now_ns < findings->next_ns || pipe2(ends, O_CLOEXEC))
@@ -91,12 +90,12 @@ void top_findings_ask(struct top *top)
 	findings->fd = ends[0];
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	if (findings->child < 0)
-		top_findings_end(top);
+		sl_top_findings_end(top);
 }
 
-void top_findings_take(struct top *top)
+void sl_top_findings_take(struct sl_top *top)
 {
-	struct findings *findings = &top->findings;
+	struct sl_top_findings *findings = &top->findings;
 	char bytes[4096];
 	ssize_t got;
 
@@ -115,24 +114,24 @@ void top_findings_take(struct top *top)
 	findings->said = NULL;
 	findings->size = 0;
 	findings->told_ns = findings->begun_ns;
-	findings->next_ns = top->now_ns + SHARE * top_findings_end(top);
+	findings->next_ns = top->now_ns + SHARE * sl_top_findings_end(top);
 	if (findings->next_ns < top->now_ns + LEAST_NS)
 		findings->next_ns = top->now_ns + LEAST_NS;
 }
 
-void top_findings_anew(struct top *top)
+void sl_top_findings_anew(struct sl_top *top)
 {
-	top_findings_end(top);
+	sl_top_findings_end(top);
 	free(top->findings.said);
 	free(top->findings.text);
-	top->findings = (struct findings){.fd = -1};
+	top->findings = (struct sl_top_findings){.fd = -1};
 	if (top->view == VIEW_FINDINGS)
-		top_findings_ask(top);
+		sl_top_findings_ask(top);
 }
 
-uint64_t top_findings_end(struct top *top)
+uint64_t sl_top_findings_end(struct sl_top *top)
 {
-	struct findings *findings = &top->findings;
+	struct sl_top_findings *findings = &top->findings;
 	struct rusage took = {0};
 
 	if (findings->fd < 0)

@@ -73,7 +73,7 @@ _Noreturn static void write_pages(int line)
 	_exit(0);
 }
 
-void top_page_start(struct top *top)
+void sl_top_page_start(struct sl_top *top)
 {
 	int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -92,19 +92,19 @@ void top_page_start(struct top *top)
 	top->page_line = ends[1];
 }
 
-void top_page_ask(struct top *top)
+void sl_top_page_ask(struct sl_top *top)
 {
 	static char names[NAMES_MAX];
 	size_t used = 0;
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		size_t length = strlen(top_process(top, i)->process.trace->name) + 1;
+		size_t length = strlen(sl_top_process(top, i)->process.trace->name) + 1;
 
-		if (!top_shown(top, i))
+		if (!sl_top_shown(top, i))
 			continue;
 		if (used + length > sizeof(names))
 			break;
-		memcpy(names + used, top_process(top, i)->process.trace->name, length);
+		memcpy(names + used, sl_top_process(top, i)->process.trace->name, length);
 		used += length;
 	}
 	if (!used || top->page_line < 0 || write(top->page_line, names, used) != (ssize_t)used)
@@ -113,7 +113,7 @@ void top_page_ask(struct top *top)
 		snprintf(top->said, sizeof(top->said), "the page of this moment is being written");
 }
 
-void top_page_take(struct top *top)
+void sl_top_page_take(struct sl_top *top)
 {
 	char said[sizeof(top->said)];
 	ssize_t got = top->page_line < 0 ? 0 : read(top->page_line, said, sizeof(said) - 1);

@@ -25,7 +25,7 @@ static void clock_of(uint64_t unix_ns, char text[16])
 	strftime(text, 16, "%H:%M:%S", localtime_r(&seconds, &local));
 }
 
-static void remember(struct top *top, char *line)
+static void remember(struct sl_top *top, char *line)
 {
 	if (top->alerts.count == ALERTS_KEPT) {
 		free(top->alerts.item[0]);
@@ -43,7 +43,7 @@ static void turned(void *context, const struct sl_alert *alert)
 	remember(context, line);
 }
 
-void top_alerts_look(struct top *top)
+void sl_top_alerts_look(struct sl_top *top)
 {
 	if (!top->watch) {
 		for (size_t i = 0; i < SL_COUNT(rules); i++)
@@ -55,7 +55,7 @@ void top_alerts_look(struct top *top)
 
 /* ---- Python Stormlog's files */
 
-bool top_sessions_open(struct top *top, const char *path)
+bool sl_top_sessions_open(struct sl_top *top, const char *path)
 {
 	struct sl_telemetry *telemetry = top->telemetry ? top->telemetry : sl_telemetry_new();
 	bool found = sl_telemetry_add_path(telemetry, path, true) > 0;
@@ -65,7 +65,7 @@ bool top_sessions_open(struct top *top, const char *path)
 }
 
 /* Called once the last path has been opened. */
-void top_sessions_finish(struct top *top)
+void sl_top_sessions_finish(struct sl_top *top)
 {
 	if (!top->telemetry)
 		return;
@@ -91,7 +91,7 @@ static const char *known(char text[24], int64_t number)
 }
 
 /* One line for each device of each session: its last and its largest sample. */
-static void session_lines(struct lines *lines, const struct sl_session *session, int64_t device)
+static void session_lines(struct sl_top_lines *lines, const struct sl_session *session, int64_t device)
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], pid[24], number[24], rank[24] = "-";
 	const struct sl_v3_event *last = NULL;
@@ -109,17 +109,17 @@ static void session_lines(struct lines *lines, const struct sl_session *session,
 		return;
 	if (session->summary.world_size > 1)
 		snprintf(rank, sizeof(rank), "%lld", (long long)session->summary.rank);
-	top_line(lines, session->summary.status == SL_SESSION_RUNNING ? TONE_PLAIN : TONE_DIM, ALL,
-		 "%8s %5s %4s %10s %10s %10s %13s %s", known(pid, session->summary.pid), rank, known(number, device),
-		 sl_format_size(live, (uint64_t)last->allocated_bytes), sl_format_size(peak, (uint64_t)most),
-		 last->used_bytes >= last->reserved_bytes
-			 ? sl_format_size(hidden, (uint64_t)(last->used_bytes - last->reserved_bytes))
-			 : "-",
-		 sl_session_status_names[session->summary.status], session->summary.session_id);
+	sl_top_line(lines, session->summary.status == SL_SESSION_RUNNING ? TONE_PLAIN : TONE_DIM, ALL,
+		    "%8s %5s %4s %10s %10s %10s %13s %s", known(pid, session->summary.pid), rank, known(number, device),
+		    sl_format_size(live, (uint64_t)last->allocated_bytes), sl_format_size(peak, (uint64_t)most),
+		    last->used_bytes >= last->reserved_bytes
+			    ? sl_format_size(hidden, (uint64_t)(last->used_bytes - last->reserved_bytes))
+			    : "-",
+		    sl_session_status_names[session->summary.status], session->summary.session_id);
 }
 
 /* False: a run is chosen, or another session. */
-static bool is_shown(const struct top *top, size_t session)
+static bool is_shown(const struct sl_top *top, size_t session)
 {
 	return top->session == ALL ? !top->one_run : top->session == (int)session;
 }
@@ -148,7 +148,7 @@ static void add_device(const struct sl_session *session, int64_t device, double 
 	free(most);
 }
 
-uint64_t top_session_columns(const struct sl_session *session, double *column, unsigned count)
+uint64_t sl_top_session_columns(const struct sl_session *session, double *column, unsigned count)
 {
 	int64_t begin = session->count ? session->events[0].timestamp_ns : 0;
 	int64_t end = session->count ? session->events[session->count - 1].timestamp_ns : 0;
@@ -159,14 +159,14 @@ uint64_t top_session_columns(const struct sl_session *session, double *column, u
 	return (uint64_t)span;
 }
 
-void top_sessions(struct top *top, struct lines *lines)
+void sl_top_sessions(struct sl_top *top, struct sl_top_lines *lines)
 {
 	for (size_t s = 0; top->telemetry && s < top->telemetry->sessions.count; s++)
 		for (int64_t device = -1; device < TOP_DEVICES && is_shown(top, s); device++)
 			session_lines(lines, &top->telemetry->sessions.item[s], device);
 }
 
-void top_past_free(struct top *top)
+void sl_top_past_free(struct sl_top *top)
 {
 	for (size_t i = 0; i < top->alerts.count; i++)
 		free(top->alerts.item[i]);

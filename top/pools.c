@@ -54,7 +54,7 @@ static size_t names_of(const struct sl_model *model, int device, struct named *n
 	return kept;
 }
 
-static void names(struct lines *lines, int index, const struct sl_process *process, int device)
+static void names(struct sl_top_lines *lines, int index, const struct sl_process *process, int device)
 {
 	const struct sl_model *model = process->model;
 	struct named *named = sl_memory_must(calloc(model->sites.count + 1, sizeof(*named)));
@@ -65,22 +65,22 @@ static void names(struct lines *lines, int index, const struct sl_process *proce
 		const struct sl_hook *hook = sl_header_hook(model->header, named[i].api);
 		const char *text = sl_defs_text(&process->trace->defs, named[i].label);
 
-		top_line(lines, TONE_PLAIN, index, "%16s%9s in %llu blocks  %s  %s", "", sl_format_size(bytes, named[i].bytes),
-			 (unsigned long long)named[i].blocks, text ? text : "without a name", hook->plain);
+		sl_top_line(lines, TONE_PLAIN, index, "%16s%9s in %llu blocks  %s  %s", "", sl_format_size(bytes, named[i].bytes),
+			    (unsigned long long)named[i].blocks, text ? text : "without a name", hook->plain);
 	}
 	if (count > NAMED)
-		top_line(lines, TONE_DIM, index, "%16sand %zu names more", "", count - NAMED);
+		sl_top_line(lines, TONE_DIM, index, "%16sand %zu names more", "", count - NAMED);
 	free(named);
 }
 
-void top_pools(struct top *top, struct lines *lines)
+void sl_top_pools(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char t[3][SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		if (!top_shown(top, i))
+		if (!sl_top_shown(top, i))
 			continue;
-		const struct sl_process *process = &top_process(top, i)->process;
+		const struct sl_process *process = &sl_top_process(top, i)->process;
 
 		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 			const struct sl_device_state *state = process->model->devices[d];
@@ -91,11 +91,11 @@ void top_pools(struct top *top, struct lines *lines)
 				continue;
 			used = torch->pool_allocated_bytes < torch->pool_reserved_bytes ? torch->pool_allocated_bytes
 											: torch->pool_reserved_bytes;
-			top_line(lines, TONE_BOLD, (int)i, "%7lld device %d: pools of frameworks %s, named %s, unnamed %s",
-				 (long long)process->trace->header.pid, state->device,
-				 sl_format_size(t[0], torch->pool_reserved_bytes),
-				 sl_format_size(t[1], torch->pool_allocated_bytes),
-				 sl_format_size(t[2], torch->pool_reserved_bytes - used));
+			sl_top_line(lines, TONE_BOLD, (int)i, "%7lld device %d: pools of frameworks %s, named %s, unnamed %s",
+				    (long long)process->trace->header.pid, state->device,
+				    sl_format_size(t[0], torch->pool_reserved_bytes),
+				    sl_format_size(t[1], torch->pool_allocated_bytes),
+				    sl_format_size(t[2], torch->pool_reserved_bytes - used));
 			names(lines, (int)i, process, state->device);
 		}
 	}

@@ -52,7 +52,7 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 	free(text);
 }
 
-static void title(const struct top *top)
+static void title(const struct sl_top *top)
 {
 	unsigned count = 0, running = 0, removed = 0;
 	const struct sl_header *header = NULL;
@@ -60,9 +60,9 @@ static void title(const struct top *top)
 	char since[SL_FORMAT_BYTES] = "", gone[32] = "", chosen[TOP_CHOSEN_MAX];
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_followed *followed = top_process(top, i);
+		const struct sl_followed *followed = sl_top_process(top, i);
 
-		if (!top_shown(top, i))
+		if (!sl_top_shown(top, i))
 			continue;
 		count++;
 		header = header ? header : &followed->process.trace->header;
@@ -75,7 +75,7 @@ static void title(const struct top *top)
 		until = sl_now_ns(CLOCK_REALTIME);
 	if (count && until > begun)
 		sl_format_duration(since, until - begun);
-	top_chosen(top, chosen, sizeof(chosen));
+	sl_top_chosen(top, chosen, sizeof(chosen));
 	if (removed)
 		snprintf(gone, sizeof(gone), ", %u removed", removed);
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
@@ -100,9 +100,9 @@ struct shared {
 };
 
 /* Adds what one process does on the device. */
-static void add_growth(struct shared *shared, const struct top *top, unsigned process, unsigned device, int ordinal)
+static void add_growth(struct shared *shared, const struct sl_top *top, unsigned process, unsigned device, int ordinal)
 {
-	double per_second = top_rate(top, process, device), full_in = top->seen.item[process].full_in[device];
+	double per_second = sl_top_rate(top, process, device), full_in = top->seen.item[process].full_in[device];
 
 	shared->per_second += per_second;
 	if (isfinite(full_in) && full_in < shared->full_in) {
@@ -117,19 +117,19 @@ static void add_growth(struct shared *shared, const struct top *top, unsigned pr
 }
 
 /* One figure per device over all processes; a device with a UUID is the same in all of them. */
-static unsigned devices_of(const struct top *top, struct shared *shared, unsigned most)
+static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsigned most)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_followed *followed = top_process(top, i);
+		const struct sl_followed *followed = sl_top_process(top, i);
 		struct sl_figures f[TOP_DEVICES];
 		unsigned devices = sl_figures_of(&followed->process, f, TOP_DEVICES);
 
 		for (unsigned d = 0; d < devices; d++) {
 			unsigned at = 0;
 
-			if (f[d].device < 0 || !top_shown(top, i))
+			if (f[d].device < 0 || !sl_top_shown(top, i))
 				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;
@@ -176,7 +176,7 @@ static double full_in(const struct shared *device)
 }
 
 /* Returns how many lines it drew. */
-static int bar(int y, const struct top *top, const struct shared *device)
+static int bar(int y, const struct sl_top *top, const struct shared *device)
 {
 	double left = full_in(device);
 	char place[256] = "";
@@ -196,13 +196,14 @@ static int bar(int y, const struct top *top, const struct shared *device)
 	if (isinf(left))
 		return 1;
 	if (device->grows >= 0)
-		sl_watch_full_by(top->watch, top_process(top, (unsigned)device->grows), device->grows_device, place, sizeof(place));
+		sl_watch_full_by(top->watch, sl_top_process(top, (unsigned)device->grows), device->grows_device, place,
+				 sizeof(place));
 	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s", sl_format_duration(text, (uint64_t)fmin(left * 1e9, 1e18)),
 	    *place ? ": " : "", place);
 	return 2;
 }
 
-static int devices(struct top *top, int y)
+static int devices(struct sl_top *top, int y)
 {
 	struct shared shared[64];
 	unsigned count = devices_of(top, shared, 64);
@@ -221,12 +222,12 @@ static int tab_of(unsigned view, int *end)
 	int x = 1;
 
 	for (unsigned i = 0; i < view; i++)
-		x += (int)strlen(top_view_names[i]) + 4;
-	*end = x + (int)strlen(top_view_names[view]) + 2;
+		x += (int)strlen(sl_top_view_names[i]) + 4;
+	*end = x + (int)strlen(sl_top_view_names[view]) + 2;
 	return x;
 }
 
-int top_tab_at(int x)
+int sl_top_tab_at(int x)
 {
 	for (unsigned i = 0; i < VIEW_COUNT; i++) {
 		int end, begin = tab_of(i, &end);
@@ -237,12 +238,12 @@ int top_tab_at(int x)
 	return -1;
 }
 
-static void tabs(const struct top *top, int y)
+static void tabs(const struct sl_top *top, int y)
 {
 	for (unsigned i = 0; i < VIEW_COUNT; i++) {
 		int end, begin = tab_of(i, &end);
 
-		put(y, begin, i == top->view ? A_REVERSE | A_BOLD : 0, "%u %s", i + 1, top_view_names[i]);
+		put(y, begin, i == top->view ? A_REVERSE | A_BOLD : 0, "%u %s", i + 1, sl_top_view_names[i]);
 	}
 }
 
@@ -271,7 +272,7 @@ static void help(int y)
 		put(y + (int)i, 2, 0, "%s", keys[i]);
 }
 
-static void body(struct top *top, struct lines *lines, int y, int rows)
+static void body(struct sl_top *top, struct sl_top_lines *lines, int y, int rows)
 {
 	static const attr_t tones[] = {
 		[TONE_PLAIN] = 0, [TONE_BOLD] = A_BOLD, [TONE_DIM] = A_DIM, [TONE_WARN] = A_BOLD | A_UNDERLINE};
@@ -286,14 +287,14 @@ static void body(struct top *top, struct lines *lines, int y, int rows)
 	if (top->first + room > count)
 		top->first = count > room ? count - room : 0;
 	for (unsigned i = 0; i < room && top->first + i < count; i++) {
-		const struct line *line = &lines->line.item[top->first + i];
+		const struct sl_top_line *line = &lines->line.item[top->first + i];
 		bool selected = top->first + i == top->at && top->view != VIEW_TIME;
 
 		put(y + (int)i, 0, tones[line->tone] | (selected ? A_REVERSE : 0), "%s", line->text);
 	}
 }
 
-static void bottom(const struct top *top)
+static void bottom(const struct sl_top *top)
 {
 	if (top->filtering)
 		put(LINES - 1, 0, A_BOLD, "/%s_", top->filter);
@@ -307,7 +308,7 @@ static void bottom(const struct top *top)
 					  : "Esc all processes");
 }
 
-void top_draw(struct top *top, struct lines *lines)
+void sl_top_draw(struct sl_top *top, struct sl_top_lines *lines)
 {
 	int y;
 
@@ -325,7 +326,7 @@ void top_draw(struct top *top, struct lines *lines)
 	if (top->helping) {
 		help(y + 1);
 	} else {
-		top_view(top, lines, (unsigned)(LINES - y - 2), (unsigned)COLS);
+		sl_top_view(top, lines, (unsigned)(LINES - y - 2), (unsigned)COLS);
 		put(y++, 0, A_UNDERLINE, "%s", lines->header);
 		top->body_y = y;
 		body(top, lines, y, LINES - 1 - y);

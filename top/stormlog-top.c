@@ -33,55 +33,55 @@ static const char usage[] =
 	"      --help, --version\n\n"
 	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal.\n";
 
-static struct seen *seen_of(struct top *top, unsigned index)
+static struct sl_top_seen *seen_of(struct sl_top *top, unsigned index)
 {
-	const struct sl_followed *followed = top_process(top, index);
+	const struct sl_followed *followed = sl_top_process(top, index);
 
 	while (top->seen.count <= index)
-		*SL_PUSH(&top->seen) = (struct seen){0};
+		*SL_PUSH(&top->seen) = (struct sl_top_seen){0};
 	if (top->seen.item[index].followed != followed) {
 		free(top->seen.item[index].mark.held.item);
-		top->seen.item[index] = (struct seen){.followed = followed, .marked_ns = top->now_ns};
+		top->seen.item[index] = (struct sl_top_seen){.followed = followed, .marked_ns = top->now_ns};
 		sl_live_mark(&top->seen.item[index].mark, followed);
 	}
 	return &top->seen.item[index];
 }
 
-static void mark(struct top *top)
+static void mark(struct sl_top *top)
 {
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		struct seen *seen = seen_of(top, i);
+		struct sl_top_seen *seen = seen_of(top, i);
 
-		sl_live_mark(&seen->mark, top_process(top, i));
+		sl_live_mark(&seen->mark, sl_top_process(top, i));
 		seen->marked_ns = top->now_ns;
 	}
 	snprintf(top->said, sizeof(top->said), "marked: places show what has changed since");
 }
 
 /* Reads what was added since the last look. */
-static void look(struct top *top, bool search)
+static void look(struct sl_top *top, bool search)
 {
 	if (search && (!*top->paths || top->pid))
 		sl_follow_node(top->follow, top->pid);
 	sl_follow_poll(top->follow);
 	top->now_ns = sl_now_ns(CLOCK_MONOTONIC);
-	top_alerts_look(top);
+	sl_top_alerts_look(top);
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		struct seen *seen = seen_of(top, i);
+		struct sl_top_seen *seen = seen_of(top, i);
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+		unsigned count = sl_figures_of(&sl_top_process(top, i)->process, f, TOP_DEVICES);
 
 		for (unsigned d = 0; d < count; d++)
-			seen->full_in[d] = sl_figures_full_in(sl_watch_outlook(top->watch, top_process(top, i), d),
-							      &top_process(top, i)->process, &f[d]);
+			seen->full_in[d] = sl_figures_full_in(sl_watch_outlook(top->watch, sl_top_process(top, i), d),
+							      &sl_top_process(top, i)->process, &f[d]);
 	}
 	if (top->view == VIEW_FINDINGS)
-		top_findings_ask(top);
-	top_findings_take(top);
-	top_page_take(top);
+		sl_top_findings_ask(top);
+	sl_top_findings_take(top);
+	sl_top_page_take(top);
 }
 
-static void type(struct top *top, int key)
+static void type(struct sl_top *top, int key)
 {
 	size_t length = strlen(top->filter);
 
@@ -98,16 +98,16 @@ static void type(struct top *top, int key)
 	}
 }
 
-static void show(struct top *top, enum view view)
+static void show(struct sl_top *top, enum sl_top_view view)
 {
 	top->view = view;
 	top->at = top->first = 0;
 	top->helping = false;
 	if (view == VIEW_FINDINGS)
-		top_findings_ask(top);
+		sl_top_findings_ask(top);
 }
 
-static void move_by(struct top *top, int by)
+static void move_by(struct sl_top *top, int by)
 {
 	int at = (int)top->at + by;
 
@@ -115,7 +115,7 @@ static void move_by(struct top *top, int by)
 }
 
 /* Switches to the places of the selected line's process. */
-static void enter(struct top *top, const struct lines *lines)
+static void enter(struct sl_top *top, const struct sl_top_lines *lines)
 {
 	if (top->at < lines->line.count && lines->line.item[top->at].process != ALL) {
 		int process = lines->line.item[top->at].process;
@@ -125,7 +125,7 @@ static void enter(struct top *top, const struct lines *lines)
 	}
 }
 
-static void click(struct top *top, const struct lines *lines)
+static void click(struct sl_top *top, const struct sl_top_lines *lines)
 {
 	MEVENT event;
 	unsigned line;
@@ -138,8 +138,8 @@ static void click(struct top *top, const struct lines *lines)
 	} else if (event.bstate & BUTTON5_PRESSED) {
 		move_by(top, 3);
 	} else if (event.y == top->tabs_y) {
-		if (top_tab_at(event.x) >= 0)
-			show(top, (enum view)top_tab_at(event.x));
+		if (sl_top_tab_at(event.x) >= 0)
+			show(top, (enum sl_top_view)sl_top_tab_at(event.x));
 	} else if (event.y >= top->body_y && line < lines->line.count && line == top->at) {
 		enter(top, lines);
 	} else if (event.y >= top->body_y && line < lines->line.count) {
@@ -148,7 +148,7 @@ static void click(struct top *top, const struct lines *lines)
 }
 
 /* False: quit. */
-static bool press(struct top *top, int key, const struct lines *lines)
+static bool press(struct sl_top *top, int key, const struct sl_top_lines *lines)
 {
 	top->said[0] = 0;
 	if (top->filtering) {
@@ -156,7 +156,7 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		return true;
 	}
 	if (key >= '1' && key < '1' + VIEW_COUNT)
-		show(top, (enum view)(key - '1'));
+		show(top, (enum sl_top_view)(key - '1'));
 	switch (key) {
 	case 'q':
 	case KEY_F(10):
@@ -205,11 +205,11 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		mark(top);
 		break;
 	case 'w':
-		top_page_ask(top);
+		sl_top_page_ask(top);
 		break;
 	case 's':
 	case 'S':
-		top_choose(top, key == 's' ? 1 : -1);
+		sl_top_choose(top, key == 's' ? 1 : -1);
 		break;
 	case '/':
 		top->filter[0] = 0;
@@ -231,7 +231,7 @@ static bool press(struct top *top, int key, const struct lines *lines)
 	return true;
 }
 
-static void clear_lines(struct lines *lines)
+static void clear_lines(struct sl_top_lines *lines)
 {
 	for (size_t i = 0; i < lines->line.count; i++)
 		free(lines->line.item[i].text);
@@ -239,10 +239,10 @@ static void clear_lines(struct lines *lines)
 	lines->header[0] = 0;
 }
 
-static void loop(struct top *top)
+static void loop(struct sl_top *top)
 {
 	uint64_t look_ns = 0, search_ns = 0;
-	struct lines lines = {0};
+	struct sl_top_lines lines = {0};
 	bool goes_on = true;
 
 	while (goes_on) {
@@ -255,7 +255,7 @@ static void loop(struct top *top)
 			look_ns = now + step;
 		}
 		clear_lines(&lines);
-		top_draw(top, &lines);
+		sl_top_draw(top, &lines);
 		now = sl_now_ns(CLOCK_MONOTONIC);
 		timeout(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
 		while ((key = getch()) != ERR && goes_on) { /* handle all keys that were typed, then draw once */
@@ -267,7 +267,7 @@ static void loop(struct top *top)
 	free(lines.line.item);
 }
 
-static int open_paths(struct top *top)
+static int open_paths(struct sl_top *top)
 {
 	for (char **path = top->paths; *path; path++) {
 		unsigned before = sl_follow_count(top->follow);
@@ -277,9 +277,9 @@ static int open_paths(struct top *top)
 			return 2;
 		}
 		if (sl_follow_count(top->follow) == before)
-			top_sessions_open(top, *path); /* nothing may have been recorded there yet */
+			sl_top_sessions_open(top, *path); /* nothing may have been recorded there yet */
 	}
-	top_sessions_finish(top);
+	sl_top_sessions_finish(top);
 	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
 		sl_door_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
 		return 2;
@@ -287,7 +287,7 @@ static int open_paths(struct top *top)
 	return 0;
 }
 
-static int parse(struct top *top, int argc, char **argv)
+static int parse(struct sl_top *top, int argc, char **argv)
 {
 	static const struct option table[] = {{"pid", 1, NULL, 'p'},  {"delay", 1, NULL, 'd'},	 {"ascii", 0, NULL, 'a'},
 					      {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
@@ -324,7 +324,7 @@ static int parse(struct top *top, int argc, char **argv)
 }
 
 /* Landlock would hide other processes' /proc maps; where those are read, only the filter of system calls is used. */
-static void confine(const struct top *top)
+static void confine(const struct sl_top *top)
 {
 	const char *home = getenv("HOME");
 	char own[PATH_MAX];
@@ -340,7 +340,7 @@ static void confine(const struct top *top)
 
 int main(int argc, char **argv)
 {
-	struct top top = {.process = ALL, .session = ALL, .interval = 1, .findings.fd = -1};
+	struct sl_top top = {.process = ALL, .session = ALL, .interval = 1, .findings.fd = -1};
 	int status = parse(&top, argc, argv);
 
 	if (status >= 0)
@@ -352,12 +352,12 @@ int main(int argc, char **argv)
 		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
 		return 2;
 	}
-	if (!top_terminal_fits()) {
+	if (!sl_top_terminal_fits()) {
 		fputs("stormlog-top: this terminal cannot place text (TERM); for scripts there is stormlog-analyze monitor\n",
 		      stderr);
 		return 2;
 	}
-	top_page_start(&top);
+	sl_top_page_start(&top);
 	confine(&top);
 	top.follow = sl_follow_new();
 	status = open_paths(&top);
@@ -374,13 +374,13 @@ int main(int argc, char **argv)
 		loop(&top);
 		endwin();
 	}
-	top_findings_end(&top);
+	sl_top_findings_end(&top);
 	for (size_t i = 0; i < top.seen.count; i++)
 		free(top.seen.item[i].mark.held.item);
 	free(top.seen.item);
 	free(top.findings.text);
 	free(top.findings.said);
-	top_past_free(&top);
+	sl_top_past_free(&top);
 	sl_follow_free(top.follow);
 	return status;
 }

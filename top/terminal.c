@@ -7,7 +7,7 @@
 
 #include "top/terminal.h"
 
-bool top_terminal_fits(void)
+bool sl_top_terminal_fits(void)
 {
 	int unknown;
 

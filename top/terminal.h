@@ -4,4 +4,4 @@
 #include <stdbool.h>
 
 /* The terminal that TERM names is known and can place text; before curses starts. */
-bool top_terminal_fits(void);
+bool sl_top_terminal_fits(void);

@@ -7,31 +7,36 @@
 #include "analyzer/upstream/files/telemetry.h"
 #include "analyzer/watch/watch.h"
 
-enum view { VIEW_OVERVIEW, VIEW_PLACES, VIEW_TIME, VIEW_PYTORCH, VIEW_RANKS, VIEW_FINDINGS, VIEW_CALLS, VIEW_COUNT };
-enum tone { TONE_PLAIN, TONE_BOLD, TONE_DIM, TONE_WARN }; /* each is also shown by a word or a sign, since there may be no colour */
+enum sl_top_view { VIEW_OVERVIEW, VIEW_PLACES, VIEW_TIME, VIEW_PYTORCH, VIEW_RANKS, VIEW_FINDINGS, VIEW_CALLS, VIEW_COUNT };
+enum sl_top_tone {
+	TONE_PLAIN,
+	TONE_BOLD,
+	TONE_DIM,
+	TONE_WARN
+}; /* each is also shown by a word or a sign, since there may be no colour */
 
 #define TOP_DEVICES 16 /* of a process */
 #define ALL	    (-1)
 
-struct line {
+struct sl_top_line {
 	char *text;
-	enum tone tone;
+	enum sl_top_tone tone;
 	int process; /* index of the process that the line is about; ALL: none */
 };
-struct lines {
-	SL_VECTOR(struct line) line;
+struct sl_top_lines {
+	SL_VECTOR(struct sl_top_line) line;
 	char header[256];
 };
 
 /* What this program remembers of a process in addition to what sl_follow keeps. */
-struct seen {
+struct sl_top_seen {
 	const struct sl_followed *followed;
 	double full_in[TOP_DEVICES]; /* seconds; not finite where nothing says that the device fills */
 	struct sl_live_mark mark;
 	uint64_t marked_ns;
 };
 
-struct findings {
+struct sl_top_findings {
 	int fd; /* from the child that is under way; -1: none */
 	long child;
 	uint64_t next_ns, begun_ns, told_ns; /* told_ns: time of the findings in `text` */
@@ -40,12 +45,12 @@ struct findings {
 	char *text;
 };
 
-struct top {
+struct sl_top {
 	struct sl_follow *follow;
 	char **paths; /* ended by NULL */
 	long pid;     /* 0: any */
-	SL_VECTOR(struct seen) seen;
-	enum view view;
+	SL_VECTOR(struct sl_top_seen) seen;
+	enum sl_top_view view;
 	int process;  /* index of the process shown in the views of places and time; ALL: every process */
 	bool one_run; /* only processes of `run` are shown */
 	char run[128];
@@ -56,7 +61,7 @@ struct top {
 	bool filtering, helping, paused, ascii;
 	double interval;
 	uint64_t now_ns;
-	struct findings findings;
+	struct sl_top_findings findings;
 	char said[160]; /* message in the last line, until the next key */
 	/* top/past.c */
 	struct sl_watch *watch;
@@ -67,49 +72,49 @@ struct top {
 };
 
 /* The view whose name stands in that column of the line of names; -1: none. */
-int top_tab_at(int x);
+int sl_top_tab_at(int x);
 
 /* top/choose.c: what is shown of all that is followed */
 #define TOP_CHOSEN_MAX 160
-void top_choose(struct top *top, int by); /* by 1: the next run or session, -1: the previous one; behind the last comes all */
-bool top_shown(const struct top *top, unsigned process);
-void top_chosen(const struct top *top, char *out, size_t size); /* "run X", "session X"; "" for all */
+void sl_top_choose(struct sl_top *top, int by); /* by 1: the next run or session, -1: the previous one; behind the last comes all */
+bool sl_top_shown(const struct sl_top *top, unsigned process);
+void sl_top_chosen(const struct sl_top *top, char *out, size_t size); /* "run X", "session X"; "" for all */
 /* True: the line has the text that was typed, or "rank N" was typed and it is that rank's. */
-bool top_passes(const struct top *top, const struct line *line);
+bool sl_top_passes(const struct sl_top *top, const struct sl_top_line *line);
 
-static inline struct sl_followed *top_process(const struct top *top, unsigned index)
+static inline struct sl_followed *sl_top_process(const struct sl_top *top, unsigned index)
 {
 	return sl_follow_process(top->follow, index);
 }
 
-void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...) SL_PRINTF(4, 5);
-void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns);
-extern const char *const top_view_names[VIEW_COUNT];
+void sl_top_line(struct sl_top_lines *lines, enum sl_top_tone tone, int process, const char *format, ...) SL_PRINTF(4, 5);
+void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns);
+extern const char *const sl_top_view_names[VIEW_COUNT];
 /* Bytes per second by which a process grows on a device; 0: no growth beyond chance. */
-double top_rate(const struct top *top, unsigned index, unsigned device);
+double sl_top_rate(const struct sl_top *top, unsigned index, unsigned device);
 
 /* Asks a child for the findings of a report, so rarely that it takes less than a hundredth of the time. */
-void top_findings_ask(struct top *top);
-void top_findings_take(struct top *top);
-void top_findings_anew(struct top *top);    /* after another choice of what is shown */
-uint64_t top_findings_end(struct top *top); /* processor time of the child that was under way, ns */
+void sl_top_findings_ask(struct sl_top *top);
+void sl_top_findings_take(struct sl_top *top);
+void sl_top_findings_anew(struct sl_top *top);	  /* after another choice of what is shown */
+uint64_t sl_top_findings_end(struct sl_top *top); /* processor time of the child that was under way, ns */
 
 /* Checks the alert rules and keeps what they report. */
-void top_alerts_look(struct top *top);
+void sl_top_alerts_look(struct sl_top *top);
 /* Opens Python Stormlog's own files.  False: there are none at the path. */
-bool top_sessions_open(struct top *top, const char *path);
-void top_sessions_finish(struct top *top);
-void top_sessions(struct top *top, struct lines *lines);
+bool sl_top_sessions_open(struct sl_top *top, const char *path);
+void sl_top_sessions_finish(struct sl_top *top);
+void sl_top_sessions(struct sl_top *top, struct sl_top_lines *lines);
 /* Adds up what the session's devices held: the maximum in each column.  Returns the session's duration. */
-uint64_t top_session_columns(const struct sl_session *session, double *column, unsigned count);
-void top_past_free(struct top *top);
+uint64_t sl_top_session_columns(const struct sl_session *session, double *column, unsigned count);
+void sl_top_past_free(struct sl_top *top);
 
 /* The view of pools of frameworks other than PyTorch. */
-void top_pools(struct top *top, struct lines *lines);
+void sl_top_pools(struct sl_top *top, struct sl_top_lines *lines);
 
 /* Asks stormlog-analyze for report.html of this moment.  start: call it before this program gives up its rights. */
-void top_page_start(struct top *top);
-void top_page_ask(struct top *top);
-void top_page_take(struct top *top);
+void sl_top_page_start(struct sl_top *top);
+void sl_top_page_ask(struct sl_top *top);
+void sl_top_page_take(struct sl_top *top);
 
-void top_draw(struct top *top, struct lines *lines);
+void sl_top_draw(struct sl_top *top, struct sl_top_lines *lines);

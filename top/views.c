@@ -14,9 +14,9 @@
 #include "analyzer/report/devices.h"
 #include "common/now.h"
 
-const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
+const char *const sl_top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
 
-void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...)
+void sl_top_line(struct sl_top_lines *lines, enum sl_top_tone tone, int process, const char *format, ...)
 {
 	va_list arguments;
 	char *text;
@@ -24,7 +24,7 @@ void top_line(struct lines *lines, enum tone tone, int process, const char *form
 	va_start(arguments, format);
 	text = sl_memory_vprint(format, arguments);
 	va_end(arguments);
-	*SL_PUSH(&lines->line) = (struct line){text, tone, process};
+	*SL_PUSH(&lines->line) = (struct sl_top_line){text, tone, process};
 }
 
 static const char *size(char *text, uint64_t bytes)
@@ -38,9 +38,9 @@ static const char *rank_of(char *text, const struct sl_process *process)
 	return text;
 }
 
-static bool shown(const struct top *top, unsigned index)
+static bool shown(const struct sl_top *top, unsigned index)
 {
-	return top_shown(top, index) && (top->process == ALL || top->process == (int)index);
+	return sl_top_shown(top, index) && (top->process == ALL || top->process == (int)index);
 }
 
 static const char *state_of(const struct sl_followed *followed)
@@ -57,9 +57,9 @@ static const char *state_of(const struct sl_followed *followed)
 	}
 }
 
-double top_rate(const struct top *top, unsigned index, unsigned device)
+double sl_top_rate(const struct sl_top *top, unsigned index, unsigned device)
 {
-	const struct sl_outlook *outlook = sl_watch_outlook(top->watch, top_process(top, index), device);
+	const struct sl_outlook *outlook = sl_watch_outlook(top->watch, sl_top_process(top, index), device);
 	double per_second = 0;
 
 	return outlook && sl_trend_slope(&outlook->trend, &per_second) ? per_second : 0;
@@ -100,7 +100,7 @@ static void columns_of(const struct sl_model *model, const struct sl_line *line,
 		column[last] = fmax(column[last], (double)line->value);
 }
 
-static void spark(const struct top *top, const struct sl_process *process, int device, char *text)
+static void spark(const struct sl_top *top, const struct sl_process *process, int device, char *text)
 {
 	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	const struct sl_line *line = process->model->devices[device + 1]->line;
@@ -119,7 +119,7 @@ static void spark(const struct top *top, const struct sl_process *process, int d
 	}
 }
 
-static void overview(struct top *top, struct lines *lines)
+static void overview(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], grows[SL_FORMAT_BYTES + 8], rank[24],
 		device[24], bars[64];
@@ -127,35 +127,35 @@ static void overview(struct top *top, struct lines *lines)
 	snprintf(lines->header, sizeof(lines->header), "%8s %5s %4s %10s %10s %10s %13s %s", "pid", "rank", "dev", "live", "peak",
 		 "hidden", "growth", "trend");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_followed *followed = top_process(top, i);
+		const struct sl_followed *followed = sl_top_process(top, i);
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = top_shown(top, i) ? sl_figures_of(&followed->process, f, TOP_DEVICES) : 0;
+		unsigned count = sl_top_shown(top, i) ? sl_figures_of(&followed->process, f, TOP_DEVICES) : 0;
 
 		for (unsigned d = 0; d < count; d++) {
 			spark(top, &followed->process, f[d].device, bars);
 			snprintf(device, sizeof(device), "%d", f[d].device);
-			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
-				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
-				 f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
-				 size(hidden, sl_figures_hidden(top->follow, &followed->process, &f[d])),
-				 followed->ended ? state_of(followed) : rate(grows, top_rate(top, i, d)), bars);
+			sl_top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
+				    (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
+				    f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
+				    size(hidden, sl_figures_hidden(top->follow, &followed->process, &f[d])),
+				    followed->ended ? state_of(followed) : rate(grows, sl_top_rate(top, i, d)), bars);
 		}
 	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_trace *trace = top_process(top, i)->process.trace;
+		const struct sl_trace *trace = sl_top_process(top, i)->process.trace;
 		char unseen[160];
 
 		sl_trace_unseen(trace, unseen, sizeof(unseen));
-		if (*unseen && top_shown(top, i))
-			top_line(lines, TONE_DIM, (int)i, "%8lld %s", (long long)trace->header.pid, unseen);
+		if (*unseen && sl_top_shown(top, i))
+			sl_top_line(lines, TONE_DIM, (int)i, "%8lld %s", (long long)trace->header.pid, unseen);
 	}
-	top_sessions(top, lines);
+	sl_top_sessions(top, lines);
 }
 
-static void places_of(struct top *top, struct lines *lines, unsigned index, bool wide)
+static void places_of(struct sl_top *top, struct sl_top_lines *lines, unsigned index, bool wide)
 {
-	struct sl_followed *followed = top_process(top, index);
-	const struct seen *seen = &top->seen.item[index];
+	struct sl_followed *followed = sl_top_process(top, index);
+	const struct sl_top_seen *seen = &top->seen.item[index];
 	double since = (double)(top->now_ns - seen->marked_ns) / 1e9;
 	char bytes[SL_FORMAT_BYTES], more[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], rank[24], speed[SL_FORMAT_BYTES + 8],
 		signed_more[SL_FORMAT_BYTES + 2];
@@ -170,15 +170,15 @@ static void places_of(struct top *top, struct lines *lines, unsigned index, bool
 
 		snprintf(speed, sizeof(speed), " %s%s/s", sign, size(each, since > 0 ? (uint64_t)((double)change / since) : 0));
 		snprintf(signed_more, sizeof(signed_more), "%s%s", sign, size(more, change));
-		top_line(lines, grew && change > place->bytes / 10 ? TONE_BOLD : TONE_PLAIN, (int)index,
-			 "%4s %9s %7llu %10s%*s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
-			 (unsigned long long)place->blocks, signed_more, wide ? 13 : 0, wide ? speed : "", place->line,
-			 place->library);
+		sl_top_line(lines, grew && change > place->bytes / 10 ? TONE_BOLD : TONE_PLAIN, (int)index,
+			    "%4s %9s %7llu %10s%*s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
+			    (unsigned long long)place->blocks, signed_more, wide ? 13 : 0, wide ? speed : "", place->line,
+			    place->library);
 	}
 	sl_live_places_free(&places);
 }
 
-static void places(struct top *top, struct lines *lines, unsigned columns)
+static void places(struct sl_top *top, struct sl_top_lines *lines, unsigned columns)
 {
 	bool wide = columns >= 110;
 
@@ -192,8 +192,8 @@ static void places(struct top *top, struct lines *lines, unsigned columns)
 #define CHART_MAX 512
 
 /* Columns as bars, their height in `rows` lines, and how long they took. */
-static void chart(struct top *top, struct lines *lines, int process, const double *column, unsigned rows, unsigned columns,
-		  uint64_t span_ns)
+static void chart(struct sl_top *top, struct sl_top_lines *lines, int process, const double *column, unsigned rows,
+		  unsigned columns, uint64_t span_ns)
 {
 	char top_text[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES];
 	double most = 0;
@@ -210,15 +210,15 @@ static void chart(struct top *top, struct lines *lines, int process, const doubl
 			at = stpcpy(at, cell);
 		}
 		*at = 0;
-		top_line(lines, TONE_PLAIN, process, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
+		sl_top_line(lines, TONE_PLAIN, process, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
 	}
 	sl_format_duration(span, span_ns);
-	top_line(lines, TONE_DIM, process, "%10s 0 .. %s", "", span);
+	sl_top_line(lines, TONE_DIM, process, "%10s 0 .. %s", "", span);
 }
 
-static void chart_process(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+static void chart_process(struct sl_top *top, struct sl_top_lines *lines, unsigned index, unsigned rows, unsigned columns)
 {
-	const struct sl_process *process = &top_process(top, index)->process;
+	const struct sl_process *process = &sl_top_process(top, index)->process;
 	const struct sl_timeline *timeline = &process->model->timeline;
 	double column[CHART_MAX] = {0};
 	char rank[24];
@@ -236,11 +236,11 @@ static void chart_process(struct top *top, struct lines *lines, unsigned index, 
 		 (long long)process->trace->header.pid, sl_devices_held(process) > 1 ? ", at most" : "");
 }
 
-static void chart_session(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+static void chart_session(struct sl_top *top, struct sl_top_lines *lines, unsigned index, unsigned rows, unsigned columns)
 {
 	const struct sl_session *session = &top->telemetry->sessions.item[index];
 	double column[CHART_MAX] = {0};
-	uint64_t span = top_session_columns(session, column, columns);
+	uint64_t span = sl_top_session_columns(session, column, columns);
 	char pid[32];
 
 	chart(top, lines, ALL, column, rows, columns, span);
@@ -250,7 +250,7 @@ static void chart_session(struct top *top, struct lines *lines, unsigned index, 
 }
 
 /* The chosen session or process, else the process with the highest peak. */
-static void time_line(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
+static void time_line(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns)
 {
 	unsigned chosen = top->process != ALL ? (unsigned)top->process : sl_follow_count(top->follow);
 	uint64_t most = 0;
@@ -264,7 +264,7 @@ static void time_line(struct top *top, struct lines *lines, unsigned rows, unsig
 	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = shown(top, i) ? sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES) : 0;
+		unsigned count = shown(top, i) ? sl_figures_of(&sl_top_process(top, i)->process, f, TOP_DEVICES) : 0;
 
 		if (shown(top, i) && chosen == sl_follow_count(top->follow))
 			chosen = i;
@@ -278,16 +278,16 @@ static void time_line(struct top *top, struct lines *lines, unsigned rows, unsig
 		chart_process(top, lines, chosen, rows, columns);
 }
 
-static void pytorch(struct top *top, struct lines *lines)
+static void pytorch(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char t[6][SL_FORMAT_BYTES], rank[24];
 
 	snprintf(lines->header, sizeof(lines->header), "%7s %4s %3s %9s %9s %9s %6s %9s %9s %9s", "pid", "rank", "dev", "tensors",
 		 "reserved", "unused", "of it", "largest", "peak", "peak res.");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_process *process = &top_process(top, i)->process;
+		const struct sl_process *process = &sl_top_process(top, i)->process;
 		struct sl_figures f[TOP_DEVICES];
-		unsigned count = top_shown(top, i) ? sl_figures_of(process, f, TOP_DEVICES) : 0;
+		unsigned count = sl_top_shown(top, i) ? sl_figures_of(process, f, TOP_DEVICES) : 0;
 
 		for (unsigned d = 0; d < count; d++) {
 			uint64_t unused;
@@ -295,17 +295,17 @@ static void pytorch(struct top *top, struct lines *lines)
 			if (f[d].reserved == SL_UNKNOWN || !f[d].of_pytorch)
 				continue;
 			unused = f[d].reserved > f[d].allocated ? f[d].reserved - f[d].allocated : 0;
-			top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %9s %9s %9s %5.1f%% %9s %9s %9s",
-				 (long long)process->trace->header.pid, rank_of(rank, process), f[d].device,
-				 size(t[0], f[d].allocated), size(t[1], f[d].reserved), size(t[2], unused),
-				 f[d].reserved ? 100.0 * (double)unused / (double)f[d].reserved : 0.0,
-				 size(t[5], sl_torch_largest_cached(process->model, f[d].device)), size(t[3], f[d].peak_allocated),
-				 size(t[4], f[d].peak_reserved));
+			sl_top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %9s %9s %9s %5.1f%% %9s %9s %9s",
+				    (long long)process->trace->header.pid, rank_of(rank, process), f[d].device,
+				    size(t[0], f[d].allocated), size(t[1], f[d].reserved), size(t[2], unused),
+				    f[d].reserved ? 100.0 * (double)unused / (double)f[d].reserved : 0.0,
+				    size(t[5], sl_torch_largest_cached(process->model, f[d].device)),
+				    size(t[3], f[d].peak_allocated), size(t[4], f[d].peak_reserved));
 		}
 	}
-	top_pools(top, lines);
+	sl_top_pools(top, lines);
 	if (!lines->line.count)
-		top_line(lines, TONE_DIM, ALL, "no PyTorch allocator and no framework's pool has reported");
+		sl_top_line(lines, TONE_DIM, ALL, "no PyTorch allocator and no framework's pool has reported");
 }
 
 struct standing {
@@ -345,36 +345,36 @@ static int by_run(const void *a, const void *b)
 }
 
 /* Ranks of one run, outliers first. */
-static void ranks_of(const struct top *top, struct lines *lines, struct standing *standing, unsigned count)
+static void ranks_of(const struct sl_top *top, struct sl_top_lines *lines, struct standing *standing, unsigned count)
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], rank[24];
 
 	compare(standing, count);
 	for (unsigned i = 0; i < count; i++) {
-		const struct sl_followed *followed = top_process(top, standing[i].process);
+		const struct sl_followed *followed = sl_top_process(top, standing[i].process);
 		bool unlike = count >= SL_RANKS_COMPARED && fabs(standing[i].away) > SL_RANKS_UNLIKE;
 
-		top_line(lines, unlike ? TONE_WARN : TONE_PLAIN, (int)standing[i].process,
-			 "%5s %8lld %-20.20s %10s %2s%9s %+11.1fd %s %s", rank_of(rank, &followed->process),
-			 (long long)followed->process.trace->header.pid,
-			 followed->process.trace->header.host ? followed->process.trace->header.host : "-",
-			 size(live, standing[i].live), sl_devices_held(&followed->process) > 1 ? "<=" : "",
-			 size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "", state_of(followed));
+		sl_top_line(lines, unlike ? TONE_WARN : TONE_PLAIN, (int)standing[i].process,
+			    "%5s %8lld %-20.20s %10s %2s%9s %+11.1fd %s %s", rank_of(rank, &followed->process),
+			    (long long)followed->process.trace->header.pid,
+			    followed->process.trace->header.host ? followed->process.trace->header.host : "-",
+			    size(live, standing[i].live), sl_devices_held(&followed->process) > 1 ? "<=" : "",
+			    size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "", state_of(followed));
 	}
 }
 
 /* Only ranks of one run are compared with each other. */
-static void ranks(struct top *top, struct lines *lines)
+static void ranks(struct sl_top *top, struct sl_top_lines *lines)
 {
 	unsigned all = sl_follow_count(top->follow), count = 0;
 	struct standing *standing = sl_memory_must(calloc(all + 1, sizeof(*standing)));
 
 	for (unsigned i = 0; i < all; i++) {
-		const char *run = top_process(top, i)->process.trace->header.run_id;
+		const char *run = sl_top_process(top, i)->process.trace->header.run_id;
 		struct sl_figures f[TOP_DEVICES];
-		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+		unsigned devices = sl_figures_of(&sl_top_process(top, i)->process, f, TOP_DEVICES);
 
-		if (!top_shown(top, i))
+		if (!sl_top_shown(top, i))
 			continue;
 		standing[count] = (struct standing){.run = run ? run : "", .process = i};
 		for (unsigned d = 0; d < devices; d++) {
@@ -391,13 +391,13 @@ static void ranks(struct top *top, struct lines *lines)
 		for (next = first; next < count && !strcmp(standing[next].run, standing[first].run); next++)
 			;
 		if (next - first < count)
-			top_line(lines, TONE_BOLD, ALL, "run %s", *standing[first].run ? standing[first].run : "unknown");
+			sl_top_line(lines, TONE_BOLD, ALL, "run %s", *standing[first].run ? standing[first].run : "unknown");
 		ranks_of(top, lines, standing + first, next - first);
 	}
 	free(standing);
 }
 
-static void findings(struct top *top, struct lines *lines)
+static void findings(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text, ago[SL_FORMAT_BYTES];
 
@@ -408,17 +408,17 @@ static void findings(struct top *top, struct lines *lines)
 		snprintf(lines->header, sizeof(lines->header), "what a report of this moment finds");
 	while ((text = strsep(&at, "\n")))
 		if (*text)
-			top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);
+			sl_top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);
 	if (!lines->line.count)
-		top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
+		sl_top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
 	if (top->alerts.count)
-		top_line(lines, TONE_BOLD, ALL, "alerts, the last first");
+		sl_top_line(lines, TONE_BOLD, ALL, "alerts, the last first");
 	for (size_t i = top->alerts.count; i--;)
-		top_line(lines, TONE_PLAIN, ALL, "%s", top->alerts.item[i]);
+		sl_top_line(lines, TONE_PLAIN, ALL, "%s", top->alerts.item[i]);
 	free(copy);
 }
 
-static void calls(struct top *top, struct lines *lines)
+static void calls(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char bytes[SL_FORMAT_BYTES], since[SL_FORMAT_BYTES], events[SL_FORMAT_BYTES], rank[24];
 	uint64_t unix_ns = sl_now_ns(CLOCK_REALTIME);
@@ -426,31 +426,31 @@ static void calls(struct top *top, struct lines *lines)
 	snprintf(lines->header, sizeof(lines->header), "%8s %5s %-10s %14s  %s", "pid", "rank", "", "events",
 		 "command, and calls in flight");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
-		const struct sl_followed *followed = top_process(top, i);
+		const struct sl_followed *followed = sl_top_process(top, i);
 		const struct sl_process *process = &followed->process;
 		const struct sl_model *model = process->model;
 
-		if (!top_shown(top, i))
+		if (!sl_top_shown(top, i))
 			continue;
-		top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %-10s %14s  %s",
-			 (long long)process->trace->header.pid, rank_of(rank, process),
-			 followed->ended ? state_of(followed) : "running", sl_format_count(events, model->events),
-			 sl_stacks_program(&process->trace->header));
+		sl_top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %-10s %14s  %s",
+			    (long long)process->trace->header.pid, rank_of(rank, process),
+			    followed->ended ? state_of(followed) : "running", sl_format_count(events, model->events),
+			    sl_stacks_program(&process->trace->header));
 		for (size_t c = 0; c < model->in_flight.count; c++) {
 			const struct sl_in_flight *call = &model->in_flight.item[c];
 			const struct sl_hook *hook = sl_header_hook(model->header, call->api);
 			uint64_t begun = sl_process_unix(process, call->since_ns);
 
-			top_line(lines, TONE_BOLD, (int)i, "%42s%s of %s since %s", "", hook ? hook->plain : "a call",
-				 size(bytes, call->bytes), sl_format_duration(since, unix_ns > begun ? unix_ns - begun : 0));
+			sl_top_line(lines, TONE_BOLD, (int)i, "%42s%s of %s since %s", "", hook ? hook->plain : "a call",
+				    size(bytes, call->bytes), sl_format_duration(since, unix_ns > begun ? unix_ns - begun : 0));
 		}
 	}
 }
 
-void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
+void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns)
 {
-	static void (*const views[VIEW_COUNT])(struct top * top, struct lines * lines) = {overview, NULL,     NULL, pytorch,
-											  ranks,    findings, calls};
+	static void (*const views[VIEW_COUNT])(struct sl_top * top, struct sl_top_lines * lines) = {
+		overview, NULL, NULL, pytorch, ranks, findings, calls};
 	size_t kept = 0;
 
 	if (top->view == VIEW_TIME) {
@@ -462,7 +462,7 @@ void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned colu
 	else
 		views[top->view](top, lines);
 	for (size_t i = 0; i < lines->line.count; i++)
-		if (!*top->filter || top_passes(top, &lines->line.item[i]))
+		if (!*top->filter || sl_top_passes(top, &lines->line.item[i]))
 			lines->line.item[kept++] = lines->line.item[i];
 		else
 			free(lines->line.item[i].text);

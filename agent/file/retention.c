@@ -497,7 +497,7 @@ static bool step(struct sl_trace_store *store)
 	struct sl_frame_index index;
 	bool passed_over;
 
-	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) || !sl_frame_valid(&index, sizeof(index)))
+	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) || !sl_frame_index_valid(&index, sizeof(index)))
 		return false;
 	passed_over = fold.pass == 1 ? index.kind != SL_FRAME_BLOCK
 				     : index.kind == SL_FRAME_BLOCK && !fold.needed[fold.source][fold.frame];

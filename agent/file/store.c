@@ -190,7 +190,7 @@ int sl_store_compress(struct sl_trace_store *store, struct sl_frame_index *index
 	index->magic = SL_FRAME_MAGIC;
 	index->size = sizeof(*index) - 8;
 	index->compressed = (uint32_t)compressed;
-	index->check = sl_frame_check(index);
+	index->check = sl_frame_index_check(index);
 	return 0;
 }
 

@@ -111,7 +111,7 @@ static bool pass_check(uintptr_t thread)
 	struct sl_mute mute;
 
 	if (!why && !frames)
-		return false; /* nothing seen, so nothing said */
+		return false; /* no frame was seen, so the tables are not judged yet */
 	mute = sl_mute_begin();
 	if (why)
 		atomic_store(&refusal, why);
@@ -130,7 +130,7 @@ static uintptr_t live_thread_state(void)
 
 	if (!thread)
 		return 0;
-	finalizing = word_at((uintptr_t)sl_python.runtime, where->finalizing);
+	finalizing = sl_python_word_at((uintptr_t)sl_python.runtime, where->finalizing);
 	return !finalizing || finalizing == thread ? thread : 0;
 }
 
@@ -252,8 +252,8 @@ static bool read_float(uintptr_t object, double *value)
 	uintptr_t type, name;
 	char text[6];
 
-	return read_word(sl_python_read_carefully, object, where->ob_type, &type) &&
-	       read_word(sl_python_read_carefully, type, where->ob_type + 16, &name) &&
+	return sl_python_read_word(sl_python_read_carefully, object, where->ob_type, &type) &&
+	       sl_python_read_word(sl_python_read_carefully, type, where->ob_type + 16, &name) &&
 	       sl_python_read_carefully(text, name, sizeof(text)) && !memcmp(text, "float", sizeof(text)) &&
 	       sl_python_read_carefully(value, object + where->ob_type + 8, sizeof(*value));
 }
@@ -267,10 +267,10 @@ bool sl_python_argument(const char *function, double *value, bool *read)
 
 	if (!sl_python_frame(sl_python_read_carefully, sl_python_innermost(live_thread_state()), &frame) || !frame.address)
 		return false;
-	length = sl_python_utf8(where, (const void *)word_at(frame.code, where->name), name, sizeof(name));
+	length = sl_python_utf8(where, (const void *)sl_python_word_at(frame.code, where->name), name, sizeof(name));
 	if (length != strlen(function) || memcmp(name, function, length))
 		return false;
-	*read = where->locals && read_word(sl_python_read_carefully, frame.address, where->locals, &object) &&
+	*read = where->locals && sl_python_read_word(sl_python_read_carefully, frame.address, where->locals, &object) &&
 		read_float(object & ~(uintptr_t)SL_PYTHON_TAG_BITS, value);
 	return true;
 }
@@ -289,12 +289,12 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 		 * Each address lies in a C frame of the loop, except the outermost, which lies in the thread state and is
 		 * never set.
 		 */
-		for (at = word_at(tstate, where->cframe); at - tstate >= THREAD_STATE_MAX && n < max;
-		     at = word_at(at, where->cframe_previous))
+		for (at = sl_python_word_at(tstate, where->cframe); at - tstate >= THREAD_STATE_MAX && n < max;
+		     at = sl_python_word_at(at, where->cframe_previous))
 			anchors[n++] = at;
 	} else if (where->style >= SL_SHIM_FRAMES) {
-		for (at = sl_python_innermost(tstate); at && n < max; at = word_at(at, where->previous))
-			if (byte_at(at, where->entry) >= SL_PYTHON_SHIM)
+		for (at = sl_python_innermost(tstate); at && n < max; at = sl_python_word_at(at, where->previous))
+			if (sl_python_byte_at(at, where->entry) >= SL_PYTHON_SHIM)
 				anchors[n++] = at;
 	}
 	return n;

@@ -32,7 +32,7 @@ extern struct sl_python sl_python;
 static const struct sl_python_layout *const where = &sl_python.layout;
 
 /* The walks read structs by these tables only. */
-static inline uintptr_t word_at(uintptr_t object, uint32_t offset)
+static inline uintptr_t sl_python_word_at(uintptr_t object, uint32_t offset)
 {
 	uintptr_t value;
 
@@ -40,7 +40,7 @@ static inline uintptr_t word_at(uintptr_t object, uint32_t offset)
 	return value;
 }
 
-static inline int32_t int_at(uintptr_t object, uint32_t offset)
+static inline int32_t sl_python_int_at(uintptr_t object, uint32_t offset)
 {
 	int32_t value;
 
@@ -48,7 +48,7 @@ static inline int32_t int_at(uintptr_t object, uint32_t offset)
 	return value;
 }
 
-static inline uint8_t byte_at(uintptr_t object, uint32_t offset)
+static inline uint8_t sl_python_byte_at(uintptr_t object, uint32_t offset)
 {
 	return *(const uint8_t *)(object + offset);
 }
@@ -59,9 +59,9 @@ static inline uint8_t byte_at(uintptr_t object, uint32_t offset)
 /* Innermost frame of a thread state; it may be a shim. */
 static inline uintptr_t sl_python_innermost(uintptr_t thread)
 {
-	uintptr_t frame = word_at(thread, where->tstate);
+	uintptr_t frame = sl_python_word_at(thread, where->tstate);
 
-	return where->through_cframe ? word_at(frame, where->current) : frame;
+	return where->through_cframe ? sl_python_word_at(frame, where->current) : frame;
 }
 
 /* Result of the warm walk; the words of the key lie in its caller's array. */
@@ -86,7 +86,7 @@ void sl_python_forget(void);
 
 typedef bool sl_python_read(void *out, uintptr_t address, size_t bytes);
 
-static inline bool read_word(sl_python_read *get, uintptr_t object, uint32_t offset, uintptr_t *value)
+static inline bool sl_python_read_word(sl_python_read *get, uintptr_t object, uint32_t offset, uintptr_t *value)
 {
 	return get(value, object + offset, sizeof(*value));
 }

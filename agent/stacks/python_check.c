@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks whether the tables fit this interpreter.  Nothing here believes a pointer. */
+/* Checks whether the tables fit this interpreter.  The kernel reads each pointer, so a bad one is an error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -31,7 +31,7 @@ static bool has_type(uintptr_t object, uintptr_t type)
 {
 	uintptr_t seen;
 
-	return object && read_word(sl_python_read_carefully, object, where->ob_type, &seen) && seen == type;
+	return object && sl_python_read_word(sl_python_read_carefully, object, where->ob_type, &seen) && seen == type;
 }
 
 static const char *check_code(const struct sl_python_raw_frame *frame)
@@ -41,10 +41,10 @@ static const char *check_code(const struct sl_python_raw_frame *frame)
 
 	if (!has_type(frame->code, sl_python.code_type))
 		return "a frame's code is none";
-	if (!read_word(sl_python_read_carefully, frame->code, where->filename, &file) ||
-	    !read_word(sl_python_read_carefully, frame->code, where->qualname ? where->qualname : where->name, &name) ||
-	    !read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||
-	    !read_word(sl_python_read_carefully, frame->code, where->code_size, &units) ||
+	if (!sl_python_read_word(sl_python_read_carefully, frame->code, where->filename, &file) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->qualname ? where->qualname : where->name, &name) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||
+	    !sl_python_read_word(sl_python_read_carefully, frame->code, where->code_size, &units) ||
 	    !sl_python_read_carefully(&first_line, frame->code + where->firstlineno, 4))
 		return "a code object cannot be read";
 	if (!has_type(file, sl_python.str_type) || !has_type(name, sl_python.str_type))
@@ -67,8 +67,8 @@ const char *sl_python_check(uintptr_t thread, unsigned *frames)
 	uintptr_t at;
 
 	*frames = 0;
-	if (!read_word(sl_python_read_carefully, thread, where->tstate, &at) ||
-	    (where->through_cframe && !read_word(sl_python_read_carefully, at, where->current, &at)))
+	if (!sl_python_read_word(sl_python_read_carefully, thread, where->tstate, &at) ||
+	    (where->through_cframe && !sl_python_read_word(sl_python_read_carefully, at, where->current, &at)))
 		return "the thread's frames cannot be read";
 	for (*frames = 0; *frames < 64; ++*frames) {
 		if (!sl_python_frame(sl_python_read_carefully, at, &frame))
@@ -78,16 +78,16 @@ const char *sl_python_check(uintptr_t thread, unsigned *frames)
 		why = check_code(&frame);
 		if (why)
 			return why;
-		if (!read_word(sl_python_read_carefully, frame.address, where->previous, &at))
+		if (!sl_python_read_word(sl_python_read_carefully, frame.address, where->previous, &at))
 			return "a frame cannot be read";
 	}
 	return NULL;
 }
 
-/* Stores once more what is there, through the kernel, which refuses where it is read-only. */
+/* Has the kernel store the word that is there once more; it refuses where memory is read-only. */
 bool sl_python_writable(uintptr_t address)
 {
-	uintptr_t value = word_at(address, 0);
+	uintptr_t value = sl_python_word_at(address, 0);
 	struct iovec from = {&value, sizeof(value)}, to = {(void *)address, sizeof(value)};
 	bool good;
 	int ends[2];

@@ -33,13 +33,13 @@ bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_ra
 			return false;
 		if (!shim)
 			break;
-		if (!read_word(get, address, where->previous, &address))
+		if (!sl_python_read_word(get, address, where->previous, &address))
 			return false;
 	}
 	if (!address)
 		return true;
 	frame->address = address;
-	if (!read_word(get, address, where->code, &frame->code))
+	if (!sl_python_read_word(get, address, where->code, &frame->code))
 		return false;
 	frame->code &= ~(uintptr_t)SL_PYTHON_TAG_BITS;
 	if (where->style == SL_FRAME_OBJECTS) {
@@ -48,7 +48,7 @@ bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_ra
 		if (!get(&index, address + where->instr, 4))
 			return false;
 		frame->instr = (uintptr_t)(intptr_t)index;
-	} else if (!read_word(get, address, where->instr, &frame->instr)) {
+	} else if (!sl_python_read_word(get, address, where->instr, &frame->instr)) {
 		return false;
 	}
 	if (where->style == SL_ENTRY_FLAGS && !get(&entry, address + where->entry, 1))
@@ -56,7 +56,7 @@ bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_ra
 	if (where->style >= SL_SHIM_FRAMES) {
 		uintptr_t above;
 
-		if (!read_word(get, address, where->previous, &above))
+		if (!sl_python_read_word(get, address, where->previous, &above))
 			return false;
 		shim = false;
 		if (above && !is_shim(get, above, &shim))
@@ -73,11 +73,11 @@ uintptr_t sl_python_bytecode(const struct sl_python_raw_frame *frame)
 	uintptr_t copies, count, copy, base = frame->code + where->bytecode;
 	int32_t index;
 
-	if (!where->tlbc || (index = int_at(frame->address, where->tlbc_index)) <= 0)
+	if (!where->tlbc || (index = sl_python_int_at(frame->address, where->tlbc_index)) <= 0)
 		return base;
-	if (!read_word(sl_python_read_carefully, frame->code, where->tlbc, &copies) || !copies ||
-	    !read_word(sl_python_read_carefully, copies, 0, &count) || (uintptr_t)index >= count ||
-	    !read_word(sl_python_read_carefully, copies, 8 + 8 * (uint32_t)index, &copy) || !copy)
+	if (!sl_python_read_word(sl_python_read_carefully, frame->code, where->tlbc, &copies) || !copies ||
+	    !sl_python_read_word(sl_python_read_carefully, copies, 0, &count) || (uintptr_t)index >= count ||
+	    !sl_python_read_word(sl_python_read_carefully, copies, 8 + 8 * (uint32_t)index, &copy) || !copy)
 		return base;
 	return copy;
 }
@@ -94,7 +94,7 @@ static int instruction_offset(const struct sl_python_raw_frame *frame)
 	offset = (intptr_t)(frame->instr - base);
 	if (offset < 0)
 		return offset >= -8 ? -1 : -2;
-	return (uintptr_t)offset < word_at(frame->code, where->code_size) * 2 ? (int)offset : -2;
+	return (uintptr_t)offset < sl_python_word_at(frame->code, where->code_size) * 2 ? (int)offset : -2;
 }
 
 struct frame_text {
@@ -113,14 +113,15 @@ static bool publish_frame(uint32_t id, const void *what)
 
 static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
 {
-	uintptr_t str = word_at(code, field);
+	uintptr_t str = sl_python_word_at(code, field);
 
-	return str && word_at(str, where->ob_type) == sl_python.str_type ? sl_python_utf8(where, (void *)str, out, max) : 0;
+	return str && sl_python_word_at(str, where->ob_type) == sl_python.str_type ? sl_python_utf8(where, (void *)str, out, max)
+										   : 0;
 }
 
 static bool is_code(uintptr_t code)
 {
-	return code && word_at(code, where->ob_type) == sl_python.code_type;
+	return code && sl_python_word_at(code, where->ob_type) == sl_python.code_type;
 }
 
 static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_raw_frame *frame)
@@ -132,16 +133,16 @@ static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_py
 	struct sl_intern_key hash = SL_INTERN_KEY;
 
 	if (is_code(frame->code)) {
-		uintptr_t table = word_at(frame->code, where->linetable);
+		uintptr_t table = sl_python_word_at(frame->code, where->linetable);
 		int offset = instruction_offset(frame);
 
 		text->function_bytes = code_text(frame->code, where->qualname ? where->qualname : where->name, thread->function,
 						 sizeof(thread->function));
 		text->file_bytes = code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
-		text->first_line = int_at(frame->code, where->firstlineno);
-		if (offset >= -1 && table && word_at(table, where->ob_type) == sl_python.bytes_type)
+		text->first_line = sl_python_int_at(frame->code, where->firstlineno);
+		if (offset >= -1 && table && sl_python_word_at(table, where->ob_type) == sl_python.bytes_type)
 			text->line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
-						    word_at(table, where->bytes_size), text->first_line, offset);
+						    sl_python_word_at(table, where->bytes_size), text->first_line, offset);
 	}
 	sl_intern_bytes(&hash, text->function, text->function_bytes);
 	sl_intern_bytes(&hash, text->file, text->file_bytes);
@@ -175,7 +176,7 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 	struct sl_python_raw_frame frame;
 
 	for (uintptr_t at = first; stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
-	     at = word_at(frame.address, where->previous)) {
+	     at = sl_python_word_at(frame.address, where->previous)) {
 		uint32_t id = define_frame(thread, &frame);
 
 		if (!id)

@@ -16,7 +16,7 @@
  */
 static inline uintptr_t outer_of(uintptr_t frame, uint32_t back_at, uintptr_t *seen)
 {
-	uintptr_t outer = word_at(frame, back_at), guess = *seen, same = guess;
+	uintptr_t outer = sl_python_word_at(frame, back_at), guess = *seen, same = guess;
 
 	__asm__("" : "+r"(same)); /* otherwise the compiler would use `outer` in its place, which is equal */
 	if (SL_LIKELY(outer == guess))
@@ -32,8 +32,8 @@ static void walk_objects(uintptr_t frame, uint64_t *words, unsigned depth, struc
 	uint32_t n = 0;
 
 	for (; frame && n < depth; n++) {
-		uintptr_t code = word_at(frame, code_at);
-		uint32_t instr = (uint32_t)(int_at(frame, instr_at) + 1);
+		uintptr_t code = sl_python_word_at(frame, code_at);
+		uint32_t instr = (uint32_t)(sl_python_int_at(frame, instr_at) + 1);
 
 		if (SL_UNLIKELY(instr >> 21 || code >> 47 || code & 15))
 			walk->unkeyed = true;
@@ -53,9 +53,9 @@ static void walk_entries(uintptr_t frame, uint64_t *words, unsigned depth, struc
 	uint32_t n = 0, boundaries = 0;
 
 	for (; frame && n < depth; n++) {
-		uint32_t entered = byte_at(frame, entry_at) != 0;
+		uint32_t entered = sl_python_byte_at(frame, entry_at) != 0;
 
-		words[n] = word_at(frame, instr_at) | entered;
+		words[n] = sl_python_word_at(frame, instr_at) | entered;
 		boundaries += entered;
 		hash = sl_cache_hash(hash, words[n]);
 		frame = outer_of(frame, back_at, &seen[n % SL_PYTHON_SEEN]);
@@ -73,7 +73,7 @@ static void walk_shims(uintptr_t frame, uint64_t *words, unsigned depth, struct 
 	uint32_t n = 0, boundaries = 0, at = 0;
 
 	for (; frame; frame = outer_of(frame, back_at, &seen[at++ % SL_PYTHON_SEEN])) {
-		if (byte_at(frame, owner_at) >= SL_PYTHON_SHIM) {
+		if (sl_python_byte_at(frame, owner_at) >= SL_PYTHON_SHIM) {
 			if (n && !(words[n - 1] & 1)) {
 				words[n - 1] |= 1;
 				boundaries++;
@@ -83,7 +83,7 @@ static void walk_shims(uintptr_t frame, uint64_t *words, unsigned depth, struct 
 		}
 		if (n == depth)
 			break;
-		words[n] = word_at(frame, instr_at);
+		words[n] = sl_python_word_at(frame, instr_at);
 		hash = sl_cache_hash(hash, words[n]);
 		n++;
 	}

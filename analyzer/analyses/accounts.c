@@ -268,7 +268,7 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 
 	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < sl_units_taken(oom))
 		return false;
-	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
+	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_story_missing(oom);
 }
 
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
@@ -381,8 +381,8 @@ static void say_full(const struct sl_oom *oom, struct sl_account *account)
 		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
 	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
 					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
-					      SL_SIZE(sl_oom_missing(oom)), units);
-	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_oom_missing(oom)));
+					      SL_SIZE(sl_story_missing(oom)), units);
+	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_story_missing(oom)));
 }
 
 static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
@@ -471,10 +471,10 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		account->advice = strdup(story.advice);
 		free(cause);
 	} else if (account->cause == SL_CAUSE_FULL && kept && kept->verdict == SL_KEPT_GROWING &&
-		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_oom_missing(oom)) {
+		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_story_missing(oom)) {
 		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		free(account->advice);
-		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s", SL_SIZE(sl_oom_missing(oom)),
+		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s", SL_SIZE(sl_story_missing(oom)),
 						  where, what);
 	}
 }

@@ -225,7 +225,7 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 		return;
 	if (found->larger && report->processes[process].model->ooms.count)
 		return; /* the error tells it */
-	sl_larger_say(larger, sizeof(larger), &report->processes[process], found);
+	sl_story_larger(larger, sizeof(larger), &report->processes[process], found);
 	if (!found->larger && found->grown) {
 		sl_owners_line(&report->processes[process], place->stack, 2, where, sizeof(where));
 		snprintf(larger, sizeof(larger), "%s of it at %s", SL_SIZE(found->grown_bytes), where);

@@ -55,7 +55,7 @@ static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *s
 		hash = sl_utf8_mix_text(hash, frames[i].module);
 		hash = sl_utf8_mix_text(hash, frames[i].file);
 		hash = sl_utf8_mix_text(hash, frames[i].function);
-		hash = sl_hash64(hash ^ frames[i].offset) ^ frames[i].line;
+		hash = sl_idmap_hash(hash ^ frames[i].offset) ^ frames[i].line;
 	}
 	return hash ? hash : 1;
 }
@@ -454,13 +454,13 @@ static uint64_t hash_lines(struct sl_process *process, const struct sl_leak *lea
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, leak->stack);
-	uint64_t hash = sl_hash64(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
+	uint64_t hash = sl_idmap_hash(((uint64_t)leak->kind << 32) ^ (uint32_t)leak->device);
 
 	for (unsigned i = 0; i < count; i++) {
 		hash = sl_utf8_mix_text(hash, frames[i].module);
 		hash = sl_utf8_mix_text(hash, frames[i].file);
 		hash = sl_utf8_mix_text(hash, frames[i].function);
-		hash = sl_hash64(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
+		hash = sl_idmap_hash(hash ^ (frames[i].line ? frames[i].line : ~frames[i].offset));
 	}
 	return hash ? hash : 1;
 }

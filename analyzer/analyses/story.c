@@ -34,7 +34,7 @@ static const char but_once[] = ", but not what comes after it";
 
 static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)
 {
-	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_oom_missing(oom)), but);
+	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_story_missing(oom)), but);
 }
 
 /* Where most of what memory pools of the device once held came from; NULL: nowhere. */
@@ -62,7 +62,7 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 	char where[300];
 
 	kept = kept < oom->pool_freed_bytes ? kept : oom->pool_freed_bytes;
-	if (!track || kept < sl_oom_missing(oom) || (hook && hook->kind == SL_KIND_pool))
+	if (!track || kept < sl_story_missing(oom) || (hook && hook->kind == SL_KIND_pool))
 		return false;
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text), "memory pools keep up to %s that was freed, most of it from %s", SL_SIZE(kept),
@@ -81,7 +81,7 @@ static bool tell_limit(struct sl_story *story, struct sl_process *process, const
 	char where[300], what[100], times[60] = "";
 
 	if (!least || state->limit_ns > oom->time_ns || account->hidden == SL_UNKNOWN || account->hidden < least ||
-	    takes == SL_UNKNOWN || (!asks && takes < sl_oom_missing(oom)) || 2 * takes < oom->live_bytes)
+	    takes == SL_UNKNOWN || (!asks && takes < sl_story_missing(oom)) || 2 * takes < oom->live_bytes)
 		return false;
 	sl_owners_line(process, state->limit_stack, 2, where, sizeof(where));
 	sl_hidden_limit(what, sizeof(what), state);
@@ -257,7 +257,7 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 	return held ? own : "let those processes make no context there, or give each a device of its own: CUDA_VISIBLE_DEVICES";
 }
 
-void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
+void sl_story_larger(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
 {
 	const struct sl_track *track = found->larger;
 	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
@@ -278,7 +278,7 @@ static bool is_there(const struct sl_process *process, const struct sl_oom *oom,
 
 	for (unsigned i = 0; i < oom->owner_count && !there; i++)
 		there = &process->model->tracks.item[process->model->sites.item[oom->owners[i].site].track] == track &&
-			oom->owners[i].bytes >= sl_oom_missing(oom);
+			oom->owners[i].bytes >= sl_story_missing(oom);
 	return there;
 }
 
@@ -290,7 +290,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 
 		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger))
 			continue;
-		sl_larger_say(story->text, sizeof(story->text), process, found);
+		sl_story_larger(story->text, sizeof(story->text), process, found);
 		advise(story, oom, "bound what is asked for there, a batch or a length", but_once);
 		return true;
 	}
@@ -335,7 +335,7 @@ static bool tell_teeth(struct sl_story *story, struct sl_process *process, const
 	char where[300];
 
 	if (!oom->surge || here->rose < TEETH_MIN || here->bytes < SPIKE_TIMES * here->first ||
-	    here->bytes - here->most < sl_oom_missing(oom))
+	    here->bytes - here->most < sl_story_missing(oom))
 		return false;
 	sl_owners_line(process, process->model->tracks.item[oom->surge - 1].stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text),
@@ -501,7 +501,7 @@ static bool tell_retry(struct sl_story *story, struct sl_process *process, const
 	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes || sl_stack_same(first->stack, oom->stack))
 		return false;
 	kept = unreturned_at(process, oom, first->stack, where, sizeof(where));
-	if (kept < sl_oom_missing(oom) || !where[0])
+	if (kept < sl_story_missing(oom) || !where[0])
 		return false;
 	snprintf(story->text, sizeof(story->text),
 		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",
@@ -517,9 +517,9 @@ static bool tell_taken(struct sl_story *story, struct sl_process *process, const
 	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
 	char where[300], before[SL_FORMAT_BYTES + 90] = "";
 
-	if (!site || most->blocks != site->total_blocks || most->bytes < sl_oom_missing(oom) ||
+	if (!site || most->blocks != site->total_blocks || most->bytes < sl_story_missing(oom) ||
 	    (double)most->bytes < TAKEN_PART * (double)oom->live_bytes || is_same_line(process, site, oom) ||
-	    sl_story_leaked(where, sizeof(where), process, oom) >= sl_oom_missing(oom))
+	    sl_story_leaked(where, sizeof(where), process, oom) >= sl_story_missing(oom))
 		return false;
 	sl_owners_line(process, site->stack, 2, where, sizeof(where));
 	if (oom->place_births && oom->asked_bytes > oom->place_most)

@@ -23,7 +23,7 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 #define SL_WOULD_PASS "would have let this request pass"
 
 /* What the request takes beyond what was free. */
-static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
+static inline uint64_t sl_story_missing(const struct sl_oom *oom)
 {
 	return sl_units_taken(oom) > oom->free_bytes ? sl_units_taken(oom) - oom->free_bytes : 0;
 }
@@ -38,4 +38,4 @@ const struct sl_kept *sl_story_leak(const struct sl_process *process, const stru
 uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom);
 
 /* "what is asked for at train.py:7 forward grew: ...", of a place whose requests got larger; "" where there is none. */
-void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found);
+void sl_story_larger(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found);

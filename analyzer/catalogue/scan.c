@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/catalogue/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/terminal.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/catalogue/take.h"
+#include "analyzer/catalogue/card_take.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/images.h"

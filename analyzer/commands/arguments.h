@@ -59,6 +59,13 @@ struct sl_option {
 		"--run", 0, "ID|all", "which run of a folder with several (default: the newest)", SL_TO_TEXT(member)               \
 	}
 
+/* The row of verbs that name functions; sl_arguments_parse takes its value. */
+#define SL_OPTION_SYMBOLS                                                                                                          \
+	{                                                                                                                          \
+		"--symbols", 0, "DIR",                                                                                             \
+			"look there too for libraries, programs and debug files of the recorded build (default: where they were)"  \
+	}
+
 struct sl_command; /* commands.h */
 struct sl_arguments {
 	const struct sl_command *command;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diagnose: a bundle as Python Stormlog's diagnose writes one, about a run or about what runs now. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>

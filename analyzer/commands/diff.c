@@ -14,9 +14,9 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
-#include "common/size.h"
 
 #define SHOWN 40 /* rows of each section, unless --all */
 
@@ -190,7 +190,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		}
 		here++;
 		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
-			 SL_SIZE((uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
+			 SL_SIZE(sl_stats_bytes(d->bytes < 0 ? -d->bytes : d->bytes)));
 		sl_door_print(stdout, "  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
 		sl_door_put(stdout, SL_DOOR_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
 		sl_door_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),

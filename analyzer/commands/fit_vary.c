@@ -7,6 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/commands/fit.h"
 
 /* The value of the key, from --meta or the program itself.  False: not given, or not a number. */
@@ -104,7 +105,7 @@ void sl_fit_vary_print(const struct sl_fit_result *result)
 		if (curve->degree)
 			sl_door_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
 		if (curve->error >= 0)
-			sl_door_print(stdout, " that is off by at most %s", SL_SIZE((uint64_t)curve->error));
+			sl_door_print(stdout, " that is off by at most %s", SL_SIZE(sl_stats_bytes(curve->error)));
 		putchar('\n');
 		for (unsigned c = 0; c < result->capacity_count; c++)
 			put_largest(curve, result->capacities[c], result->vary);

@@ -10,11 +10,10 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/catalogue/change.h"
+#include "analyzer/catalogue/series_change.h"
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/terminal.h"
-#include "analyzer/commands/verb_rights.h"
 
 static const char about[] =
 	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
@@ -149,7 +148,7 @@ static unsigned width_of_terminal(void)
 static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES], double value)
 {
 	if (h->bytes)
-		return sl_format_size(out, (uint64_t)value);
+		return sl_format_size(out, sl_stats_bytes(value));
 	snprintf(out, SL_FORMAT_BYTES, "%.0f", value);
 	return out;
 }
@@ -270,7 +269,7 @@ static void put_points(struct sl_json *j, const struct history *h)
 		sl_json_object(j, NULL);
 		sl_json_string(j, "run", point->run_id);
 		sl_json_known(j, "when", point->when_ns);
-		sl_json_int(j, "value", (int64_t)point->value);
+		sl_json_int(j, "value", sl_stats_whole(point->value));
 		sl_json_string(j, "project", point->project);
 		sl_json_string(j, "branch", point->branch);
 		sl_json_string(j, "commit", point->commit);

@@ -11,7 +11,6 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/machine/machine.h"
-#include "common/base.h"
 
 struct settings {
 	bool json;

@@ -11,6 +11,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
@@ -192,7 +193,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	if (f->device >= 0)
 		snprintf(device, sizeof(device), "%d", f->device);
 	if (row->grows) {
-		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
+		sl_format_size(live, sl_stats_bytes(row->per_second < 0 ? -row->per_second : row->per_second));
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
 	}
 	if (isfinite(row->full_in))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs over native traces share. */
+/* Opens the traces that a verb was given, with the messages and exit statuses that all verbs share. */
 #pragma once
 
 #include "analyzer/commands/commands.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze pack PATH...: a run as one file, to attach to a report of a bug. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

@@ -136,7 +136,7 @@ static uint64_t median_of(const struct row *rows, unsigned count)
 			peaks[known++] = (double)rows[i].peak;
 	median = known ? sl_stats_median(peaks, known) : 0;
 	free(peaks);
-	return known ? (uint64_t)median : SL_UNKNOWN;
+	return known ? sl_stats_bytes(median) : SL_UNKNOWN;
 }
 
 static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *trace)

@@ -41,7 +41,7 @@ static bool begins_with(const struct target *target, const char *begin)
 
 static bool is_recording(const struct target *target)
 {
-	return sl_names_is_trace(sl_paths_name(target->path)) || sl_frame_valid(target->head, target->got) ||
+	return sl_names_is_trace(sl_paths_name(target->path)) || sl_frame_index_valid(target->head, target->got) ||
 	       begins_with(target, SL_RINGFILE_MAGIC) || begins_with(target, SL_PACK_MAGIC);
 }
 
@@ -62,6 +62,10 @@ bool sl_replace_lies_inside(const char *path, char *const *inputs)
 	return false;
 }
 
+/*
+ * True: the target is a file that the verb reads: an input, a file named by an option, or a file with a name of read_by_name in a
+ * folder of the inputs.  former: the target is a former output, which the verb may change in place if rights->changes says so.
+ */
 static bool is_input(const struct sl_rights *rights, const struct target *target, bool former)
 {
 	for (char *const *input = rights->inputs; input && *input; input++)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze [report] PATH...: the summary on the terminal and analysis/ beside the traces. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/commands/browser.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/records/source.h"
 

@@ -8,7 +8,6 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
 
 struct listing {
 	struct sl_catalogued catalogued;

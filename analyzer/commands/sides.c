@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/catalogue/take.h"
+#include "analyzer/catalogue/card_take.h"
 #include "analyzer/commands/commands.h"
 
 struct runs {

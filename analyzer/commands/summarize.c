@@ -17,7 +17,6 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/replace.h"
 #include "analyzer/commands/shard.h"
-#include "analyzer/pipeline/pipeline.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 

@@ -4,17 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/verb_rights.h"
-#include "analyzer/commands/native.h"
+#include "analyzer/commands/browser.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/upstream/answers/summary.h"
+#include "analyzer/upstream/answers/telemetry_summary.h"
 #include "analyzer/base/paths.h"
 
 static void put_warning(void *context, const char *text)
@@ -51,13 +49,13 @@ static void write_report(struct sl_json *j, const struct sl_telemetry *t, const 
 	sl_json_end(j);
 	sl_json_array(j, "leaks");
 	sl_json_end(j);
-	sl_telemetry_emit_selected(j, t, options);
+	sl_emit_selected(j, t, options);
 	sl_json_array(j, "findings");
 	sl_json_end(j);
 	sl_json_array(j, "warnings");
-	sl_telemetry_each_warning(t, put_warning, j);
+	sl_emit_each_warning(t, put_warning, j);
 	sl_json_end(j);
-	sl_telemetry_emit(j, t, options);
+	sl_emit_telemetry(j, t, options);
 }
 
 struct page {

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
@@ -130,14 +129,14 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	fputs(o->style.colour ? "\033[1m" : "", stdout);
 	sl_door_put(stdout, SL_DOOR_LINE, sl_process_who(size, process));
 	fputs(o->style.colour ? "\033[0m" : "", stdout);
-	sl_door_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, (uint64_t)top),
+	sl_door_print(stdout, "  peak %s%s%s", is_sum(process) ? "at most " : "", sl_format_size(size, sl_stats_bytes(top)),
 		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
 	sl_door_print(stdout, "  %s\n", sl_ended_names[sl_trace_ended(process->trace)]);
 	for (unsigned line = (unsigned)o->height; line--;) {
 		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;
 
 		sl_door_print(stdout, "%*s ", LABEL,
-			      line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, (uint64_t)high) : "");
+			      line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, sl_stats_bytes(high)) : "");
 		for (unsigned c = 0; c < columns; c++)
 			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->style.ascii) : " ", stdout);
 		putchar('\n');
@@ -154,7 +153,7 @@ static void put_row(struct sl_json *j, const char *key, const double *values, bo
 {
 	sl_json_array(j, key);
 	for (unsigned c = 0; c < CELLS && known; c++)
-		sl_json_uint(j, NULL, (uint64_t)values[c]);
+		sl_json_uint(j, NULL, sl_stats_bytes(values[c]));
 	sl_json_end(j);
 }
 
@@ -174,7 +173,7 @@ static void put_process(struct sl_json *j, const struct sl_process *process, uin
 	sl_json_string(j, "of", drawn(process) == SL_LINE_RSS ? "resident" : "devices");
 	sl_json_known(j, "from_ns", known ? (int64_t)(begin > run_unix_ns ? begin - run_unix_ns : 0) : -1);
 	sl_json_known(j, "to_ns", known ? (int64_t)(end > run_unix_ns ? end - run_unix_ns : 0) : -1);
-	sl_json_known(j, "peak_bytes", known && !is_sum(process) ? (int64_t)top : -1);
+	sl_json_known(j, "peak_bytes", known && !is_sum(process) ? sl_stats_whole(top) : -1);
 	put_row(j, "most_bytes", most, known);
 	put_row(j, "mean_bytes", mean, known);
 	sl_json_end(j);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
@@ -18,7 +17,6 @@
 #include "analyzer/commands/tree_print.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/devices.h"
-#include "common/size.h"
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"

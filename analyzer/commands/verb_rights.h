@@ -10,17 +10,3 @@
  * unfinished files.
  */
 void sl_verb_rights(const struct sl_rights *rights);
-
-/* The row of verbs that name functions; sl_arguments_parse takes its value. */
-#define SL_OPTION_SYMBOLS                                                                                                          \
-	{                                                                                                                          \
-		"--symbols", 0, "DIR",                                                                                             \
-			"look there too for libraries, programs and debug files of the recorded build (default: where they were)"  \
-	}
-
-/*
- * Prepares to open `folder`'s report.html in the reader's browser: starts a process that never sees the trace and waits for the
- * request. To be called before sl_verb_rights.
- */
-void sl_browser_start(const char *folder);
-void sl_browser_open(void);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <poll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/ini.h"

@@ -78,7 +78,7 @@ static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 static uint64_t behind_header(int fd)
 {
 	struct sl_frame_index index;
-	bool whole = sl_frames_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_valid(&index, sizeof(index)) &&
+	bool whole = sl_frames_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_index_valid(&index, sizeof(index)) &&
 		     index.kind == SL_FRAME_HEADER;
 
 	return whole ? sizeof(index) + index.compressed : 0;
@@ -114,7 +114,7 @@ static bool put_frame(struct packer *p, FILE *to, struct sl_frame_index index, c
 	packed = ZSTD_compress2(p->frames, again, bound, plain, size);
 	fine = !ZSTD_isError(packed);
 	index.compressed = (uint32_t)packed;
-	index.check = sl_frame_check(&index);
+	index.check = sl_frame_index_check(&index);
 	fine = fine && fwrite(&index, sizeof(index), 1, to) == 1 && fwrite(again, 1, packed, to) == packed;
 	free(again);
 	return fine;
@@ -195,7 +195,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 		}
 
 		if (!frame->kind || sl_frames_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
-		    !sl_frame_valid(&index, sizeof(index)))
+		    !sl_frame_index_valid(&index, sizeof(index)))
 			continue;
 		if (!sl_frame_read(&plain, &frames, frame, NULL))
 			continue;

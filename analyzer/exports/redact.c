@@ -352,11 +352,11 @@ static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 	}
 	redaction->masked += size;
 	for (size_t i = 0; i < size; i++)
-		hash = sl_hash64(hash + (uint8_t)word[i]);
+		hash = sl_idmap_hash(hash + (uint8_t)word[i]);
 	for (size_t i = 0; i < size; i++) {
 		unsigned char c = (unsigned char)word[i];
 
-		hash = sl_hash64(hash + i + 1);
+		hash = sl_idmap_hash(hash + i + 1);
 		if (isalpha(c) || c >= 0x80)
 			word[i] = (char)('a' + hash % 26);
 		else if (isdigit(c))

@@ -52,7 +52,7 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	live->site = site;
 	live->thread = item->thread;
 	live->refs = 1;
-	sl_tied_add(table, model, sl_owners_key, live);
+	sl_tied_add(table, model, sl_contexts_key, live);
 	sl_ledger_begin_block(model, site, event->bytes);
 }
 

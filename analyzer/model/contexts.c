@@ -19,7 +19,7 @@ static uint64_t key_of_device(int device)
 }
 
 /* Memory of graphs, and of an unknown context, belongs to its device. */
-uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live)
+uint64_t sl_contexts_key(const struct sl_model *model, const struct sl_live *live)
 {
 	const struct sl_site *site = &model->sites.item[live->site];
 
@@ -28,7 +28,7 @@ uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live)
 
 static void drop(struct sl_model *model, struct sl_table *table, uint64_t key)
 {
-	struct sl_tied_list gone = sl_tied_take(table, model, sl_owners_key, key);
+	struct sl_tied_list gone = sl_tied_take(table, model, sl_contexts_key, key);
 
 	for (size_t i = 0; i < gone.addresses.count; i++) {
 		struct sl_live *live = sl_table_find(table, gone.addresses.item[i]), block = *live;
@@ -59,7 +59,7 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	struct sl_mark mark = {.time_ns = model->now_ns,
-			       .bytes = sl_owners_cost(event),
+			       .bytes = sl_contexts_cost(event),
 			       .device = (int)event->device,
 			       .api = (uint16_t)event->api};
 
@@ -157,7 +157,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 
 static void add_cost(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
-	uint64_t bytes = sl_owners_cost(item->event), key = key_of(item);
+	uint64_t bytes = sl_contexts_cost(item->event), key = key_of(item);
 	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
 	size_t at;
 
@@ -207,7 +207,7 @@ static void raise_limit(const struct sl_model *model, struct sl_device_state *de
 	device->limit_stack = sl_stack_of(event);
 }
 
-void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
+void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	const struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);

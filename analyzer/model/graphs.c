@@ -165,7 +165,7 @@ static struct sl_live *begin_block(struct sl_model *model, const struct sl_live 
 
 	*live = *made;
 	live->time_ns = model->now_ns;
-	sl_tied_add(&model->pointers, model, sl_owners_key, live);
+	sl_tied_add(&model->pointers, model, sl_contexts_key, live);
 	sl_ledger_begin_block(model, made->site, made->bytes);
 	return live;
 }

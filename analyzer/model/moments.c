@@ -77,7 +77,7 @@ static void keep_largest(const struct sl_model *model, struct sl_moments *moment
 			continue;
 		moments->largest_bytes = device->known;
 		drop(&moments->largest);
-		sl_segments_take(model, device->device, &moments->largest);
+		sl_moments_segments(model, device->device, &moments->largest);
 		moments->largest.time_ns = time_ns;
 	}
 }
@@ -193,7 +193,7 @@ static void join(struct sl_piece *list, uint32_t *count)
 	*count = *count ? kept + 1 : 0;
 }
 
-void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments)
+void sl_moments_segments(const struct sl_model *model, int device, struct sl_segments *segments)
 {
 	struct sl_piece *mapped = NULL;
 	uint32_t mapped_count = 0;
@@ -221,14 +221,14 @@ void sl_segments_take(const struct sl_model *model, int device, struct sl_segmen
 	}
 }
 
-void sl_segments_end(struct sl_model *model)
+void sl_moments_end_segments(struct sl_model *model)
 {
 	for (int d = 0; d <= SL_DEVICES_MAX; d++) {
 		struct sl_segments end;
 
 		if (!model->devices[d] || !model->devices[d]->torch.used)
 			continue;
-		sl_segments_take(model, d - 1, &end);
+		sl_moments_segments(model, d - 1, &end);
 		if (end.segment_count)
 			*SL_PUSH(&model->moments.at_end) = end;
 		else

@@ -17,5 +17,5 @@ void sl_moments_step(struct sl_steps *steps, uint64_t time_ns, uint64_t number);
 void sl_moments_free(struct sl_moments *moments);
 
 /* PyTorch's segments on a device as they are now; empty where none are known.  The model frees the result. */
-void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments);
-void sl_segments_end(struct sl_model *model); /* takes those of all devices, into moments.at_end */
+void sl_moments_segments(const struct sl_model *model, int device, struct sl_segments *segments);
+void sl_moments_end_segments(struct sl_model *model); /* takes those of all devices, into moments.at_end */

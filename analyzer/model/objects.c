@@ -61,7 +61,7 @@ static void end_inside(struct sl_model *model, uint64_t context)
 /* Code that is loaded later belongs to its module, which is counted already: only its place and its bytes are added. */
 static void count_code(struct sl_model *model, const struct sl_event *event)
 {
-	uint64_t bytes = sl_owners_cost(event);
+	uint64_t bytes = sl_contexts_cost(event);
 	uint32_t site;
 
 	if (!bytes)
@@ -105,7 +105,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	live = sl_table_add(objects, handle);
 	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
-	live->bytes = sl_owners_cost(event);
+	live->bytes = sl_contexts_cost(event);
 	live->time_ns = event->time_ns;
 	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
 	sl_tied_add(objects, model, sl_tied_owner, live);

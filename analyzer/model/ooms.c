@@ -434,7 +434,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	if (oom->device >= 0) {
 		oom->torch = sl_ledger_device(model, oom->device)->torch;
 		if (oom->torch.used && !model->moments.at_oom.time_ns)
-			sl_segments_take(model, oom->device, &model->moments.at_oom);
+			sl_moments_segments(model, oom->device, &model->moments.at_oom);
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);

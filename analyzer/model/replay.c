@@ -79,7 +79,7 @@ void sl_replay_rest(struct sl_model *model, bool lives)
 		free(model->lives);
 		model->lives = NULL;
 	}
-	sl_segments_end(model);
+	sl_moments_end_segments(model);
 	free_replay(model);
 }
 
@@ -233,7 +233,7 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_LIMIT:
 		if (failed)
 			break;
-		sl_owners_apply(model, item);
+		sl_contexts_apply(model, item);
 		sl_objects_apply(model, item);
 		break;
 	case SL_VERB_POOL_CREATE:

@@ -11,7 +11,7 @@
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-	return sl_hash64((hash ^ value) * 0xff51afd7ed558ccdull);
+	return sl_idmap_hash((hash ^ value) * 0xff51afd7ed558ccdull);
 }
 
 /* True: the function also occurs further inside: it recurses. */

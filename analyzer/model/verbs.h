@@ -36,14 +36,14 @@ void sl_graphs_made(struct sl_model *model, uint64_t graph, uint64_t address);
 void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
-void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
+void sl_contexts_apply(struct sl_model *model, const struct sl_item *item);
 /* What the call cost beyond the memory it returned, if free memory was read before and after it; else 0. */
-static inline uint64_t sl_owners_cost(const struct sl_event *event)
+static inline uint64_t sl_contexts_cost(const struct sl_event *event)
 {
 	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
 }
 /* The key (sl_tied_key) of the context or device with whose end the block ends. */
-uint64_t sl_owners_key(const struct sl_model *model, const struct sl_live *live);
+uint64_t sl_contexts_key(const struct sl_model *model, const struct sl_live *live);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* The current label and step of `thread` (0: of any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);

@@ -167,7 +167,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
 	sl_output_stack(j, "stack", process, oom->stack);
-	sl_json_string(j, "bundle", sl_oom_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
+	sl_json_string(j, "bundle", sl_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
 }
 
@@ -233,8 +233,8 @@ static void put_findings(struct sl_json *j, struct sl_report *report, const stru
 		sl_json_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
 	next_part(j, 1, 0);
-	sl_telemetry_emit_selected(j, telemetry, report->options.emit);
-	sl_telemetry_emit(j, telemetry, report->options.emit);
+	sl_emit_selected(j, telemetry, report->options.emit);
+	sl_emit_telemetry(j, telemetry, report->options.emit);
 }
 
 void sl_outputs_limit(const struct sl_report *report)

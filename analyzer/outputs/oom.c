@@ -165,7 +165,7 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 		.created_at_ns = when,
 		.pid = process->trace->header.pid,
 		.backend = hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda",
-		.reason = sl_oom_reason(oom),
+		.reason = sl_bundle_reason(oom),
 		.exception_type = oom->reported_by_torch ? "OutOfMemoryError" : NULL,
 		.exception_module = oom->reported_by_torch ? "torch" : NULL,
 		.context = range_of(process, oom, arena),

@@ -15,12 +15,12 @@ static const char *backend_of(const struct sl_process *process, const struct sl_
 	return hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda";
 }
 
-const char *sl_oom_reason(const struct sl_oom *oom)
+const char *sl_bundle_reason(const struct sl_oom *oom)
 {
 	return oom->reported_by_torch ? "torch.cuda.OutOfMemoryError" : "message_pattern:out of memory";
 }
 
-bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size)
+bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size)
 {
 	const struct sl_oom *all = process->model->ooms.item, *first = &all[oom->group];
 	uint64_t second = sl_process_unix(process, first->time_ns) / SL_NS_PER_S;

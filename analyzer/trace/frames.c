@@ -69,7 +69,7 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 		if (got < sizeof(struct sl_frame_index))
 			break;
 		while ((at = memmem(at, (size_t)(buffer + got - at), &magic, sizeof(magic)))) {
-			if (sl_frame_valid(at, (size_t)(buffer + got - at))) {
+			if (sl_frame_index_valid(at, (size_t)(buffer + got - at))) {
 				found = from + (uint64_t)(at - buffer);
 				break;
 			}
@@ -143,7 +143,7 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 			sl_damage_add(damage, frames->path, (int64_t)offset, "the file ends inside an index");
 			return;
 		}
-		if (!sl_frame_valid(&index, got) || index.compressed > FRAME_MAX) {
+		if (!sl_frame_index_valid(&index, got) || index.compressed > FRAME_MAX) {
 			offset = resynchronise(frames, offset, size, damage);
 			continue;
 		}

@@ -22,7 +22,7 @@ struct sl_idmap {
 };
 
 /* A hash that is the same in every process: for output, never for a place in a table. */
-static inline uint64_t sl_hash64(uint64_t x)
+static inline uint64_t sl_idmap_hash(uint64_t x)
 {
 	x ^= x >> 32;
 	x *= 0x9e3779b97f4a7c15ull;

@@ -55,8 +55,8 @@ static void add_ooms(struct sl_maker *m)
 			continue;
 		event = sl_maker_event(m, device, oom->time_ns, "error");
 		set_exactly(&event, oom);
-		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_oom_reason(oom)));
-		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
+		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_bundle_reason(oom)));
+		if (sl_bundle_path(m->process, oom, bundle, sizeof(bundle)))
 			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
 		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
 		sl_value_set(metadata, "requested_bytes", sl_value_of_int((int64_t)oom->requested_bytes));

@@ -10,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/catalogue/take.h"
+#include "analyzer/catalogue/card_take.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/pipeline/pipeline.h"

@@ -165,7 +165,7 @@ static void write_frame(struct sl_synth *s, struct sl_frame_index index, const v
 	index.magic = SL_FRAME_MAGIC;
 	index.size = sizeof(index) - 8;
 	index.compressed = (uint32_t)ZSTD_compress2(s->zstd, s->out, s->room, bytes, size);
-	index.check = sl_frame_check(&index);
+	index.check = sl_frame_index_check(&index);
 	must(fwrite(&index, sizeof(index), 1, s->file) == 1 && fwrite(s->out, index.compressed, 1, s->file) == 1, s->path);
 }
 

@@ -22,12 +22,12 @@ static void test_one_flipped_bit_makes_an_index_invalid(void **state)
 	};
 	uint8_t *bytes = (uint8_t *)&index;
 
-	index.check = sl_frame_check(&index);
-	assert_true(sl_frame_valid(&index, sizeof(index)));
-	assert_false(sl_frame_valid(&index, sizeof(index) - 1));
+	index.check = sl_frame_index_check(&index);
+	assert_true(sl_frame_index_valid(&index, sizeof(index)));
+	assert_false(sl_frame_index_valid(&index, sizeof(index) - 1));
 	for (unsigned bit = 0; bit < 8 * sizeof(index); bit++) {
 		bytes[bit / 8] ^= 1 << bit % 8;
-		assert_false(sl_frame_valid(&index, sizeof(index)));
+		assert_false(sl_frame_index_valid(&index, sizeof(index)));
 		bytes[bit / 8] ^= 1 << bit % 8;
 	}
 }

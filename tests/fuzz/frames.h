@@ -25,7 +25,7 @@ static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread
 
 	clock = index.next;
 	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);
-	index.check = sl_frame_check(&index);
+	index.check = sl_frame_index_check(&index);
 	memcpy(out, &index, sizeof(index));
 	return sizeof(index) + index.compressed;
 }

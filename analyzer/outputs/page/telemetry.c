@@ -305,14 +305,14 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 	char text[160];
 	uint32_t count = 0;
 
-	sl_telemetry_each_warning(telemetry, count_warning, &count);
+	sl_emit_each_warning(telemetry, count_warning, &count);
 	sl_page_put_array(page, "warnings", count + (telemetry->sessions.count > 1));
 	if (telemetry->sessions.count > 1) {
 		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
 			 telemetry->sessions.count);
 		sl_page_put_warning(page, text);
 	}
-	sl_telemetry_each_warning(telemetry, sl_page_put_warning, page);
+	sl_emit_each_warning(telemetry, sl_page_put_warning, page);
 }
 
 static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,

@@ -36,7 +36,7 @@ static int level_of(double percent, const struct sl_alert_thresholds *t)
 	return percent >= t->critical_percent ? 2 : percent >= t->warning_percent ? 1 : 0;
 }
 
-/* As upstream's: what the program's allocator has given out, and without one that reports, what the whole device has in use. */
+/* As upstream does: judges what the allocator has given out; where none reports, what the device has in use. */
 static void check_usage(struct deriving *d, const struct sl_v3_event *sample, int *level)
 {
 	int64_t used = sample->active_bytes == SL_EVENT_UNKNOWN ? sample->used_bytes : sample->allocated_bytes;

@@ -27,7 +27,7 @@ static const char *const class_names[] = {"collective_suspect", "collective_like
 
 /* --- markers ------------------------------------------------------------------------------------------------ */
 
-/* Upstream's words without underscores: a text that has one with its underscores has it without them too. */
+/* True: the text has one of upstream's words. Both are compared without - and _, so all_reduce is allreduce. */
 static bool has_token(const char *text)
 {
 	static const char *const tokens[] = {"nccl",	  "collective",	   "communication", "allreduce",
@@ -266,7 +266,7 @@ static bool attribute(const struct spike *spike, const struct sl_collective_pres
 	interval->marker_hits = spike->marker_hits;
 	interval->synchronized_ranks = spike->synchronized_ranks;
 	interval->world_size = world;
-	interval->peak_gap_bytes = (int64_t)spike->gap_bytes;
+	interval->peak_gap_bytes = sl_stats_whole(spike->gap_bytes);
 	interval->synchrony_ratio = sl_stats_round(sync_ratio, 4);
 	interval->peak_gap_ratio = spike->ratio < 0 ? -1 : sl_stats_round(spike->ratio, 6);
 	interval->zscore = spike->zscore;

@@ -158,7 +158,7 @@ static int64_t median_interval(const struct participant *list, size_t count)
 	double median = used ? sl_stats_median(values, used) : 0;
 
 	sl_arena_free(&arena);
-	return (int64_t)median;
+	return sl_stats_whole(median);
 }
 
 /* The first run of rising samples that gains enough: 64 MiB, or a tenth of the rank's peak. */

@@ -13,5 +13,5 @@ struct sl_derived_event {
 
 void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event);
 
-/* derived_session: peak utilization, mean fragmentation, whether the last event is not a stop. */
+/* derived_session: peak utilization, mean fragmentation, whether it was interrupted (its last event is no stop). */
 void sl_derived_write_session(struct sl_json *j, const char *key, const struct sl_series *all);

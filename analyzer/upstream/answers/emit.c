@@ -141,7 +141,7 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 	sl_phases_free(&phases);
 }
 
-int sl_telemetry_emit(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
+int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
 	options = options ? options : &sl_emit_defaults;
 	sl_json_object(j, "telemetry");
@@ -170,7 +170,7 @@ int sl_telemetry_emit(struct sl_json *j, const struct sl_telemetry *t, const str
 	return 0;
 }
 
-void sl_telemetry_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
+void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
 	const struct sl_session nothing = {0}, *session = t->selected ? t->selected : &nothing;
 	struct sl_session_series series;
@@ -194,7 +194,7 @@ void sl_telemetry_emit_selected(struct sl_json *j, const struct sl_telemetry *t,
 	sl_series_free(&series);
 }
 
-void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context)
+void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context)
 {
 	struct sl_arena arena = {0};
 

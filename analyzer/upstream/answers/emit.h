@@ -15,10 +15,10 @@ struct sl_emit_options {
 extern const struct sl_emit_options sl_emit_defaults;
 
 /* The member "telemetry" of an object. t is finished. options NULL: the defaults. Returns 0. */
-int sl_telemetry_emit(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
+int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
 
 /* The members gap_findings, collective_attribution and cross_rank of the selected session; empty and null without one. */
-void sl_telemetry_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
+void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
 
 /* Each problem, and each analysis that could not be made, as "FILE:LINE: reason" or a sentence. */
-void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context);
+void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context);

@@ -59,7 +59,7 @@ void sl_issue_list_add(struct sl_issue_list *all, const char *kind, const char *
 		issue->first = hit;
 	issue->last = hit;
 	issue->hits++;
-	issue->details = details; /* the same keys in every hit: the last one's values stay */
+	issue->details = details; /* every hit has the same keys; the values of the last one stay */
 	if (severity_rank(severity) < severity_rank(issue->severity))
 		issue->severity = severity;
 	if (at_ns == SL_ISSUE_NO_TIME)

@@ -110,7 +110,7 @@ static int by_start(const void *a, const void *b)
 	return SL_RISING(x->start_ns, y->start_ns) ?: SL_RISING(x->end_ns, y->end_ns) ?: SL_RISING(x->sequence, y->sequence);
 }
 
-/* The spans sorted by start are a balanced tree, the middle of a range its root: the latest end below each. */
+/* The spans, sorted by start, are a balanced tree (the middle is the root). Stores each subtree's latest end. */
 static int64_t set_latest_end(struct sl_phase_rank *rank, size_t begin, size_t end)
 {
 	if (begin >= end)
@@ -289,7 +289,7 @@ static int by_thread_and_depth(const void *a, const void *b)
 	return SL_RISING(x->thread_id, y->thread_id) ?: SL_FALLING(x->depth, y->depth);
 }
 
-/* The deepest span of each thread. One thread and one label: that is it. */
+/* Guesses the deepest span of each thread. The guess is unique if there is one thread with one label. */
 static struct sl_phase_attribution guess(struct sl_phases *phases, struct active *active)
 {
 	struct sl_phase_attribution a = {0};

@@ -32,7 +32,7 @@ struct sl_phases {
 	size_t rank_count;
 };
 
-/* Belongs to one phase, or to one of several; an empty one (no paths) is none. */
+/* Something belongs to one phase, or to one of several that cannot be told apart. No paths: to none. */
 struct sl_phase_attribution {
 	bool unique;
 	const char *source; /* exact, thread_local, heuristic; NULL when ambiguous */
@@ -46,11 +46,11 @@ struct sl_phase_attribution {
 void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series);
 void sl_phases_free(struct sl_phases *phases);
 
-/* At a time; origin: the event whose metadata may name its thread or scope, or NULL. Lives as long as the phases. */
+/* origin: the event whose metadata may name its thread or scope, or NULL. The result lives as long as the phases. */
 struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank, int64_t timestamp_ns,
 					 const struct sl_v3_event *origin);
 
-/* Two attributions of one finding, without inventing a unique one. */
+/* Merges two attributions of one finding. Two that differ give an ambiguous one. */
 struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const struct sl_phase_attribution *first,
 					    const struct sl_phase_attribution *second);
 

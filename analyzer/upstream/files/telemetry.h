@@ -5,7 +5,7 @@
  *	struct sl_telemetry *t = sl_telemetry_new();
  *	sl_telemetry_add_path(t, "sink", false);
  *	sl_telemetry_finish(t);
- *	... t->sessions, t->selected, sl_telemetry_emit() (answers/emit.h) ...
+ *	... t->sessions, t->selected, sl_emit_telemetry() (answers/emit.h) ...
  *	sl_telemetry_free(t);
  *
  * Damage never stops the reading: each loss is a problem with file and line.

@@ -178,8 +178,8 @@ void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *re
 		reader->problem(reader->context, SL_SOURCE_FILE, path, 1, "empty file");
 		return;
 	}
-	sl_source_start(&clock, file);
-	for (begin = line; read_row(file, &row, &line) && !sl_source_spent(&clock, reader, path, begin); begin = line)
+	sl_source_clock_start(&clock, file);
+	for (begin = line; read_row(file, &row, &line) && !sl_source_clock_spent(&clock, reader, path, begin); begin = line)
 		if (row.cut)
 			reader->problem(reader->context, SL_SOURCE_RECORD, path, begin, "a field of more than 16 MiB");
 		else if (row.count > 1 || *row.fields[0])

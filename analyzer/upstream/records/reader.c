@@ -5,7 +5,7 @@
 
 #define ASK_EVERY 64 /* records, between two looks at the clock */
 
-void sl_source_start(struct sl_source_clock *clock, FILE *file)
+void sl_source_clock_start(struct sl_source_clock *clock, FILE *file)
 {
 	struct stat st;
 
@@ -14,7 +14,7 @@ void sl_source_start(struct sl_source_clock *clock, FILE *file)
 	sl_budget_begin(&clock->budget, fstat(fileno(file), &st) ? 0 : sl_budget_size(&st));
 }
 
-bool sl_source_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line)
+bool sl_source_clock_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line)
 {
 	if (++clock->records % ASK_EVERY || !sl_budget_spent(&clock->budget))
 		return false;

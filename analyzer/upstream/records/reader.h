@@ -26,5 +26,5 @@ struct sl_source_clock {
 	struct sl_budget budget;
 	uint32_t records;
 };
-void sl_source_start(struct sl_source_clock *clock, FILE *file);
-bool sl_source_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);
+void sl_source_clock_start(struct sl_source_clock *clock, FILE *file);
+bool sl_source_clock_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);

@@ -145,13 +145,13 @@ static bool read_lines(const char *path, const struct sl_source_reader *reader)
 		problem(reader, SL_SOURCE_FILE, path, 0, reason);
 		return false;
 	}
-	sl_source_start(&clock, file);
+	sl_source_clock_start(&clock, file);
 	for (size_t length; (length = next_line(file, &line, &size, &whole)) > 0;) {
 		struct sl_value_error error;
 		bool ended = line[length - 1] == '\n';
 
 		number++;
-		if (sl_source_spent(&clock, reader, path, number))
+		if (sl_source_clock_spent(&clock, reader, path, number))
 			break;
 		if (!whole) {
 			problem(reader, SL_SOURCE_RECORD, path, number, "a line of more than 16 MiB");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Telemetry in a screenful: the sessions, what was found in the selected one, the issues, what could not be read. */
+/* Prints telemetry on one screen: the sessions, the selected one's findings, the issues, what could not be read. */
 #pragma once
 
 #include "analyzer/upstream/answers/emit.h"

@@ -13,15 +13,15 @@
  * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
  * Or seven runs that hardly differ are followed by five that hardly differ, farther than 1 %; settled by seven.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
- * Measured in tests/catalogue/test_change.c.
+ * Measured in tests/catalogue/test_series_change.c.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SL_CHANGE_BEFORE 5  /* runs needed before a change can be found */
-#define SL_CHANGE_WINDOW 20 /* at most this many of the first runs are used */
+#define SL_SERIES_BEFORE 5  /* runs needed before a change can be found */
+#define SL_SERIES_WINDOW 20 /* at most this many of the first runs are used */
 
 struct sl_series_change {
 	size_t at;	      /* index of the run that made the change; the next run confirmed it */

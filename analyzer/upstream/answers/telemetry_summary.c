@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/answers/summary.h"
+#include "analyzer/upstream/answers/telemetry_summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,7 +182,7 @@ static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emi
 	if (t->selected && t->selected->count)
 		put_findings(out, t->selected, options);
 	put_issues(out, t, options);
-	sl_telemetry_each_warning(t, put_warning, &warnings);
+	sl_emit_each_warning(t, put_warning, &warnings);
 	if (warnings.count > LISTED)
 		sl_door_print(out, "  and %zu more: --json has them\n", warnings.count - LISTED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/take.h"
+#include "analyzer/catalogue/card_take.h"
 
 #include <string.h>
 
@@ -191,7 +191,7 @@ static void add_metadata(struct sl_card *card, struct sl_map *met, const struct 
 		const struct sl_pair *given = told ? &header->metadata[i - defs->metadata.count] : NULL;
 
 		snprintf(pair, sizeof(pair), "%s=%s", told ? given->name : defs->metadata.item[i].key,
-			 told ? given->value : defs->metadata.item[i].value);
+			 told ? given->value ?: "" : defs->metadata.item[i].value);
 		add_once(card, met, SL_NAME_META, pair);
 	}
 }

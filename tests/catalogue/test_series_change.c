@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/catalogue/change.h"
+#include "analyzer/catalogue/series_change.h"
 
 #define RUNS	  100
 #define HISTORIES 10000
@@ -198,7 +198,7 @@ static void a_change_is_settled_in_at_most_one_of_1000_stable_histories_looked_a
 			bool seen = false, sure = false;
 
 			make(values, RUNS, &early[i]);
-			for (size_t count = SL_CHANGE_BEFORE + 2; count <= RUNS; count++) {
+			for (size_t count = SL_SERIES_BEFORE + 2; count <= RUNS; count++) {
 				size_t found = sl_series_changes(values, count, 1024, changes, 8);
 
 				seen |= found > 0;

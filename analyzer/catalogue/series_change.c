@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/catalogue/change.h"
+#include "analyzer/catalogue/series_change.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct level {
 
 static double median_of(const double *values, size_t count)
 {
-	double sorted[SL_CHANGE_WINDOW];
+	double sorted[SL_SERIES_WINDOW];
 
 	memcpy(sorted, values, count * sizeof(*values));
 	return sl_stats_median(sorted, count);
@@ -50,7 +50,7 @@ static double median_of(const double *values, size_t count)
  */
 static double variation(const double *values, size_t count, double median)
 {
-	double distances[SL_CHANGE_WINDOW], mean = 0;
+	double distances[SL_SERIES_WINDOW], mean = 0;
 	size_t kept = count - (count + 9) / 10;
 
 	for (size_t i = 0; i < count; i++)
@@ -63,7 +63,7 @@ static double variation(const double *values, size_t count, double median)
 
 static struct level level_of(const double *values, size_t count, double least)
 {
-	struct level level = {.values = values, .count = count < SL_CHANGE_WINDOW ? count : SL_CHANGE_WINDOW, .least = least};
+	struct level level = {.values = values, .count = count < SL_SERIES_WINDOW ? count : SL_SERIES_WINDOW, .least = least};
 	double share = level.count < FEW ? FEW_SHARE : SHARE;
 
 	level.median = median_of(values, level.count);
@@ -81,7 +81,7 @@ static size_t alike(const struct level *level, const double *values, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		bool is_so = side * (values[i] - value) >= -level->far / 2;
 
-		streak = is_so && i >= SL_CHANGE_WINDOW ? streak + 1 : 0;
+		streak = is_so && i >= SL_SERIES_WINDOW ? streak + 1 : 0;
 		alike += is_so;
 	}
 	return alike - streak;
@@ -93,7 +93,7 @@ static size_t in_a_row(size_t alike, size_t count)
 	double often = ((double)alike + 1) / ((double)count + 1), chance = (double)count * often * often;
 	size_t runs = 2;
 
-	if (alike && count < SL_CHANGE_WINDOW)
+	if (alike && count < SL_SERIES_WINDOW)
 		return SIZE_MAX; /* how often it is so is not known yet */
 	for (; alike && chance > CHANCE; chance *= often)
 		runs++;
@@ -201,10 +201,10 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 	struct level level = {0};
 	enum change how;
 
-	for (size_t i = SL_CHANGE_BEFORE; i + 1 < count; i++) {
-		if (i - begin < SL_CHANGE_BEFORE)
+	for (size_t i = SL_SERIES_BEFORE; i + 1 < count; i++) {
+		if (i - begin < SL_SERIES_BEFORE)
 			continue;
-		if (i - begin <= SL_CHANGE_WINDOW) /* only the first runs of the window count */
+		if (i - begin <= SL_SERIES_WINDOW) /* only the first runs of the window count */
 			level = level_of(values + begin, i - begin, least);
 		how = changed(&level, values + i, count - i, i - begin);
 		if (how == NONE)
@@ -217,14 +217,14 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 	for (size_t c = 0; c < found; c++) {
 		size_t end = c + 1 < found ? changes[c + 1].at : count, size = end - changes[c].at;
 
-		changes[c].after = median_of(values + changes[c].at, size < SL_CHANGE_WINDOW ? size : SL_CHANGE_WINDOW);
+		changes[c].after = median_of(values + changes[c].at, size < SL_SERIES_WINDOW ? size : SL_SERIES_WINDOW);
 	}
 	return found;
 }
 
 const char *sl_series_unchanged(size_t count)
 {
-	if (count <= SL_CHANGE_BEFORE + 1)
+	if (count <= SL_SERIES_BEFORE + 1)
 		return "too few runs to tell a change: it takes 5 before it and two since";
 	if (count < FEW + 2)
 		return "no change that so few runs can tell: less than 10 % takes 12 runs before it, or 7 that hardly differ and 5 "
