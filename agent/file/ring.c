@@ -651,7 +651,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	producer->segment = NULL;
 	producer->hopeless = 0;
 	__atomic_store_n(&producer->settled, 1, __ATOMIC_RELAXED);
-	producer->limit = 0;
+	__atomic_store_n(&producer->limit, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&producer->next, 1 | SL_RING_NOWHERE, __ATOMIC_RELAXED);
 	atomic_store(&producer->tid, tid);
 	atomic_store(&producer->thread, atomic_fetch_add(&ring->file->threads, 1) + 1);
@@ -739,9 +739,10 @@ void sl_ring_remind(struct sl_ring *ring)
 
 static bool has_room(struct sl_producer *producer, unsigned slots)
 {
-	__atomic_store_n(&producer->limit, atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS,
-			 __ATOMIC_RELAXED);
-	return producer->next + slots <= producer->limit;
+	uint64_t limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+
+	__atomic_store_n(&producer->limit, limit, __ATOMIC_RELAXED);
+	return producer->next + slots <= limit;
 }
 
 /* Takes the thread's first segment, or the next one after its last was taken back. */

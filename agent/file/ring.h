@@ -113,6 +113,12 @@ void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns);
 /* When the thread's last event began; 0: it has none in its segment. */
 uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next);
 
+/* A thread of the program has been in a call. */
+static inline bool sl_ring_is_used(const struct sl_ring *ring)
+{
+	return atomic_load(&ring->file->threads);
+}
+
 /* True: no event waits, no call is in flight, and no living thread but `mine` (NULL: none) made a call just now. */
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
@@ -188,7 +194,7 @@ static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsi
 		if (SL_UNLIKELY(sl_ring_next(producer) != producer->settled))
 			sl_ring_settle(producer);
 		*seq = sl_ring_next(producer);
-		if (SL_UNLIKELY(*seq + slots > producer->limit)) {
+		if (SL_UNLIKELY(*seq + slots > __atomic_load_n(&producer->limit, __ATOMIC_RELAXED))) {
 			if (!sl_ring_make_room(producer, slots))
 				return NULL;
 			continue;
