@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recording of this process.  One struct in pages that the kernel empties in a forked child
- * (MADV_WIPEONFORK), so that a child, whatever kind of fork made it, is a process that has not begun; and one
- * small struct per thread.
+ * State of the recording: one struct for the process and a small one per thread.  The first lies in pages that the kernel empties
+ * in a forked child (MADV_WIPEONFORK), so that a child, whatever kind of fork made it, has no recording yet.
  */
 #pragma once
 

@@ -5,9 +5,11 @@
  * Where the kernel itself keeps time by the processor's counter (it has found that to be invariant and the same on all
  * processors) the time is a line over that counter, the same line for all threads, so that they are ordered by it as
  * exactly as by the counter.  The writer bends the line ten times a second to follow the system's clock, from which it
- * differs by tens of nanoseconds; it never jumps.  Elsewhere, before the first line, far from where the writer looked last
- * (the machine slept, the process goes on on another one), and for good where counter and clock go apart or the kernel has
- * given the counter up, it is clock_gettime.
+ * differs by tens of nanoseconds; it never jumps.
+ *
+ * clock_gettime is called instead on other machines, before there is a line, and far from where the writer looked last (the
+ * machine slept, or the process goes on on another one); and for good once counter and clock have gone apart or the kernel has
+ * given the counter up.
  */
 #pragma once
 

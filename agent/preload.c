@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/pages.h"
@@ -292,7 +291,7 @@ static void start(struct sl_agent *agent)
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (threads && !may_allocate)
+	if (threads && (!may_allocate || options->host))
 		sl_writer_thread_put_off();
 	else if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = agent->store->plain = true;
@@ -333,7 +332,7 @@ bool sl_agent_unpark(void)
 {
 	if (sl_writer_thread_resume() || !sl_writer_thread_is_parked())
 		return true;
-	if (!sl_stacks_may_allocate())
+	if (!sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
 	watch_exit();
 	sl_writer_thread_unpark();
@@ -364,9 +363,12 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
 		thread->ring = NULL;
 		sl_unwound_forget(thread);
 	}
-	if (ensure_started(signals))
-		sl_agent_unpark();
-	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(sl_agent->ring, tid)))
+	if (!ensure_started(signals))
+		return false;
+	thread->ring = sl_ring_attach(sl_agent->ring, tid);
+	if (sl_agent_unpark() && sl_agent->options.host && !sl_agent->no_writer)
+		await_libraries(sl_agent);
+	if (!thread->ring)
 		return false;
 	define_thread(thread->ring, tid);
 	sl_stacks_modules(false);
@@ -380,28 +382,33 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
  * Other threads wait for the one that starts the recording, so that thread must come back: meanwhile no handler of the
  * program runs, which may leave by longjmp, and no cancellation is acted upon, for which much of the C library has points.
  */
-bool sl_agent_attach(void)
+static bool undisturbed(bool (*work)(struct sl_agent_thread *, const struct sl_mute *))
 {
 	struct sl_agent_thread *thread = &sl_thread;
 	int saved = errno, cancel;
 	struct sl_mute mute;
-	bool attached;
+	bool done;
 
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF || !sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 		return false;
 	mute = sl_mute_begin();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sl_agent_begin(thread);
-	attached = attach(thread, &mute);
+	done = work(thread, &mute);
 	sl_agent_end(thread);
-	if (attached) {
+	if (done) {
 		sl_said_attached();
 		sl_labels_attached();
 	}
 	pthread_setcancelstate(cancel, NULL);
 	sl_mute_end(&mute);
 	errno = saved;
-	return attached;
+	return done;
+}
+
+bool sl_agent_attach(void)
+{
+	return undisturbed(attach);
 }
 
 /* --- end -------------------------------------------------------------------------------------------- */
@@ -414,6 +421,7 @@ static SL_NOINLINE void finish_as_writer(void)
 
 static SL_NOINLINE void finish_alone(void)
 {
+	sl_kept_look(sl_threads_trying);
 	sl_store_begin(sl_agent->store); /* where the writer was put off to the end */
 	if (sl_agent->options.device_interval)
 		sl_device_sample_host(sl_agent_now());
@@ -453,7 +461,7 @@ void sl_preload_finish(const char *how)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
-	if (atomic_load(&agent->finished) == 1 && !agent->store->plain && !sl_kept_sandboxed())
+	if (atomic_load(&agent->finished) == 1 && (!agent->store->plain || !sl_ring_is_used(agent->ring)) && !sl_kept_sandboxed())
 		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring);
 	errno = saved;
 }
@@ -479,6 +487,8 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
+		if (!sl_ring_is_used(agent->ring))
+			atomic_store(&agent->ring->file->outside, SL_OUTSIDE_MAY);
 		sl_define_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 		sl_agent_call_writer(agent);
@@ -537,7 +547,20 @@ static void in_child(void)
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_IDLE);
 }
 
-/* A program that never touches a GPU begins its recording here, where that is wanted. */
+static bool begin(struct sl_agent_thread *thread, const struct sl_mute *signals)
+{
+	if (ensure_started(signals)) {
+		atomic_store(&sl_agent->ring->file->outside, SL_OUTSIDE_MAY);
+		if (sl_agent->options.device_interval)
+			sl_device_sample_host(sl_agent_now());
+	}
+	return false;
+}
+
+/*
+ * A program that never touches a GPU begins its recording here, where that is wanted: its files, and no thread.  stormlog-run
+ * samples it from outside (launcher/outside.c) until its first GPU call.
+ */
 static SL_STARTUP_TEXT void start_host(void)
 {
 	struct sl_options options;
@@ -546,7 +569,7 @@ static SL_STARTUP_TEXT void start_host(void)
 		return;
 	sl_options_read(&options, NULL);
 	if (options.host)
-		sl_preload_running();
+		undisturbed(begin);
 }
 
 __attribute__((constructor)) static void construct(void)

@@ -2,7 +2,6 @@
 #include "launcher/launcher.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,7 +248,7 @@ static void check_limits(const struct sl_launch *run)
 	struct sl_hostmem memory;
 	struct rlimit limit;
 
-	sl_hostmem_read(&memory);
+	sl_hostmem_read(&sl_hostmem_self, &memory);
 	if (memory.cgroup_limit_bytes != SL_HOSTMEM_UNKNOWN)
 		line("limits", "this cgroup may use %s, %s in use", size_text(memory.cgroup_limit_bytes),
 		     size_text(memory.cgroup_bytes));

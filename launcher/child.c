@@ -110,13 +110,13 @@ static bool child_goes_on(pid_t child, int *status)
 }
 
 /* The command's wait status; -1: somebody else has waited for it. */
-static int wait_for(pid_t child, const sigset_t *set)
+static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *set)
 {
 	int status = -1;
 	siginfo_t info;
 
 	while (child_goes_on(child, &status)) {
-		int number = sigwaitinfo(set, &info);
+		int number = sl_outside_wait(run, set, &info);
 
 		if (number > 0 && number != SIGCHLD && is_for_command(&info, child))
 			kill(child, number);
@@ -140,6 +140,7 @@ int sl_child_run(const struct sl_launch *run)
 	sigaction(SIGCHLD, &plain, &chld);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	sl_witness_start(run);
+	sl_outside_begin(run);
 	child = fork();
 	if (child < 0) {
 		sl_launcher_say("cannot start a process: %s", strerror(errno));
@@ -150,7 +151,7 @@ int sl_child_run(const struct sl_launch *run)
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(sl_child_exec(run));
 	}
-	if (child > 0 && (status = wait_for(child, &set)) >= 0)
+	if (child > 0 && (status = wait_for(run, child, &set)) >= 0)
 		sl_ended_tell(run, child, status);
 	else if (child > 0)
 		status = SL_LAUNCH_FAILED << 8;

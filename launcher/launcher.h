@@ -2,6 +2,7 @@
 /* stormlog-run starts a command with the agent inside.  These are its files and what they call in each other. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -93,6 +94,12 @@ _Noreturn void sl_child_end(int status);
  * without this would look like one that was killed.
  */
 void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
+
+/* --- launcher/outside.c --- */
+
+/* sigwaitinfo() for the command's end, in which --host has the run's processes sampled. */
+void sl_outside_begin(const struct sl_launch *run);
+int sl_outside_wait(const struct sl_launch *run, const sigset_t *set, siginfo_t *info);
 
 /* --- launcher/witness.c --- */
 

@@ -220,9 +220,12 @@ int main(int argc, char **argv)
 		found = warn_target(&run);
 		warn_unwritable(&run);
 	}
-	/* Nothing to do afterwards: exec the command, so that nothing stands between it and its signals. */
-	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count))
-		return sl_child_exec(&run);
+	/* Nothing to do meanwhile or afterwards: exec the command, so that nothing stands between it and its signals. */
+	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count)) {
+		if (!run.options.host)
+			return sl_child_exec(&run);
+		sl_child_end(sl_child_run(&run));
+	}
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found)

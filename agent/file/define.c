@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/define.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 

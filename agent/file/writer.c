@@ -12,7 +12,6 @@
 #include "agent/file/ring.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/gpu/device.h"
 #include "agent/file/retention.h"
 #include "agent/file/peaks.h"
 #include "agent/hooks/ids.h"
@@ -644,11 +643,16 @@ void sl_writer_finish(void)
 
 void sl_writer_leave(void)
 {
+	bool used = sl_ring_is_used(sl_agent->ring);
+
 	sl_retention_stop(sl_agent->store);
 	say_holes();
-	sl_stacks_modules(false);
+	if (used)
+		sl_stacks_modules(false);
 	say_stacks();
+	drain_defs();
 	write_footer(sl_agent->how);
-	sl_store_bring_ring(sl_agent->store, sl_agent->ring);
+	if (used)
+		sl_store_bring_ring(sl_agent->store, sl_agent->ring);
 	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 }

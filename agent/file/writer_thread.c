@@ -12,7 +12,6 @@
 #include "agent/symbols/threads.h"
 #include "agent/agent.h"
 #include "agent/file/asleep.h"
-#include "agent/file/define.h"
 #include "agent/file/late.h"
 #include "agent/process/file.h"
 #include "agent/gpu/device.h"

@@ -3,7 +3,6 @@
  * libzstd declares these hooks weak and calls whoever defines them: a program that defines them would be called with our frames.
  * Hidden definitions that decline bind them here.
  */
-#include <stddef.h>
 #include <stdint.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/hostmem.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,37 +10,41 @@
 #include "agent/process/procfile.h"
 #include "common/text.h"
 
-struct layout {
+struct sl_hostmem_layout {
 	const char *root, *usage, *limit, *peak, *events, *kills;
 };
 
-static const struct layout version2 = {"/sys/fs/cgroup", "/memory.current", "/memory.max",
-				       "/memory.peak",	 "/memory.events",  "oom_kill "};
-static const struct layout version1 = {"/sys/fs/cgroup/memory",	     "/memory.usage_in_bytes", "/memory.limit_in_bytes",
-				       "/memory.max_usage_in_bytes", "/memory.oom_control",    "oom_kill "};
+static const struct sl_hostmem_layout version2 = {"/sys/fs/cgroup", "/memory.current", "/memory.max",
+						  "/memory.peak",   "/memory.events",  "oom_kill "};
+static const struct sl_hostmem_layout version1 = {"/sys/fs/cgroup/memory",	"/memory.usage_in_bytes", "/memory.limit_in_bytes",
+						  "/memory.max_usage_in_bytes", "/memory.oom_control",	  "oom_kill "};
 
-/* Found once: 0 not yet, 1 being looked for, 2 found, 3 there is none. */
-static _Atomic unsigned state;
-static const struct layout *layout;
-static char folder[1024];
+struct sl_hostmem_process sl_hostmem_self = {.proc = "/proc/self", .read = sl_kept_read};
 
-static bool read_number(const char *where, const char *name, uint64_t *number)
+static long read_file(const struct sl_hostmem_process *of, const char *where, const char *name, char *content, size_t size)
 {
 	char path[1100];
 	struct sl_text text = sl_text_begin(path, sizeof(path));
 
 	sl_text_add(&text, where);
 	sl_text_add(&text, name);
-	return sl_kept_number(path, number);
+	return of->read(path, content, size);
+}
+
+static bool read_number(const struct sl_hostmem_process *of, const char *where, const char *name, uint64_t *number)
+{
+	char content[64];
+
+	return read_file(of, where, name, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
 }
 
 /* Reads a limit; version 1 writes "none" as the largest multiple of a page. */
-static bool read_limit(const char *where, uint64_t *limit)
+static bool read_limit(const struct sl_hostmem_process *of, const char *where, uint64_t *limit)
 {
-	return read_number(where, layout->limit, limit) && *limit < 1ull << 60;
+	return read_number(of, where, of->layout->limit, limit) && *limit < 1ull << 60;
 }
 
-/* Finds the path in /proc/self/cgroup for the memory controller; false: that version of cgroups is not in use. */
+/* Finds the path in /proc/PID/cgroup for the memory controller; false: that version of cgroups is not in use. */
 static bool own_path(const char *content, bool second, char *out, size_t size)
 {
 	struct sl_text text = sl_text_begin(out, size);
@@ -73,25 +75,25 @@ static bool own_path(const char *content, bool second, char *out, size_t size)
 }
 
 /* Searches from our cgroup upward for the tightest limit, by which we would be killed; without limits, takes our own cgroup. */
-static bool find_folder(const char *path)
+static bool find_folder(struct sl_hostmem_process *of, const char *path)
 {
-	char at[sizeof(folder)];
+	char at[sizeof(of->folder)];
 	struct sl_text text = sl_text_begin(at, sizeof(at));
 	uint64_t limit, tightest = UINT64_MAX, usage;
-	size_t root = strlen(layout->root);
+	size_t root = strlen(of->layout->root);
 	bool found = false;
 
-	sl_text_add(&text, layout->root);
+	sl_text_add(&text, of->layout->root);
 	sl_text_add(&text, path);
 	for (;;) {
 		/* A container sees its cgroup at the root although the path it is given is the host's. */
-		if (read_number(at, layout->usage, &usage)) {
-			bool tighter = read_limit(at, &limit) && limit < tightest;
+		if (read_number(of, at, of->layout->usage, &usage)) {
+			bool tighter = read_limit(of, at, &limit) && limit < tightest;
 
 			if (tighter)
 				tightest = limit;
 			if (!found || tighter)
-				strcpy(folder, at);
+				strcpy(of->folder, at);
 			found = true;
 		}
 		if (strlen(at) <= root)
@@ -100,43 +102,41 @@ static bool find_folder(const char *path)
 	}
 }
 
-static bool find(void)
+static bool find(struct sl_hostmem_process *of)
 {
 	static char content[4096]; /* static, because the thread's stack may be small; one thread runs this, once (`state`) */
 	char path[512];
 
-	if (sl_procfile_read("/proc/self/cgroup", content, sizeof(content)) <= 0)
+	if (read_file(of, of->proc, "/cgroup", content, sizeof(content)) <= 0)
 		return false;
-	layout = &version1;
-	if (own_path(content, false, path, sizeof(path)) && find_folder(path))
+	of->layout = &version1;
+	if (own_path(content, false, path, sizeof(path)) && find_folder(of, path))
 		return true;
-	layout = &version2;
-	return own_path(content, true, path, sizeof(path)) && find_folder(path);
+	of->layout = &version2;
+	return own_path(content, true, path, sizeof(path)) && find_folder(of, path);
 }
 
-static void read_cgroup(struct sl_hostmem *memory)
+static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory)
 {
-	char path[1100], content[1024];
-	struct sl_text text = sl_text_begin(path, sizeof(path));
 	const char *kills;
+	char content[1024];
 	unsigned none = 0;
 
-	if (!atomic_load(&state)) {
+	if (!atomic_load(&of->state)) {
 		struct sl_mute mute = sl_mute_begin();
 
-		if (atomic_compare_exchange_strong(&state, &none, 1))
-			atomic_store(&state, find() ? 2 : 3);
+		if (atomic_compare_exchange_strong(&of->state, &none, 1))
+			atomic_store(&of->state, find(of) ? 2 : 3);
 		sl_mute_end(&mute);
 	}
-	if (atomic_load(&state) != 2)
+	if (atomic_load(&of->state) != 2)
 		return;
-	read_number(folder, layout->usage, &memory->cgroup_bytes);
-	read_number(folder, layout->peak, &memory->cgroup_peak_bytes);
-	if (!read_limit(folder, &memory->cgroup_limit_bytes))
+	read_number(of, of->folder, of->layout->usage, &memory->cgroup_bytes);
+	read_number(of, of->folder, of->layout->peak, &memory->cgroup_peak_bytes);
+	if (!read_limit(of, of->folder, &memory->cgroup_limit_bytes))
 		memory->cgroup_limit_bytes = SL_HOSTMEM_UNKNOWN;
-	sl_text_add(&text, folder);
-	sl_text_add(&text, layout->events);
-	if (sl_kept_read(path, content, sizeof(content)) > 0 && (kills = sl_procfile_line(content, layout->kills)))
+	if (read_file(of, of->folder, of->layout->events, content, sizeof(content)) > 0 &&
+	    (kills = sl_procfile_line(content, of->layout->kills)))
 		sl_procfile_digits(kills, &memory->oom_kills);
 }
 
@@ -145,20 +145,40 @@ static uint64_t page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void sl_hostmem_read(struct sl_hostmem *memory)
+void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory)
 {
 	char content[128];
 	uint64_t pages;
 
 	memset(memory, 0xff, sizeof(*memory));
-	if (sl_kept_read("/proc/self/statm", content, sizeof(content)) > 0 && sl_procfile_digits(content, &pages)) {
+	if (read_file(of, of->proc, "/statm", content, sizeof(content)) > 0 && sl_procfile_digits(content, &pages)) {
 		const char *second = strchr(content, ' ');
 
 		memory->vm_bytes = pages * page_bytes();
 		if (second && sl_procfile_digits(second + 1, &pages))
 			memory->rss_bytes = pages * page_bytes();
 	}
-	read_cgroup(memory);
+	read_cgroup(of, memory);
+}
+
+void sl_hostmem_add(struct sl_definition *map, const char *key, uint64_t value)
+{
+	if (value != SL_HOSTMEM_UNKNOWN)
+		sl_definition_uint(map, key, value);
+}
+
+struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl_hostmem *memory, uint64_t now_ns)
+{
+	struct sl_definition map = sl_definition_begin(bytes, size, "sample");
+
+	sl_definition_uint(&map, "ns", now_ns);
+	sl_hostmem_add(&map, "rss_bytes", memory->rss_bytes);
+	sl_hostmem_add(&map, "vm_bytes", memory->vm_bytes);
+	sl_hostmem_add(&map, "cgroup_bytes", memory->cgroup_bytes);
+	sl_hostmem_add(&map, "cgroup_limit_bytes", memory->cgroup_limit_bytes);
+	sl_hostmem_add(&map, "cgroup_peak_bytes", memory->cgroup_peak_bytes);
+	sl_hostmem_add(&map, "oom_kills", memory->oom_kills);
+	return map;
 }
 
 uint64_t sl_hostmem_limit(void)
@@ -171,5 +191,5 @@ uint64_t sl_hostmem_limit(void)
 
 void sl_hostmem_child(void)
 {
-	atomic_store(&state, 0);
+	atomic_store(&sl_hostmem_self.state, 0);
 }

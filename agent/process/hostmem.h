@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of the process and of the cgroup that limits it, from /proc and /sys.  System calls only; any thread.  An unknown figure
+ * Memory of a process and of the cgroup that limits it, from /proc and /sys.  System calls only; any thread.  An unknown figure
  * is SL_HOSTMEM_UNKNOWN.
  */
 #pragma once
 
-#include <stdint.h>
+#include <stdatomic.h>
+
+#include "common/definition.h"
 
 #define SL_HOSTMEM_UNKNOWN UINT64_MAX
 
@@ -16,10 +18,24 @@ struct sl_hostmem {
 	uint64_t oom_kills; /* kills in that cgroup since it was made */
 };
 
-void sl_hostmem_read(struct sl_hostmem *memory);
+struct sl_hostmem_process {
+	char proc[32];						   /* "/proc/PID" */
+	long (*read)(const char *path, char *buffer, size_t size); /* as sl_procfile_read */
+	_Atomic unsigned state; /* the cgroup is found once: 0 not yet, 1 being looked for, 2 found, 3 there is none */
+	const struct sl_hostmem_layout *layout;
+	char folder[1024];
+};
+
+extern struct sl_hostmem_process sl_hostmem_self;
+
+void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory);
+
+/* The definition of that sample, and one figure of a definition, which is left out if it is unknown. */
+struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl_hostmem *memory, uint64_t now_ns);
+void sl_hostmem_add(struct sl_definition *map, const char *key, uint64_t value);
 
 /* RLIMIT_AS; unknown: none. */
 uint64_t sl_hostmem_limit(void);
 
-/* Forgets the cgroup, which the next read looks for again. */
+/* Forgets our own cgroup, which the next read looks for again. */
 void sl_hostmem_child(void);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/identity.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 

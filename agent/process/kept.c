@@ -96,13 +96,6 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 	return got;
 }
 
-bool sl_kept_number(const char *path, uint64_t *number)
-{
-	char content[64];
-
-	return sl_kept_read(path, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
-}
-
 /* Reads the kernel's status of the process; "": not available.  Writer, or the thread that runs before there is one. */
 static const char *read_status(void)
 {

@@ -10,9 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The same as sl_procfile_read and sl_procfile_number.  Any thread. */
+/* The same as sl_procfile_read.  Any thread. */
 long sl_kept_read(const char *path, char *buffer, size_t size);
-bool sl_kept_number(const char *path, uint64_t *number);
 
 /* Writer: reads what the next two functions return. another: true if we have a thread beside the writer. */
 void sl_kept_look(bool (*another)(void));

@@ -12,7 +12,6 @@
 #include "agent/process/filter.h"
 #include "agent/process/procfile.h"
 #include "common/text.h"
-#include "common/base.h"
 #include "common/now.h"
 
 /* A name as one component of a path: a job id may hold anything. */

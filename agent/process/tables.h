@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a trace's header with the meanings of its events' numbers, which is the same for all that write traces. */
+/* Writes the part of a trace's header that says what the numbers in events mean.  The agent and stormlog-attach write the same. */
 #pragma once
 
 struct sl_definition;

@@ -162,7 +162,7 @@ class Life(unittest.TestCase):
             with Recording(*command, code=None, STORMLOG_HOST=0) as run:
                 self.assertEqual(run.files(), [])
                 code = run.done.returncode
-            with Recording(*command, code=code, STORMLOG_HOST=1) as run:
+            with Recording(*command, code=code, launcher=("--host", "--quiet")) as run:
                 report = run.report()
                 self.assertEqual((run.done.stdout, run.done.stderr), (b"", b""))
                 # sh is one process, sleep another; each ended by itself.
@@ -185,7 +185,7 @@ class Life(unittest.TestCase):
             self.skipTest("no cgroup can be made here: %s" % error)
         script = "echo $$ > %s/cgroup.procs; exec %s -c \"import time; x = bytearray(%%d << 20); time.sleep(0.5)\"" % (folder, sys.executable)
         for mib, code in ((8, 0), (200, -9)):
-            with Recording("sh", "-c", script % mib, code=code, STORMLOG_HOST=1) as run:
+            with Recording("sh", "-c", script % mib, code=code, launcher=("--host",)) as run:
                 (process,) = [process for process in run.report()["processes"] if process["command"][0] == sys.executable]
                 memory = process["host_memory"]
                 self.assertEqual(process["status"], "interrupted" if code else "completed")  # killed by the kernel: for others to count

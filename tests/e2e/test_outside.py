@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""--host: until its first GPU call a program is sampled from outside, and has no thread but its own."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import Recording
+
+# Counts its threads, then holds so many MiB, each page of them; its own figure of that is the truth.
+HOLDS = """
+import os, sys, time
+seen = [len(os.listdir("/proc/self/task"))]
+held = bytearray(int(sys.argv[1]) << 20)
+rss = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
+time.sleep(1)
+seen.append(len(os.listdir("/proc/self/task")))
+"""
+PRINTS = "print(rss, *seen, flush=True)\n"
+CALLS = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))
+time.sleep(1)
+"""
+HOST = ("--host", "--quiet")
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Outside(unittest.TestCase):
+    def recorded(self, *argv, launcher=HOST, **more):
+        run = Recording(*argv, launcher=launcher, **more)
+        self.addCleanup(run.__exit__)
+        return run
+
+    def samples(self, run, pid=None):
+        """Of the run's one process, or of that one: samples of the process, by time."""
+        trace, = [trace for trace in stormlog_trace.open_folder(run.traces) if pid in (None, trace.header["pid"])]
+        return sorted((sample for sample in trace.defs["sample"] if "rss_bytes" in sample), key=lambda sample: sample["ns"])
+
+    def assert_whole(self, run):
+        report = run.report()
+        for process in report["processes"]:
+            self.assertEqual((process["status"], process["damaged"], process["lost_events"]), ("completed", False, 0))
+        self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
+        return report["processes"]
+
+    def assert_sampled(self, run, rss, most=None):
+        """About ten times a second, with the figures that the process gave of itself, and with no time twice."""
+        samples = self.samples(run)
+        times = [sample["ns"] for sample in samples]
+        self.assertEqual(len(times), len(set(times)))
+        near = [sample for sample in samples if abs(sample["rss_bytes"] - rss) < 0.05 * rss]
+        self.assertGreaterEqual(len(near), 4, samples)
+        self.assertLessEqual(len(samples), most or 20, times)
+        return samples
+
+    def test_a_program_that_calls_no_gpu_has_the_threads_that_it_made(self):
+        for launcher in (HOST, ("--host", "--quiet", "--report"), ("--host", "--rank", "3", "--world-size", "4")):
+            with self.subTest(launcher=launcher):
+                run = self.recorded(sys.executable, "-c", HOLDS + PRINTS, 100, launcher=launcher)
+                rss, before, after = map(int, run.done.stdout.split())
+                self.assertEqual((before, after), (1, 1))
+                self.assert_whole(run)
+                self.assert_sampled(run, rss)
+
+    def test_alone_the_library_makes_no_thread_either_and_samples_both_ends(self):
+        with Recording(sys.executable, "-c", HOLDS + PRINTS, 10, STORMLOG_HOST=1) as run:
+            self.assertEqual(run.done.stdout.split()[1:], [b"1", b"1"])
+            self.assert_whole(run)
+            self.assertEqual(len(self.samples(run)), 2)
+
+    def test_from_the_first_gpu_call_on_the_programs_own_writer_samples(self):
+        run = self.recorded(sys.executable, "-c", HOLDS + CALLS + PRINTS, 100)
+        process, = self.assert_whole(run)
+        self.assertEqual([row["allocations"] for row in process["memory"]], [1])
+        samples = self.assert_sampled(run, int(run.done.stdout.split()[0]), most=40)
+        apart = [later["ns"] - earlier["ns"] for earlier, later in zip(samples, samples[1:])]
+        self.assertGreater(len(samples), 8)
+        self.assertLess(max(apart), 1e9)
+        self.assertEqual(len([name for name in run.files() if name.startswith("rank-")]), 1)
+
+    def test_a_program_that_closes_all_descriptors_is_sampled_on(self):
+        closes = "import os, time\nos.closerange(3, 2000)\n"
+        run = self.recorded(sys.executable, "-c", closes + HOLDS + CALLS + PRINTS, 100)
+        process, = self.assert_whole(run)
+        self.assertEqual([row["allocations"] for row in process["memory"]], [1])
+        self.assert_sampled(run, int(run.done.stdout.split()[0]), most=40)
+
+    def test_one_whose_exec_fails_is_sampled_on(self):
+        fails = "import os\ntry: os.execv('/nowhere', ['x'])\nexcept OSError: pass\n"
+        run = self.recorded(sys.executable, "-c", fails + HOLDS + PRINTS, 100)
+        self.assert_whole(run)
+        self.assert_sampled(run, int(run.done.stdout.split()[0]))
+
+    def test_two_launchers_sample_once(self):
+        run = self.recorded(e2e.RUN, *HOST, "--", sys.executable, "-c", HOLDS + PRINTS, 100)
+        rss = int(run.done.stdout.split()[0])
+        pid, = [process["pid"] for process in self.assert_whole(run) if process["command"][0] == sys.executable]
+        self.assertLessEqual(len([sample for sample in self.samples(run, pid) if abs(sample["rss_bytes"] - rss) < 0.05 * rss]), 13)
+
+    def test_a_program_whose_launcher_is_killed_ends_as_without_it(self):
+        """Its parent is another then, and its samples are those of its ends."""
+        script = HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n"
+        run = self.recorded(sys.executable, "-c", script, 10, code=-signal.SIGKILL,
+                            kill_when=lambda run: wait_for(lambda: any(name.endswith(".zst") and os.path.getsize(os.path.join(run.traces, name))
+                                                                           for name in run.files())))
+        said = os.path.join(run.folder, "said")
+        wait_for(lambda: os.path.exists(said) and os.path.getsize(said) and not [name for name in run.files() if name.endswith(".ring")])
+        with open(said) as file:
+            self.assertEqual(file.read(), "1 1")
+        self.assert_whole(run)
+
+    @unittest.skipIf(subprocess.run(["unshare", "-Urpf", "--mount-proc", "true"], capture_output=True).returncode, "no user namespaces here")
+    def test_in_namespaces_of_its_own_it_is_sampled_by_the_one_outside(self):
+        for more in ((), ("--mount-proc",)):
+            with self.subTest(more=more):
+                run = self.recorded("unshare", "-Urpf", *more, sys.executable, "-c", HOLDS + PRINTS, 100)
+                rss, *threads = map(int, run.done.stdout.split())
+                self.assertEqual(threads, [1, 1] if more else threads)
+                self.assert_whole(run)
+                self.assertGreaterEqual(len([sample for sample in self.samples(run, 1) if abs(sample["rss_bytes"] - rss) < 0.05 * rss]), 4)
+
+    @unittest.skipUnless(shutil.which("chromium-headless-shell"), "no chromium-headless-shell")
+    def test_chromiums_zygote_finds_itself_alone(self):
+        argv = ("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--dump-dom", "data:text/html,<p>hello")
+        with Recording(*argv, preload=False, code=None) as plain:
+            run = self.recorded(*argv, code=None)
+            self.assertEqual((run.done.returncode, run.done.stdout), (plain.done.returncode, plain.done.stdout))
+
+
+if __name__ == "__main__":
+    e2e.side_by_side()
