@@ -73,19 +73,12 @@ static void collapse(struct collapsed *to, const char *text)
 	to->bytes = (uint32_t)(out - to->text);
 }
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-	unsigned __int128 wide = (unsigned __int128)a * b;
-
-	return (uint64_t)wide ^ (uint64_t)(wide >> 64);
-}
-
 static uint64_t hash_of(const struct collapsed *what)
 {
 	uint64_t hash = 0x9e3779b97f4a7c15u ^ what->bytes;
 
 	for (uint32_t i = 0; i < what->bytes; i += 8)
-		hash = mix(hash ^ sl_load_le((const uint8_t *)what->text + i, 8), 0xa0761d6478bd642fu);
+		hash = sl_mix(hash ^ sl_load_le((const uint8_t *)what->text + i, 8), 0xa0761d6478bd642fu);
 	return hash;
 }
 

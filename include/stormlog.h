@@ -96,7 +96,7 @@ STORMLOG_UNUSED_ static inline void stormlog_push_step(const char *name, uint64_
 		agent->push_step(name, step);
 }
 
-/* Said of the range that this thread opened last.  Together they are cut at 255 bytes. */
+/* Adds a pair to the range that this thread opened last.  Key and value together are cut at 255 bytes. */
 STORMLOG_UNUSED_ static inline void stormlog_pair(const char *key, const char *value)
 {
 	const struct stormlog_api *agent = stormlog_agent();
@@ -105,7 +105,7 @@ STORMLOG_UNUSED_ static inline void stormlog_pair(const char *key, const char *v
 		agent->pair(key, value);
 }
 
-/* Ends the innermost range that was begun here; NVTX's and roctx's are theirs to end. */
+/* Ends the innermost range that this header began on the thread.  It never ends a range of NVTX or roctx. */
 STORMLOG_UNUSED_ static inline void stormlog_pop(void)
 {
 	const struct stormlog_api *agent = stormlog_agent();
@@ -122,7 +122,7 @@ STORMLOG_UNUSED_ static inline void stormlog_mark(const char *text)
 		agent->mark(text);
 }
 
-/* Metadata of the whole run, as --meta gives it at the start.  The last value of a key counts.  Cut at 63 and 191 bytes. */
+/* Metadata of the whole run, like --meta.  The last value of a key counts.  Cut at 63 (key) and 191 bytes (value). */
 STORMLOG_UNUSED_ static inline void stormlog_metadata(const char *key, const char *value)
 {
 	const struct stormlog_api *agent = stormlog_agent();
@@ -140,7 +140,7 @@ STORMLOG_UNUSED_ static inline void stormlog_name(const void *address, size_t by
 		agent->name(address, bytes, name);
 }
 
-/* What was recorded until now is in the file and synced.  0, also without an agent; -1: not within that time. */
+/* Waits until what was recorded so far is in the file and synced.  0: it is, or there is no agent; -1: not within that time. */
 STORMLOG_UNUSED_ static inline int stormlog_flush(unsigned timeout_ms)
 {
 	const struct stormlog_api *agent = stormlog_agent();
@@ -149,8 +149,8 @@ STORMLOG_UNUSED_ static inline int stormlog_flush(unsigned timeout_ms)
 }
 
 /*
- * 0: from now on calls are kept without stacks, which are most of what recording costs and writes; 1: with them again.  Calls
- * themselves are always kept: without each one of them no total would be right.
+ * on 0: from now on calls are recorded without stacks, which are most of what recording costs and writes; 1: with stacks again.
+ * Calls themselves are always recorded, because every total needs each of them.
  */
 STORMLOG_UNUSED_ static inline void stormlog_record(int on)
 {
@@ -172,9 +172,9 @@ STORMLOG_UNUSED_ static inline size_t stormlog_trace(char *path, size_t bytes)
 }
 
 /*
- * A pool of the program's own hands out a block, which lies in memory of the driver's, and takes it back.  Call the first
- * after the pool gave the block out, the second before the block goes back.  Reports show the blocks like a framework's
- * tensors, and the rest of the pool as unnamed.  name NULL: the open range names the block.
+ * For a pool of the program's own.  Call stormlog_block after the pool gave out a block, which lies in memory of the driver's,
+ * and stormlog_block_gone before the pool takes the block back.  Reports show the blocks like a framework's tensors, and the
+ * rest of the pool as unnamed.  name NULL: the open range names the block.
  */
 STORMLOG_UNUSED_ static inline void stormlog_block(const void *address, size_t bytes, const char *name)
 {

@@ -51,12 +51,6 @@ static bool processes_said, full_said; /* written once in a recording: the sourc
 
 #define MAP_MAX 2048 /* 64 processes of a sample, or the names of a device */
 
-static void add_known(struct sl_definition *map, const char *key, uint64_t value)
-{
-	if (value != SL_HOSTMEM_UNKNOWN)
-		sl_definition_uint(map, key, value);
-}
-
 static void add_known_text(struct sl_definition *map, const char *key, const char *value)
 {
 	if (*value)
@@ -90,7 +84,7 @@ static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 	add_known_text(&map, "name", device->is.name);
 	add_known_text(&map, "uuid", device->is.uuid);
 	add_known_text(&map, "pci", device->is.pci);
-	add_known(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
+	sl_hostmem_add(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
 	sl_define_publish(&map);
 	tell_devices(vendor);
 }
@@ -118,7 +112,7 @@ static void begin_sample(struct sl_definition *map, int ordinal, const char *sou
 	sl_definition_uint(map, "begin_ns", begin_ns);
 	sl_definition_uint(map, "device", (uint64_t)ordinal);
 	sl_definition_uint(map, "free_bytes", free_bytes);
-	add_known(map, "total_bytes", total_bytes);
+	sl_hostmem_add(map, "total_bytes", total_bytes);
 	sl_definition_uint(map, "used_bytes", used_bytes);
 	add_known_text(map, "source", source);
 }
@@ -233,14 +227,14 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 		/* as the program sees it under --limit */
 		sl_limit_clamp(device, &free_bytes, &total_bytes);
 		sl_definition_uint(&map, "free_bytes", free_bytes);
-		add_known(&map, "total_bytes", total_bytes);
+		sl_hostmem_add(&map, "total_bytes", total_bytes);
 	}
-	sl_hostmem_read(&memory);
-	add_known(&map, "vm_bytes", memory.vm_bytes);
-	add_known(&map, "vm_limit_bytes", sl_hostmem_limit());
-	add_known(&map, "rss_bytes", memory.rss_bytes);
-	add_known(&map, "cgroup_bytes", memory.cgroup_bytes);
-	add_known(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	sl_hostmem_read(&sl_hostmem_self, &memory);
+	sl_hostmem_add(&map, "vm_bytes", memory.vm_bytes);
+	sl_hostmem_add(&map, "vm_limit_bytes", sl_hostmem_limit());
+	sl_hostmem_add(&map, "rss_bytes", memory.rss_bytes);
+	sl_hostmem_add(&map, "cgroup_bytes", memory.cgroup_bytes);
+	sl_hostmem_add(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
 	sl_define_publish(&map);
 	errno = saved;
 }
@@ -291,7 +285,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 
 	begin_sample(&map, ordinal, source, begin_ns, sample->free_bytes, sample->total_bytes, sample->used_bytes);
 	if (sample->own_bytes)
-		add_known(&map, "process_bytes", sample->own_bytes);
+		sl_hostmem_add(&map, "process_bytes", sample->own_bytes);
 	if (sample->has_processes) {
 		sl_definition_key(&map, "processes");
 		sl_pack_array(&map.pack, sample->count);
@@ -363,15 +357,8 @@ void sl_device_sample_host(uint64_t now_ns)
 	uint8_t bytes[MAP_MAX];
 	struct sl_definition map;
 
-	sl_hostmem_read(&memory);
-	map = sl_definition_begin(bytes, sizeof(bytes), "sample");
-	sl_definition_uint(&map, "ns", now_ns);
-	add_known(&map, "rss_bytes", memory.rss_bytes);
-	add_known(&map, "vm_bytes", memory.vm_bytes);
-	add_known(&map, "cgroup_bytes", memory.cgroup_bytes);
-	add_known(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
-	add_known(&map, "cgroup_peak_bytes", memory.cgroup_peak_bytes);
-	add_known(&map, "oom_kills", memory.oom_kills);
+	sl_hostmem_read(&sl_hostmem_self, &memory);
+	map = sl_hostmem_sample(bytes, sizeof(bytes), &memory, now_ns);
 	sl_define_publish(&map);
 }
 

@@ -2,15 +2,11 @@
 #include "agent/gpu/nvml.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
-#include "common/text.h"
 #include "common/base.h"
 
 /* Structures of nvml.h, whose licence does not permit a copy; sizes are part of the interface. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's memory from a source that sees all its processes: NVML, or AMD's kernel driver. */
+/* One reading of a device's memory, and of each process's part, by a source that sees all processes: NVML or AMD's driver. */
 #pragma once
 
 #include <stdbool.h>

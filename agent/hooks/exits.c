@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exits from a process that run no destructor: before them everything waiting is written.  Safe in a vfork child, and after a
- * fork in a process with many threads, because the real functions are found without a lock.
+ * Wraps posix_spawn, and the exits from a process that run no destructor (_exit, exec): everything that waits is written before
+ * them.  Safe in a vfork child, and after a fork in a process with many threads: real functions are found without a lock.
  */
 #include <alloca.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -11,7 +11,6 @@
 #include "agent/hooks/table.h"
 #include "agent/hooks/torch.h"
 #include "agent/gpu/limit.h"
-#include "agent/record.h"
 #include "agent/said.h"
 #include "agent/symbols/resolve.h"
 #include "agent/gpu/vendor.h"

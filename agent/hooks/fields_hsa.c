@@ -8,7 +8,6 @@
 
 #include "agent/agent.h"
 #include "agent/hooks/fields.h"
-#include "agent/record.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 

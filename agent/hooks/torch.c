@@ -530,7 +530,7 @@ static inline __attribute__((always_inline)) void report(struct real *real, cons
 			     versions);
 }
 
-/* With the totals after the operation.  Versions differ only in the name of their type. */
+/* A report with the allocator's totals after the operation.  Versions differ only in the name of the totals' type. */
 #define REPORT(name, mangled, versions)                                                                                            \
 	void name(void *, int64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                             \
 	void name(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                               \

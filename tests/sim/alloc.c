@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * Device addresses: one tebibyte per device, where no mapping of Linux comes by itself. Nothing lies behind them.
- * A freed address is the next one given to the same power of two: reuse at once, which a careless tracer gets wrong.
+ * Device addresses: one tebibyte per device, in a range where Linux places no mapping by itself. Nothing lies behind them. A
+ * freed address goes to the next block of the same power of two, because a careless tracer gets such reuse wrong.
  */
 enum { VA_CLASSES = 48 };
 #define VA_BASE	      0x200000000000ull
@@ -78,7 +78,7 @@ struct sim_block *sim_block_add(struct sim_call *call, enum sim_kind kind, int d
 	return block;
 }
 
-/* Pool and graph memory is given back by pool.c and graph.c before; here goes what belongs to the block alone. */
+/* Frees what belongs to the block alone; pool.c and graph.c have given back pool and graph memory before. */
 void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_effect effect)
 {
 	uint64_t address = block->object.key;
@@ -158,7 +158,7 @@ int sim_alloc_host(struct sim_call *call, struct sim_ctx *ctx, uint64_t bytes, u
 	return SIM_OK;
 }
 
-/* cuMemFree: whatever a device pointer can be. */
+/* cuMemFree: frees memory of any kind that a device pointer can name. */
 int sim_free_device(struct sim_call *call, uint64_t address)
 {
 	struct sim_block *block = sim_object_get(address, SIM_T_BLOCK);

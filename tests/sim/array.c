@@ -317,7 +317,7 @@ static int set_mapped(struct sim_call *call, unsigned count, void **handles, boo
 		if (!r)
 			return SIM_INVALID_HANDLE;
 		if (r->mapped == mapped)
-			return mapped ? 208 : 211; /* already, not mapped */
+			return mapped ? 208 : 211; /* already mapped; not mapped */
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct resource *r = sim_object_get((uintptr_t)handles[i], SIM_T_RESOURCE);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices and contexts: what they cost, who holds them, what goes with them.
- * Longer than other files: an entry a function. */
+/*
+ * Devices and contexts: their cost, their references, and what is freed with them. Longer than other files: one function for
+ * each call of the API.
+ */
 #include "sim.h"
 
 #include <stdio.h>
@@ -89,7 +91,7 @@ static int activate(struct sim_call *call, struct sim_ctx *ctx)
 	return SIM_OK;
 }
 
-/* Everything that was made in it goes too: the implicit frees. */
+/* Frees everything that was made in the context, too (implicit frees). */
 static void deactivate(struct sim_call *call, struct sim_ctx *ctx)
 {
 	if (!ctx->active)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies and fills. Device memory has no contents here: what is checked is the addresses; only copies between host
- * addresses, managed ones among them, move bytes.
+ * Copies and fills. Device memory has no contents here, so only addresses are checked. Only copies between host addresses
+ * (managed memory too) move bytes.
  */
 #include "sim.h"
 

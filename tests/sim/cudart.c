@@ -55,7 +55,7 @@ static void load(void)
 #include "cudart_driver.def"
 #undef DRIVER
 	}
-	/* Asked for although they are held already: their answers may be wrapped, and programs get them from us. */
+	/* Asked for again: a tracer may wrap the answers, and programs get these functions from the runtime. */
 	ask("cuGetProcAddress", 11030, 0);
 	ask("cuGetProcAddress", 12000, 0);
 	ask("cuIpcOpenMemHandle", 11000, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime's functions: each says what it is for and which driver call does it.
- * Longer than other files: an entry a function. */
+/*
+ * The runtime's functions: each says what it is for and which driver call does it. Longer than other files: one function for
+ * each call of the API.
+ */
 #include "cudart.h"
 
 #include <stddef.h>

@@ -24,9 +24,9 @@ enum { SLOTS = 512 };
 
 struct slot {
 	int32_t pid;	/* 0: empty */
-	uint32_t space; /* the pid namespace that counts so */
-	uint64_t start; /* of the process, in ticks since boot: pids come again */
-	uint64_t image; /* exec keeps pid and start, not this */
+	uint32_t space; /* the pid namespace in which the process has this pid */
+	uint64_t start; /* of the process, in ticks since boot: pids are used again */
+	uint64_t image; /* of the process image: exec keeps pid and start, but not this */
 	uint64_t used[SIM_MAX_DEVICES];
 };
 
@@ -52,7 +52,7 @@ static bool unnamed;
 static uint32_t own_space;
 static uint64_t own_start;
 
-/* How the host numbers a process of a container is told to nobody inside: any number that no process has will do. */
+/* Nobody inside a container knows its host's numbers of processes, so any number that no process has will do. */
 enum { HOST_PIDS = 1 << 23 };
 
 const char *sim_device_dir(void)
@@ -94,7 +94,7 @@ static bool process_lives(int pid, uint64_t *start)
 	return true;
 }
 
-/* The process that began at `since` is no more, as far as can be known. */
+/* True: the process that began at `since` has ended, as far as can be known. */
 static bool has_gone(int pid, uint64_t since)
 {
 	uint64_t start;
@@ -135,7 +135,7 @@ static void init_lock(struct shared *s)
 	pthread_mutex_init(&s->lock, &attr);
 }
 
-/* The slots are the truth, the sums follow. */
+/* Computes the sums from the slots, which decide. */
 static void add_up(void)
 {
 	memset(shared->used, 0, sizeof shared->used);
@@ -144,7 +144,7 @@ static void add_up(void)
 			shared->used[d] += shared->slots[i].used[d];
 }
 
-/* Who holds the lock has gone, and the kernel did not know that it had it: one of those who wait makes a new lock. */
+/* The lock's holder has ended, and the kernel did not know that it held the lock: a waiting process makes a new one. */
 static void break_lock(void)
 {
 	int32_t holder = shared->holder;
@@ -228,7 +228,7 @@ static void initialize(struct shared *s)
 	s->size = sizeof *s;
 }
 
-/* It gets its name when it is ready; of several at once, threads of one process among them, the first is the machine. */
+/* Makes the file and names it when it is ready. If several threads or processes do so at once, the first file counts. */
 static void make_state(const char *path)
 {
 	char new[2200];

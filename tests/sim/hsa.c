@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated libhsa-runtime64.so.1: the level below HIP, where AMD's memory comes from. It holds the same devices and
- * bookkeeping as libcuda.so.1, so HIP behaves as CUDA does wherever nothing is said.
+ * bookkeeping as libcuda.so.1, so HIP behaves as CUDA does unless a comment says otherwise.
  */
 #include "sim.h"
 
@@ -24,7 +24,7 @@ static int hsa_status(int error)
 	return HSA_ERROR;
 }
 
-/* After the last hsa_shut_down the same handles are those of other devices' pools. */
+/* After the last hsa_shut_down the same handles name pools of other devices. */
 static _Atomic int begun, turn;
 
 static int device_of(uint64_t pool)
@@ -109,7 +109,7 @@ int hsa_agent_iterate_regions(uint64_t agent, int (*visit)(uint64_t region, void
 	return hsa_amd_agent_iterate_memory_pools(agent, visit, data);
 }
 
-/* ---- what is CUDA's by another name ---- */
+/* ---- calls that CUDA has by another name ---- */
 
 int cuInit(unsigned flags);
 int cuMemCreate(uint64_t *out, size_t bytes, const void *prop, unsigned long long flags);

@@ -46,8 +46,7 @@ struct header {
 _Static_assert(sizeof(struct header) <= HEADER_BYTES, "names fit into the header");
 
 static struct {
-	char path
-		[8192]; /* and no descriptor: programs close those they do not know, and get their numbers for files of their own */
+	char path[8192]; /* no descriptor: programs close those they do not know and reuse the numbers */
 	bool tried;
 	struct header *header;
 	struct sim_record *chunks[CHUNKS];
@@ -120,7 +119,7 @@ bool sim_journal_on(void)
 
 void sim_journal_forget(void)
 {
-	/* The parent's mappings stay: a vfork-like child must not pull them from under it. */
+	/* Keeps the parent's mappings, because a vfork-like child shares them with it. */
 	memset(&lock, 0, sizeof lock);
 	memset(&journal, 0, sizeof journal);
 	thread_id = 0;

@@ -66,7 +66,7 @@ static int unload(struct sim_call *call, void *handle)
 	return SIM_OK;
 }
 
-/* A function's handle is its module's: there is nothing to tell them apart by. */
+/* A function's handle is its module's, since functions of a module do not differ here. */
 static int get_function(struct sim_call *call, void **out, void *handle)
 {
 	struct module *m = sim_object_get((uintptr_t)handle, SIM_T_MODULE);

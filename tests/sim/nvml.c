@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated libnvidia-ml.so.1: what the device file says, across all processes. With SIM_MIG the devices are instances of
- * one GPU, which is all that is counted and found by index or PCI id.
+ * one GPU; only that GPU is counted and found by index or PCI id.
  */
 #include "sim.h"
 

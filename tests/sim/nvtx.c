@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NVTX 2's library without a tool: its calls say so by -2. */
+/* NVTX 2's library without a tool: its calls return -2, which means so. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -13,7 +13,7 @@ static void **tree_of(enum sim_type type)
 	return &trees[type == SIM_T_RESERVATION];
 }
 
-/* Overlap is equality: a search for one byte finds the object around it. */
+/* Ranges that overlap are equal, so a search for one byte finds the object around it. */
 static int compare(const void *a, const void *b)
 {
 	const struct sim_object *x = a, *y = b;

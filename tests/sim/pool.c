@@ -126,7 +126,7 @@ static int grow(struct sim_pool *pool, uint64_t charge)
 	return error;
 }
 
-/* What this stream freed and nobody synchronised is its own at once, at the same address. */
+/* What this stream freed and nobody synchronised goes back to this stream at once, at the same address. */
 static uint64_t reuse_pending(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
 {
 	for (struct sim_pending **link = &stream->pending; *link; link = &(*link)->next) {

@@ -32,7 +32,7 @@ static int compare(const void *key, const void *row)
 	return strcmp(key, ((const struct row *)row)->name);
 }
 
-/* The youngest of that name not younger than the version; per-thread variants win where asked for and present. */
+/* The newest variant of that name that is not newer than the version; a per-thread one where asked for and present. */
 static void *look_up(const char *name, int version, uint64_t flags, int *status)
 {
 	const struct row *row = bsearch(name, rows, SIM_ARRAY_SIZE(rows), sizeof rows[0], compare);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every export that no other file defines, weak: it can be told to fail (SIM_FAIL) and touches none of its arguments.
- * Those in `succeeds` say yes, since programs go on only then; all others say that they are not supported.
+ * Every export that no other file defines, weak: it can be told to fail (SIM_FAIL) and touches none of its arguments. Those in
+ * `succeeds` return success, since programs go on only then; all others return "not supported".
  */
 #include "sim.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual memory management: physical memory lives as long as a reference to its handle or a mapping of it, whichever ends later; its end is the free. Addresses are reserved apart and cost nothing.
+ * Virtual memory management: physical memory is freed when the last reference to its handle and its last mapping are gone.
+ * Addresses are reserved apart and cost nothing.
  */
 #include "sim.h"
 
@@ -27,7 +28,7 @@ struct multicast_prop {
 	size_t size;
 	unsigned long long handle_types, flags;
 };
-struct shared_memory { /* what travels: in a memfd, or as the 64 bytes of a fabric handle */
+struct shared_memory { /* what another process gets: in a memfd, or as the 64 bytes of a fabric handle */
 	char magic[8];
 	int device, pad;
 	uint64_t bytes;
