@@ -138,7 +138,7 @@ static uint64_t beside_its_blocks(const struct sl_process *other, const struct s
 				  uint64_t then_ns)
 {
 	double at_peak = state->line ? sl_timeline_at(&other->model->timeline, state->line, state->hidden_peak_ns) : 0;
-	uint64_t bytes = at_peak > 0 ? (uint64_t)((double)state->hidden_peak_rounded * fmin(1, (double)held / at_peak)) : 0;
+	uint64_t bytes = at_peak > 0 ? sl_stats_bytes((double)state->hidden_peak_rounded * fmin(1, (double)held / at_peak)) : 0;
 
 	for (size_t i = 0; i < state->parts.count; i++)
 		if (state->parts.item[i].what == SL_HIDDEN_CODE && state->parts.item[i].first.time_ns <= then_ns)
@@ -155,10 +155,11 @@ static uint64_t sampled_of(const struct sl_account *account, int64_t pid)
 	return SL_UNKNOWN;
 }
 
-static void take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
+/* Returns what blocks of recorded processes held. */
+static uint64_t take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_shared_device *device = device_of(report, process, oom->device);
-	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns);
+	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), blocks = 0;
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
 		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns)) {
@@ -177,13 +178,17 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 			continue;
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
-			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
+			bytes = sl_timeline_max(&other->model->timeline, state->line, then_ns, then_ns);
+		blocks += bytes;
 		beside = beside_its_blocks(other, state, bytes, then_ns);
 		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
-			bytes += state->context_bytes;
-			account->contexts += state->context_bytes != 0;
-			account->context_each =
-				state->context_bytes > account->context_each ? state->context_bytes : account->context_each;
+			/* one that no sample told takes what this process's does */
+			uint64_t context =
+				state->context_made.time_ns && !state->parts.count ? oom->context_bytes : state->context_bytes;
+
+			bytes += context;
+			account->contexts += context != 0;
+			account->context_each = context > account->context_each ? context : account->context_each;
 		}
 		/* that is an estimate: no more than a sample of the process has beyond what is known */
 		sampled = sampled_of(account, header->pid);
@@ -193,6 +198,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 		if (bytes)
 			add_other(account, header->pid, other, state, bytes);
 	}
+	return blocks;
 }
 
 /* Free memory by the samples of other processes of the run: without a context this process could not ask. */
@@ -208,7 +214,7 @@ static void take_room(const struct sl_report *report, unsigned process, struct s
 
 		if (device->processes[i] == process || !state || !state->used_line || !sl_process_lived(other, unix_ns))
 			continue;
-		used = (uint64_t)fmax((double)used, sl_timeline_at(&other->model->timeline, state->used_line, then_ns));
+		used = sl_stats_bytes(fmax((double)used, sl_timeline_at(&other->model->timeline, state->used_line, then_ns)));
 	}
 	if (!used || device->total_bytes == SL_UNKNOWN || used > device->total_bytes)
 		return;
@@ -228,18 +234,30 @@ static uint64_t beside(const struct sl_oom *oom)
 }
 
 /*
+ * Free memory is read after the error.  Where blocks of recorded processes had left less than that, one of them gave its own back
+ * between the two, as one that failed at the same instant does: what was refused had no room.
+ */
+static void take_back(struct sl_oom *oom, uint64_t blocks)
+{
+	if (oom->scope == SL_SCOPE_VRAM && oom->total_bytes != SL_UNKNOWN && oom->free_bytes != SL_UNKNOWN &&
+	    oom->free_bytes >= sl_units_taken(oom) && oom->free_bytes + oom->live_bytes + blocks > oom->total_bytes)
+		oom->free_bytes = 0;
+}
+
+/*
  * Divides what is in use beside this process's blocks.  Its context and code are known and come first.  What others held was
  * sampled a moment before, so they get no more than the rest.
  */
 static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, struct sl_account *account)
 {
-	uint64_t rest = beside(oom);
+	const struct sl_device_state *state = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
+	uint64_t rest = beside(oom), aside = state ? sl_device_state_aside(state, oom->time_ns) : 0;
 
 	if (rest == SL_UNKNOWN)
 		return;
 	if (oom->context_bytes) {
 		account->context = oom->context_bytes < rest ? oom->context_bytes : rest;
-		account->context_at_most = model->devices[oom->device + 1] && model->devices[oom->device + 1]->context_sampled;
+		account->context_at_most = state && state->context_sampled;
 		rest -= account->context;
 	}
 	if (oom->module_bytes) {
@@ -252,9 +270,12 @@ static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, 
 	account->others_bytes = account->others_bytes < rest ? account->others_bytes : rest;
 	rest -= account->others_bytes;
 	account->rounding = oom->rounded < rest ? oom->rounded : rest;
-	account->unexplained = rest - account->rounding;
-	account->hidden = account->unexplained + account->rounding + (account->context != SL_UNKNOWN ? account->context : 0) +
-			  (account->modules != SL_UNKNOWN ? account->modules : 0);
+	account->hidden = rest;
+	rest -= account->rounding;
+	account->aside = aside < rest ? aside : rest;
+	account->unexplained = rest - account->aside;
+	account->hidden +=
+		(account->context != SL_UNKNOWN ? account->context : 0) + (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
 /*
@@ -474,8 +495,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_story_missing(oom)) {
 		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		free(account->advice);
-		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s", SL_SIZE(sl_story_missing(oom)),
-						  where, what);
+		account->advice = sl_memory_print("%s less " SL_WOULD_PASS ": the leak at %s has %s",
+						  SL_SIZE(sl_story_missing(oom)), where, what);
 	}
 }
 
@@ -492,7 +513,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	if (oom->device >= 0 && oom->free_bytes == SL_UNKNOWN && oom->scope == SL_SCOPE_CONTEXT)
 		take_room(report, process, oom);
 	if (oom->device >= 0)
-		take_others(report, process, oom, account);
+		take_back(oom, take_others(report, process, oom, account));
 	take_hidden(p->model, oom, account);
 	account->cause = cause_of(p, oom, account);
 	say(p, oom, account);
@@ -588,7 +609,8 @@ static const char *uninjected(const struct sl_report *report)
 			if (process->model->ooms.item[k].injected)
 				return NULL;
 		for (unsigned k = 0; k < header->setting_count; k++)
-			if (!strcmp(header->settings[k].name, "inject_oom") && *header->settings[k].value)
+			if (!strcmp(header->settings[k].name, "inject_oom") && header->settings[k].value &&
+			    *header->settings[k].value)
 				asked = header->settings[k].value;
 	}
 	return asked;
@@ -609,7 +631,7 @@ static void run(struct sl_report *report)
 		process->accounts = sl_memory_must(calloc(process->model->ooms.count, sizeof(*process->accounts)));
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
-								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k);

@@ -36,13 +36,20 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 								"cudaHostUnregister what cudaHostRegister did")});
 }
 
+/* True: no more of them than requests that failed: what such a request did not give has been given back. */
+static bool follows_errors(const struct sl_model *model, const struct sl_failed_free *failed)
+{
+	return model->ooms.count && model->ooms.item[0].time_ns < failed->time_ns && failed->count <= model->ooms_total;
+}
+
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_model *model = report->processes[i].model;
 
 		for (size_t at = 0; at < model->failed_frees.count; at++)
-			find(report, i, &model->failed_frees.item[at]);
+			if (!follows_errors(model, &model->failed_frees.item[at]))
+				find(report, i, &model->failed_frees.item[at]);
 	}
 }
 

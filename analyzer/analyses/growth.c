@@ -34,22 +34,37 @@ static double t_of(uint64_t freedom)
 	return t_by_freedom[(freedom < SL_COUNT(t_by_freedom) ? freedom : SL_COUNT(t_by_freedom)) - 1];
 }
 
+static double least_in(const struct sl_floor *floor, unsigned from, unsigned to)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = from; i < to; i++)
+		least = floor->least[i] < least ? floor->least[i] : least;
+	return (double)least;
+}
+
 /*
  * Tests what survives: the minimum in use in the last quarter must exceed that in the second quarter by half of what the line
  * predicts. Batches of any size come and go above that minimum, and a cache that was filled once does not raise it.
  */
 static bool survives(const struct sl_floor *floor, double slope)
 {
-	unsigned quarter = floor->count / 4;
-	uint64_t before = UINT64_MAX, after = UINT64_MAX;
+	unsigned count = floor->count, quarter = count / 4;
 
-	for (unsigned i = 0; i < quarter; i++) {
-		uint64_t second = floor->least[quarter + i], last = floor->least[floor->count - 1 - i];
+	return least_in(floor, count - quarter, count) - least_in(floor, quarter, 2 * quarter) >=
+	       0.5 * slope * (double)((count - 2 * quarter) * floor->each);
+}
 
-		before = second < before ? second : before;
-		after = last < after ? last : after;
-	}
-	return (double)after - (double)before >= 0.5 * slope * (double)((floor->count - 2 * quarter) * floor->each);
+/*
+ * True: the minimum of the last eighth, or of the last four points, exceeds that of as many before by a quarter of the prediction:
+ * nothing is full.
+ */
+static bool goes_on(const struct sl_floor *floor, double slope)
+{
+	unsigned count = floor->count, last = count / 8 < 4 ? 4 : count / 8;
+
+	return 2 * last > count || least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >=
+					   0.25 * slope * (double)(last * floor->each);
 }
 
 /* A line through the floor that may have one step. */
@@ -133,7 +148,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	if (line.at) {
 		*step = line.step;
 		for (unsigned i = line.at; i < floor.count; i++)
-			floor.least[i] = (uint64_t)fmax(0, (double)floor.least[i] - line.step);
+			floor.least[i] = sl_stats_bytes(fmax(0, (double)floor.least[i] - line.step));
 		growth.slope = line.slope / (double)floor.each;
 		growth.r_squared = line.yy > 0 ? fmin(1, line.xy * line.xy / (line.xx * line.yy)) : 0;
 		growth.error = sqrt(line.rest / (floor.count - 3) / line.xx) / (double)floor.each;
@@ -142,7 +157,8 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&floor, growth.slope)))
+	else if (fabs(growth.slope) < least ||
+		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope))))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
@@ -257,9 +273,8 @@ static void process(struct sl_process *process)
 
 		if (growth->verdict && !strcmp(growth->verdict, "growing"))
 			name_holders(growth, process->model, step);
-		growth->credited = growth->verdict && is_credited(process, growth);
-		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it"
-						      : "look for what each one keeps: a list of losses, a cache without a bound";
+		growth->credited = growth->holder_count && is_credited(process, growth);
+		growth->advice = "free what these lines keep of each one, or bound it";
 	}
 }
 
@@ -286,8 +301,8 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 		count += k == count;
 	}
 	for (unsigned i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ", SL_SIZE((uint64_t)bytes[i]),
-				       where[i]);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ",
+				       SL_SIZE(sl_stats_bytes(bytes[i])), where[i]);
 	return strdup(text);
 }
 
@@ -331,10 +346,10 @@ static void run(struct sl_report *report)
 						     .severity = "warning",
 						     .process = (int)i,
 						     .device = -1,
-						     .bytes = (uint64_t)growth->slope,
+						     .bytes = sl_stats_bytes(growth->slope),
 						     .text = sl_memory_print(
 							     "memory in use grew by %s with each %s%s, r2 %.2f over %llu of them%s",
-							     SL_SIZE((uint64_t)growth->slope), sl_label_each(label),
+							     SL_SIZE(sl_stats_bytes(growth->slope)), sl_label_each(label),
 							     text ? text : "range", growth->r_squared,
 							     (unsigned long long)label->points, by),
 						     .advice = strdup(growth->advice),

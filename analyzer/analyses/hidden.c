@@ -46,27 +46,6 @@ static void set_first(struct sl_hidden_name *name, const struct sl_process *proc
 	name->step = first->step;
 }
 
-/* When the process left the device, by the samples of others that list it: its recording ends before that. */
-static uint64_t left_unix_ns(const struct sl_report *report, const struct sl_shared_device *device,
-			     const struct sl_process *process)
-{
-	uint64_t left = process->ended_unix_ns;
-
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		for (size_t k = 0; state && k < state->neighbours.count; k++) {
-			const struct sl_neighbour *one = &state->neighbours.item[k];
-			uint64_t listed = sl_process_unix(p, one->last_ns);
-
-			if (one->pid == process->trace->header.pid && listed > left)
-				left = listed;
-		}
-	}
-	return left;
-}
-
 static uint64_t named_of(const struct sl_hidden *hidden)
 {
 	uint64_t named = 0;
@@ -88,7 +67,7 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
-		if (ended != (p->ended_unix_ns < peak_ns) || (ended && left_unix_ns(report, device, p) < peak_ns))
+		if (ended != (p->ended_unix_ns < peak_ns) || (ended && sl_devices_left(report, device, p) < peak_ns))
 			continue;
 		for (size_t k = 0; state && k < state->parts.count; k++) {
 			const struct sl_hidden_part *part = &state->parts.item[k];
@@ -139,6 +118,22 @@ static int by_bytes(const void *a, const void *b)
 	return SL_FALLING(x->bytes, y->bytes) ?: strcmp(x->what, y->what);
 }
 
+/* What limits had contexts set aside by the peak. */
+static uint64_t set_aside(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_header *header = &report->processes[device->processes[i]].trace->header;
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (state)
+			bytes += sl_device_state_aside(state,
+						       device->hidden_peak_unix_ns - header->started_ns + header->monotonic_ns);
+	}
+	return bytes;
+}
+
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
 {
 	uint64_t named;
@@ -155,8 +150,14 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 	if (named < device->hidden_peak_bytes) {
 		const struct sl_hidden_name rest = {.what = "unexplained", .step = SL_UNKNOWN};
 		const struct sl_hidden_name rounding = {.what = "rounding", .step = SL_UNKNOWN};
+		const struct sl_hidden_name limit = {.what = "limit", .step = SL_UNKNOWN};
 		uint64_t left = device->hidden_peak_bytes - named, rounded = sl_devices_rounding(report, device);
+		uint64_t aside = set_aside(report, device);
 
+		aside = aside < left ? aside : left;
+		left -= aside;
+		if (aside)
+			find(hidden, &limit)->bytes = aside;
 		rounded = rounded < left ? rounded : left;
 		if (rounded)
 			find(hidden, &rounding)->bytes = rounded;
@@ -248,8 +249,8 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		if (contexts && contexts->most_blocks > 1)
 			find_place(report, device, device->processes[i], contexts->stack, contexts->born_bytes,
 				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
-		if (state && state->limit_bytes && sl_limit_least(state) <= device->hidden_peak_bytes &&
-		    (double)sl_limit_least(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes) {
+		if (state && state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
+		    (double)sl_device_state_limit(state) >= WORTH_A_PLACE * (double)device->hidden_peak_bytes) {
 			sl_hidden_limit(said, sizeof(said), state);
 			find_place(report, device, device->processes[i], state->limit_stack, 0,
 				   sl_memory_print("%s, for which the limit was raised", said));

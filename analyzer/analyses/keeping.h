@@ -2,8 +2,8 @@
 /*
  * What a place kept, as numbers over the windows of its track (model/tracks.h), and the measures by which kept.c judges it.
  * "Kept" at a window is the least that the place holds from there to the end; it rises towards the end even where blocks
- * come and go at random.  "Left" are the blocks born up to there that lived when the run ended, which does not.  A clock is
- * an array of count + 1 values, such as time or tick.
+ * come and go at random.  "Left" at a window are the blocks born up to there that lived when the run ended; with blocks that come
+ * and go at random it does not rise.  A clock is an array of count + 1 values, such as time or tick.
  */
 #pragma once
 

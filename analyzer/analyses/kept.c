@@ -59,6 +59,7 @@
 #define BURST_MAX	     100   /* births in start-up */
 #define BURST_NOTED	     16	   /* births of a program that did nothing else: told, but not called a leak */
 #define LOADED_NS	     200e3 /* between births */
+#define LOADED_MAX	     1000  /* births of one place */
 #define ITERATION_PLACES_MAX 2000
 #define ONE_BLOCK	     1.1 /* times the mean block */
 #define TAKES_FEW	     (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
@@ -165,9 +166,9 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 
 /*
  * True: the place may be a loop that loads something, which looks like one that leaks until it ends.  The process only
- * allocated until then, and it still runs, or ended with an error, or allocated as fast as calls can be made, or for no
- * longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded: theirs are leaks, but for a
- * few of them in one burst.
+ * allocated until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as
+ * fast as calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered ranges are not
+ * loaded: theirs are leaks, but for a few of them in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
@@ -183,8 +184,8 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 		return true; /* one step */
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
-		sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
-		(double)(track->last_ns - track->first_ns) < ending_of(model));
+		(track->births < LOADED_MAX && (sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+						(double)(track->last_ns - track->first_ns) < ending_of(model))));
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -307,9 +308,11 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
  */
 static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *counted, const struct sl_keeping *series)
 {
-	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && kept->births - kept->blocks >= SL_KEEPING_BIRTHS &&
-	       2 * kept->blocks >= kept->track->most_blocks && 10 * (kept->births - kept->blocks) >= kept->births &&
-	       sl_keeping_evenness_of_births(counted) >= QUARTER_MIN && sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
+	uint64_t most = kept->track->most_blocks, early = kept->births - most; /* freed before it held most */
+
+	return !kept->count_only && kept->blocks >= SL_KEEPING_BIRTHS && early >= SL_KEEPING_BIRTHS && 2 * kept->blocks >= most &&
+	       10 * early >= kept->births && sl_keeping_evenness_of_births(counted) >= QUARTER_MIN &&
+	       sl_keeping_evenness_of_births(series) >= QUARTER_MIN;
 }
 
 /*
@@ -437,8 +440,9 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 		return SL_KEPT_MEANT;
 	if (!kept->count_only && last < 0.05) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
-	/* as many are freed as are allocated: the bound is reached */
-	if (turned_over && (sl_keeping_missed(counted) >= BOUND_MISSED || is_full(process->model, track)))
+	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
+	if (turned_over && (sl_keeping_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
+			    sl_keeping_decline(counted) > DECLINE_MAX))
 		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(track, series, &last));
 	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
@@ -483,14 +487,14 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	sl_keeping_take_left(model, track, &course.counted, &course.left);
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	course.onset = onset_of(model, track, &course.left);
-	kept->since_ns = model->first_ns + (uint64_t)since_of(&course.series, &course.left, course.onset);
+	kept->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
 	if (course.onset) { /* the first full windows */
 		sl_keeping_begin_at(&course.counted, course.onset + 1);
 		sl_keeping_begin_at(&course.series, course.onset + 1);
 		sl_keeping_begin_at(&course.left, course.onset);
 	}
 	measure(kept, model, &course.series);
-	kept->verdict = after_its_end(model, track, (uint64_t)course.counted.tick[0], verdict_of(process, kept, &course));
+	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
@@ -586,7 +590,7 @@ static uint64_t rounds_of(const struct sl_process *process, const struct sl_trac
 	while (births_all_along(tracks, i) != process->iterations.count)
 		i++;
 	rounds = births_by(tracks, &tracks->item[i], track->last_ns) - births_by(tracks, &tracks->item[i], track->first_ns);
-	return (uint64_t)(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
+	return sl_stats_bytes(rounds < ALL_ROUNDS * all ? fmax(1, rounds) : all);
 }
 
 /* Adds the first calls of its place, which were named after the replay (model/bare.h). */
@@ -683,12 +687,10 @@ static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
 	       (one->verdict != SL_KEPT_FEW || (1u << to->verdict & TAKES_FEW && one->track->last_ns >= to->since_ns));
 }
 
-/* A second of the time in which that track allocated. */
-static double rate_in(const struct sl_track *track, double amount)
+/* Per second of the time between them; 0: there is none. */
+static double rate_between(uint64_t first_ns, uint64_t last_ns, double amount)
 {
-	double span = (double)(track->last_ns - track->first_ns) / 1e9;
-
-	return span > 0 ? amount / span : 0;
+	return last_ns > first_ns ? amount / ((double)(last_ns - first_ns) / 1e9) : 0;
 }
 
 /* A leak of several stacks: the place they have in common, and the time in which any of them allocated. */
@@ -700,7 +702,7 @@ struct joined {
 /* Stacks that allocated one after the other grew at no time by the sum of their rates. */
 static void slow_down(struct sl_kept *kept, const struct joined *joined)
 {
-	double span = (double)(joined->last_ns - joined->first_ns) / 1e9, rate = span > 0 ? kept->amount / span : 0;
+	double rate = rate_between(joined->first_ns, joined->last_ns, kept->amount);
 
 	if (rate > 0 && rate < kept->per_second) {
 		kept->per_second_error *= rate / kept->per_second;
@@ -724,7 +726,8 @@ static void join(struct sl_process *process)
 				break;
 		if (place && k < kept) {
 			if (one.verdict == SL_KEPT_FEW)
-				one.per_second = rate_in(process->kept.item[k].track, one.amount);
+				one.per_second = rate_between(process->kept.item[k].track->first_ns,
+							      process->kept.item[k].track->last_ns, one.amount);
 			sl_kept_add(&process->kept.item[k], &one);
 			if (one.track->first_ns < joined[k].first_ns)
 				joined[k].first_ns = one.track->first_ns;

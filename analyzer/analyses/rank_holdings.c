@@ -110,8 +110,9 @@ static void compare(struct places *places, struct sl_process *unlike, int device
 
 static size_t say(char *out, size_t size, size_t at, const struct place *place)
 {
-	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "", SL_SIZE((uint64_t)fabs(place->more)),
-				     place->more > 0 ? "more" : "less", place->name, place->grows ? ", which grows" : "");
+	return at + (size_t)snprintf(out + at, size - at, "%s%s %s at %s%s", at ? "; " : "",
+				     SL_SIZE(sl_stats_bytes(fabs(place->more))), place->more > 0 ? "more" : "less", place->name,
+				     place->grows ? ", which grows" : "");
 }
 
 /* So that the parts add up. */
@@ -123,7 +124,7 @@ static void say_rest(char *out, size_t size, size_t at, const struct places *pla
 		return;
 	while (i < places->list.count && (places->list.item[i].told || (places->list.item[i].more > 0) != (rest > 0)))
 		i++;
-	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", SL_SIZE((uint64_t)fabs(rest)), rest > 0 ? "more" : "less",
+	snprintf(out + at, size - at, "; %s %s elsewhere%s%s", SL_SIZE(sl_stats_bytes(fabs(rest))), rest > 0 ? "more" : "less",
 		 i < places->list.count ? ", most at " : "", i < places->list.count ? places->list.item[i].name : "");
 }
 

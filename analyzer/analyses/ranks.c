@@ -16,7 +16,6 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
-#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
 #include "analyzer/report/devices.h"
@@ -90,8 +89,8 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within %s",
 			 (long long)p->trace->header.rank, close, within);
 	else if (followed)
-		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later",
-			 (long long)p->trace->header.rank, followed, followed == 1 ? "" : "s", SL_SPAN(next - at));
+		snprintf(text, sizeof(text), "rank %lld was first; %u other%s %s later", (long long)p->trace->header.rank, followed,
+			 followed == 1 ? " ran out too," : "s ran out too, the next", SL_SPAN(next - at));
 	else if (silent == others && last_end > at)
 		snprintf(text, sizeof(text), "rank %lld was first; the others made no call after it and ended %s later",
 			 (long long)p->trace->header.rank, SL_SPAN(last_end - at));
@@ -219,12 +218,6 @@ static void cluster(struct sl_report *report)
 
 /* ---- outliers, and where they first differ */
 
-static double median_of(double *values, unsigned count)
-{
-	qsort(values, count, sizeof(*values), sl_stats_by_value);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* The thread that made the most blocks. */
 static uint32_t busiest(const struct sl_model *model)
 {
@@ -340,10 +333,10 @@ static void take_group(const struct sl_report *report, struct group *group)
 	for (unsigned i = group->lead; i < report->process_count; i++)
 		if (processes[i].alike == group->lead)
 			peaks[count++] = peak_of(&processes[i]);
-	group->median = median_of(peaks, count);
+	group->median = sl_stats_median(peaks, count);
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = fabs(peaks[i] - group->median);
-	mad = median_of(peaks, count) * 1.4826; /* equals the standard deviation of a normal distribution */
+	mad = sl_stats_median(peaks, count) * 1.4826; /* equals the standard deviation of a normal distribution */
 	group->least = fmax(DEVIATIONS * mad, LEAST_PART * group->median);
 	group->typical = group->lead;
 	for (unsigned i = group->lead; i < report->process_count; i++)
@@ -428,14 +421,14 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 			.severity = note ? "info" : "warning",
 			.process = (int)i,
 			.device = sl_devices_home(process)->device,
-			.bytes = (uint64_t)peak,
-			.text = sl_memory_print("rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
-						"same%s%s%s%s",
-						(long long)process->trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
-						sl_format_size(size[1], (uint64_t)fabs(peak - usual)),
-						peak > usual ? "more" : "less", who, peer ? ", one" : "",
-						peer ? group->members[group->members[i].first].count : group->count,
-						told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
+			.bytes = sl_stats_bytes(peak),
+			.text = sl_memory_print(
+				"rank %lld is an outlier: it peaked at %s, %s %s than %s%s of %u ranks that do the "
+				"same%s%s%s%s",
+				(long long)process->trace->header.rank, sl_format_size(size[0], sl_stats_bytes(peak)),
+				sl_format_size(size[1], sl_stats_bytes(fabs(peak - usual))), peak > usual ? "more" : "less", who,
+				peer ? ", one" : "", peer ? group->members[group->members[i].first].count : group->count,
+				told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
 			.advice = strdup(
 				difference.grows ? "free there what is not needed any more: the other ranks free it, or "
 						   "never ask for it"
@@ -472,7 +465,7 @@ static void part_roles(struct sl_report *report, const struct group *group)
 						       .severity = "info",
 						       .process = (int)i,
 						       .device = sl_devices_home(process)->device,
-						       .bytes = (uint64_t)fabs(member->role.bytes),
+						       .bytes = sl_stats_bytes(fabs(member->role.bytes)),
 						       .text = sl_memory_print("%u of %u ranks each hold since their start %s",
 									       member->count, group->count, member->role.text)});
 	}

@@ -25,6 +25,7 @@
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define OTHERS_PART   4	   /* at least one of so many parts of what others held is worth its line */
+#define NEAR_PEAK     0.9  /* of it, where what it held then is about what it held at its peak */
 #define TAKEN_PART    0.4  /* share of what the process held */
 #define LARGEST_TIMES 4
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
@@ -34,7 +35,8 @@ static const char but_once[] = ", but not what comes after it";
 
 static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)
 {
-	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_story_missing(oom)), but);
+	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_story_missing(oom)),
+		 but);
 }
 
 /* Where most of what memory pools of the device once held came from; NULL: nowhere. */
@@ -76,7 +78,7 @@ static bool tell_limit(struct sl_story *story, struct sl_process *process, const
 		       const struct sl_account *account)
 {
 	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	uint64_t least = state ? sl_limit_least(state) : 0, takes = state && state->limit_each ? account->context : least;
+	uint64_t least = state ? sl_device_state_limit(state) : 0, takes = state && state->limit_each ? account->context : least;
 	bool asks = oom->scope == SL_SCOPE_CONTEXT;
 	char where[300], what[100], times[60] = "";
 
@@ -89,9 +91,10 @@ static bool tell_limit(struct sl_story *story, struct sl_process *process, const
 		snprintf(times, sizeof(times), "it grew, by %llu raises: ", (unsigned long long)state->limit_raised);
 	snprintf(story->text, sizeof(story->text), "%shidden memory has %s, for which the limit was raised at %s", times, what,
 		 where);
-	advise(story, oom, "lower that limit", but_once);
 	if (asks)
 		snprintf(story->advice, sizeof(story->advice), "lower that limit when it is no longer needed");
+	else
+		advise(story, oom, "lower that limit", but_once);
 	return true;
 }
 
@@ -242,7 +245,8 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 	sl_owners_sort(&owners);
 	held = 2 * state->context_bytes < account->others[most].bytes ? owners.share.item[0].child : 0;
 	if (held && owners.share.item[held].bytes) {
-		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes)
+		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes &&
+		    (double)account->others[most].bytes >= NEAR_PEAK * (double)owners.share.item[0].bytes)
 			snprintf(out, size, ", %s of it at %s",
 				 2 * owners.share.item[held].bytes >= account->others_bytes ? "most" : "the largest part",
 				 owners.share.item[held].name);

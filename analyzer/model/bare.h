@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process's first calls may have no native stack: the unwinder was not open yet, which on a busy machine takes a while.  Only the
- * address to which they return is known.
+ * Finds stacks for a process's first calls.  They have none where the unwinder was not open yet, which takes a while on a busy
+ * machine; only the address to which they return is known.
  */
 #pragma once
 

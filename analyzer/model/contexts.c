@@ -198,7 +198,7 @@ static void raise_limit(const struct sl_model *model, struct sl_device_state *de
 	struct sl_device_state set = {.limit_bytes = event->bytes, .limit_each = event->extra == LIMIT_STACK};
 
 	if ((event->extra != LIMIT_STACK && event->extra != LIMIT_PRINTED && event->extra != LIMIT_HEAP) ||
-	    (set.limit_each && set.limit_bytes <= STACK_USUAL) || sl_limit_least(&set) <= sl_limit_least(device))
+	    (set.limit_each && set.limit_bytes <= STACK_USUAL) || sl_device_state_limit(&set) <= sl_device_state_limit(device))
 		return;
 	device->limit_bytes = set.limit_bytes;
 	device->limit_each = set.limit_each;

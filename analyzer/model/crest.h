@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The maximum since any earlier boundary.  The maximum between two boundaries is kept only while no later one is higher. */
+/* The highest value since any earlier boundary.  The maximum between two boundaries is dropped once a later one is higher. */
 #pragma once
 
 #include <stddef.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/made.h"
 
-#include <stdlib.h>
-
 void sl_made_add(struct sl_making *making, uint32_t site, uint64_t bytes)
 {
 	uint32_t at = sl_idmap_claim(&making->at, site, making->made.count);

@@ -156,9 +156,19 @@ struct sl_device_state {
 #define SL_LIMIT_THREADS 32768 /* those of a small device; the real number is not in the trace */
 
 /* The least memory that the context's limit takes. */
-static inline uint64_t sl_limit_least(const struct sl_device_state *state)
+static inline uint64_t sl_device_state_limit(const struct sl_device_state *state)
 {
 	return state->limit_each ? state->limit_bytes * SL_LIMIT_THREADS : state->limit_bytes;
+}
+
+#define SL_LIMIT_USUAL (8ull << 20) /* the kernels' heap that a context has anyway */
+
+/* What a limit had the context set aside by then beyond that, where its bytes are known. */
+static inline uint64_t sl_device_state_aside(const struct sl_device_state *state, uint64_t time_ns)
+{
+	return !state->limit_each && state->limit_bytes > SL_LIMIT_USUAL && state->limit_ns <= time_ns
+		       ? state->limit_bytes - SL_LIMIT_USUAL
+		       : 0;
 }
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events, imports of
- * external memory.  Each is counted as a block of the site that made it.
+ * external memory or graphics.  Each is counted as a block of the site that made it.
  */
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"

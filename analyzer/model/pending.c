@@ -30,13 +30,13 @@ static struct sl_instant context_made(const struct sl_model *model, const struct
 }
 
 /*
- * Takes as the context what the first sample shows of this process beyond its calls and its code.  A sample during calls may show
- * too little: the first sample while nothing changes corrects that, later ones only lower it.  Once blocks were freed to a pool,
- * which may keep them, samples show too much and are not used.
+ * Takes as the context what the first sample shows of this process beyond its calls, its code and what its limit set aside.  A
+ * sample during calls may show too little: the first sample while nothing changes corrects that, later ones only lower it.  Once
+ * blocks were freed to a pool, which may keep them, samples show too much and are not used.
  */
 static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
 {
-	uint64_t taken = known + device->module_bytes, bytes;
+	uint64_t taken = known + device->module_bytes + sl_device_state_aside(device, device->sampled.time_ns), bytes;
 	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
 	bool steady = device->sampled.steady, tells = !device->sampled.pool_keeps;
 

@@ -236,6 +236,10 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 		sl_contexts_apply(model, item);
 		sl_objects_apply(model, item);
 		break;
+	case SL_VERB_EXTERNAL_DESTROY:
+		if (!failed) /* a graphics resource may still be mapped */
+			sl_blocks_apply(model, item);
+		/* fallthrough */
 	case SL_VERB_POOL_CREATE:
 	case SL_VERB_POOL_DESTROY:
 	case SL_VERB_STREAM_CREATE:
@@ -243,7 +247,6 @@ static void apply_verb(struct sl_model *model, const struct sl_item *item, bool 
 	case SL_VERB_EVENT_CREATE:
 	case SL_VERB_EVENT_DESTROY:
 	case SL_VERB_EXTERNAL_IMPORT:
-	case SL_VERB_EXTERNAL_DESTROY:
 		if (!failed)
 			sl_objects_apply(model, item);
 		break;

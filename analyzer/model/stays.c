@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "analyzer/base/memory.h"
 #include "analyzer/model/between.h"
 
 #define FIRST_WIDTH_NS 65536

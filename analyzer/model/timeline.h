@@ -5,8 +5,7 @@
  * keeps minimum, maximum, time and site of the maximum, and the time-weighted mean: any picture narrower than the
  * bins is exact in its extremes.
  *
- * Two timelines of one run (of two processes) merge by unfolding neither: bins are aligned to multiples of their
- * width in CLOCK_MONOTONIC of the process; sl_timeline_at answers for an instant.
+ * Bins begin at multiples of their width in CLOCK_MONOTONIC of the process, so the bins of two processes of a run fall together.
  */
 #pragma once
 

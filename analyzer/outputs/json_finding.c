@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/kept.h"
@@ -102,7 +103,7 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 		const struct sl_growth *growth = &process->growth.item[i];
 
 		if (!growth->credited || !growth->holder_count || !sl_stack_same(growth->holders[0].stack, finding->stack) ||
-		    (uint64_t)growth->slope != finding->bytes)
+		    sl_stats_bytes(growth->slope) != finding->bytes)
 			continue;
 		sl_json_string(j, "label", sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text));
 		sl_json_double(j, "bytes_per_entry", growth->slope);

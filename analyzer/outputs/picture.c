@@ -278,7 +278,7 @@ static void draw_words(cairo_t *c, const struct picture *p)
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		peak = p->known[i] > peak ? p->known[i] : peak;
-	snprintf(title, sizeof(title), "%s  peak %s", sl_paths_name(p->process->trace->name), SL_SIZE((uint64_t)peak));
+	snprintf(title, sizeof(title), "%s  peak %s", sl_paths_name(p->process->trace->name), SL_SIZE(sl_stats_bytes(peak)));
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
 	text(c, LEFT, 22, 0, title);
@@ -388,7 +388,7 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 		}
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
-	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, SL_SIZE((uint64_t)most));
+	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, SL_SIZE(sl_stats_bytes(most)));
 	text(c, LEFT, 22, 0, words);
 	cairo_set_font_size(c, 11);
 	for (unsigned i = 0, last = 0; i < report->process_count; i++)

@@ -51,7 +51,10 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 					at_most ? " at most" : "", SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
-	at = (size_t)snprintf(out, size, "%s", !strcmp(name->what, "unexplained") ? rest : name->what);
+	at = (size_t)snprintf(out, size, "%s",
+			      !strcmp(name->what, "unexplained") ? rest
+			      : !strcmp(name->what, "limit")	 ? "set aside by its limit"
+								 : name->what);
 	if (name->library)
 		at += (size_t)snprintf(out + at, size - at, " of %s", name->library);
 	else if (!strcmp(name->what, "process"))

@@ -5,6 +5,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
@@ -76,7 +77,7 @@ void sl_screen_growth(struct sl_screen_page *page)
 		return; /* a LEAK block above has the same place */
 	label = &process->model->labels.item[growth->label];
 	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
-	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE((uint64_t)growth->slope),
+	sl_screen_say(page, "   +%s per %s%s, %s %.2f over %llu entries%s%s", SL_SIZE(sl_stats_bytes(growth->slope)),
 		      sl_label_each(label),
 		      sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		      page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
@@ -87,7 +88,7 @@ void sl_screen_growth(struct sl_screen_page *page)
 		const char *names[2] = {holder->library, where};
 
 		sl_owners_line(process, holder->stack, 2, where, sizeof(where));
-		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
+		sl_owners_add(&owners, names, where[0] ? 2 : 1, sl_stats_bytes(holder->bytes_per_entry), 0);
 	}
 	sl_owners_sort(&owners);
 	sl_screen_shares(page, &owners);
@@ -124,7 +125,7 @@ static void put_full_in(char *out, size_t size, const struct sl_process *process
 
 	out[0] = 0;
 	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
-		snprintf(out, size, "%s device %d is full in %s", how, device, SL_SPAN((uint64_t)(full_in * 1e9)));
+		snprintf(out, size, "%s device %d is full in %s", how, device, SL_SPAN(sl_stats_bytes(full_in * 1e9)));
 }
 
 /* The same for each device on which the process is the only one that leaks. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Out of memory: what was requested, who held the device, why it did not fit, and who was first. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/report/alike.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/screen_page.h"
 
@@ -97,10 +99,9 @@ static void put_others(struct sl_screen_page *page, const struct sl_account *acc
 }
 
 /*
- * Memory that is not from the program's own calls.  aside: what the context was told to set aside; pools: their unused memory
- * cannot be told from the rest.
+ * Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest.
  */
-static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, uint64_t aside, bool pools)
+static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
 	char right[256] = "";
 	size_t at = 0;
@@ -118,11 +119,10 @@ static void put_rest(struct sl_screen_page *page, const struct sl_account *accou
 		at = add_part(right, sizeof(right), at, account->context_at_most ? "context at most" : "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		at = add_part(right, sizeof(right), at, "rounding to 2 MiB about", account->rounding);
-		aside = aside < account->unexplained ? aside : account->unexplained;
-		at = add_part(right, sizeof(right), at, "set aside by its limit", aside);
+		at = add_part(right, sizeof(right), at, "set aside by its limit", account->aside);
 		if (at)
 			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",
-				 account->unexplained - aside);
+				 account->unexplained);
 		sl_screen_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
 	put_others(page, account);
@@ -170,7 +170,6 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
-	const struct sl_device_state *state = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	char text[1024], a[SL_FORMAT_BYTES], where[512];
 	size_t at;
@@ -187,7 +186,6 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 	put_asked(page, text, where);
 	put_owners(page, process, oom);
 	put_rest(page, account, sl_model_rest_name(&oom->torch),
-		 state && !state->limit_each && state->limit_ns <= oom->time_ns ? sl_limit_least(state) : 0,
 		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text)
 		sl_screen_say(page, "  %s", account->cause_text);
@@ -208,7 +206,32 @@ struct shown {
 	struct sl_process *process;
 	size_t index;
 	uint64_t unix_ns;
+	unsigned alike; /* later ones of other processes */
 };
+
+/* True: another process asked at the same line, held most at the same, and was refused for the same cause, whatever the figures. */
+static bool are_alike(const struct shown *one, const struct shown *other)
+{
+	const struct shown *both[2] = {one, other};
+	char text[2048], asked[512], held[512], *words[2];
+	bool same;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct sl_process *process = both[i]->process;
+		const struct sl_oom *oom = &process->model->ooms.item[both[i]->index];
+		const char *cause = process->accounts[both[i]->index].cause_text;
+		struct sl_stack most = oom->owner_count ? process->model->sites.item[oom->owners[0].site].stack : oom->stack;
+
+		sl_owners_line(process, oom->stack, 3, asked, sizeof(asked));
+		sl_owners_line(process, most, 2, held, sizeof(held));
+		snprintf(text, sizeof(text), "%s | %s | %s", asked, held, cause ? cause : "");
+		words[i] = sl_report_without_amounts(text);
+	}
+	same = one->process != other->process && !strcmp(words[0], words[1]);
+	free(words[0]);
+	free(words[1]);
+	return same;
+}
 
 /* Errors that the program got over. */
 struct cured {
@@ -246,7 +269,7 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 		const struct sl_model *model = process->model;
 
 		for (size_t k = 0; k < model->ooms.count; k++) {
-			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns)};
+			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns), 0};
 			unsigned at;
 
 			if (process->accounts[k].told_later)
@@ -254,6 +277,17 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			if (sl_oom_got_over(&model->ooms.item[k])) {
 				add_cured(cured, process, &model->ooms.item[k]);
 				continue;
+			}
+			for (at = 0; at < count && !are_alike(&shown[at], &one); at++)
+				;
+			if (at < count) {
+				one.alike = shown[at].alike + 1;
+				if (shown[at].unix_ns <= one.unix_ns) {
+					shown[at].alike++;
+					continue;
+				}
+				for (count--; at < count; at++)
+					shown[at] = shown[at + 1];
 			}
 			*more += count == SL_SCREEN_OOMS;
 			if (count == SL_SCREEN_OOMS && shown[count - 1].unix_ns <= one.unix_ns)
@@ -275,6 +309,8 @@ void sl_screen_ooms(struct sl_screen_page *page)
 
 	for (unsigned i = 0; i < count; i++) {
 		sl_screen_oom(page, shown[i].process, shown[i].index);
+		if (shown[i].alike)
+			sl_screen_say(page, "  %u other%s ran out alike", shown[i].alike, shown[i].alike == 1 ? "" : "s");
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
 	}
 	if (more)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes what list.c names. */
+/* Writes analysis/: each output that list.c names, in a new folder that then replaces the old one (destination.h). */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>

@@ -35,14 +35,13 @@ static const char *skip_unit(const char *at)
 	return at;
 }
 
-/* The words with one # for any amount: "for 1 min 3 s" is "for #". */
-static char *without_numbers(const char *words)
+char *sl_report_without_amounts(const char *words)
 {
 	char *out = sl_memory_must(malloc(strlen(words) + 1));
 	size_t at = 0;
 
 	while (*words) {
-		if (!isdigit((unsigned char)*words)) {
+		if (!isdigit((unsigned char)*words) || (at && strchr(":x", out[at - 1]))) { /* a line, an address */
 			out[at++] = *words++;
 			continue;
 		}
@@ -73,7 +72,7 @@ void sl_report_join_warnings(struct sl_report *report, size_t from)
 			report->warnings.item[kept++] = line;
 			continue;
 		}
-		key = without_numbers(words);
+		key = sl_report_without_amounts(words);
 		first = sl_map_at(&seen, key);
 		free(key);
 		if (*first) {

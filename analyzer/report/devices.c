@@ -129,6 +129,25 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 		device->used_peak_bytes = state->used_peak_bytes;
 }
 
+uint64_t sl_devices_left(const struct sl_report *report, const struct sl_shared_device *device, const struct sl_process *process)
+{
+	uint64_t left = process->ended_unix_ns;
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		for (size_t k = 0; state && k < state->neighbours.count; k++) {
+			const struct sl_neighbour *one = &state->neighbours.item[k];
+			uint64_t listed = sl_process_unix(p, one->last_ns);
+
+			if (one->pid == process->trace->header.pid && listed > left)
+				left = listed;
+		}
+	}
+	return left;
+}
+
 /* The least and the most that all processes of the device except `except` held between two Unix times. */
 static struct held held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
 				  uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
@@ -150,7 +169,9 @@ static struct held held_by_others(const struct sl_report *report, const struct s
 		begin = begin_ns - header->started_ns + header->monotonic_ns;
 		end = end_ns - header->started_ns + header->monotonic_ns;
 		held.most += sl_timeline_max(&p->model->timeline, state->line, begin, end);
-		if (begin_ns >= header->started_ns && end_ns <= p->ended_unix_ns)
+		if (begin_ns >= header->started_ns &&
+		    (end_ns <= p->ended_unix_ns ||
+		     (p->trace->status != SL_STATUS_COMPLETED && begin_ns + SAMPLE_NS <= sl_devices_left(report, device, p))))
 			held.least += sl_timeline_min(&p->model->timeline, state->line, begin, end);
 	}
 	return held;

@@ -8,6 +8,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/model/units.h"
 #include "analyzer/report/owners.h"
 
@@ -82,7 +83,7 @@ void sl_kept_amount(char *out, size_t size, const struct sl_process *process, co
 static void describe_part(char *out, size_t size, const struct sl_kept *kept, double amount)
 {
 	if (!kept->count_only)
-		sl_format_size(out, (uint64_t)(amount + 0.5));
+		sl_format_size(out, sl_stats_bytes(amount + 0.5));
 	else
 		snprintf(out, size, "%.*f %s", amount - floor(amount + 0.05) < 0.05 ? 0 : 2, amount,
 			 amount < 1.05 && amount > 0.95 ? noun_of(kept->track->kind).one : noun_of(kept->track->kind).many);
@@ -149,7 +150,7 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 static const char *format_period(char *out, double ns)
 {
 	if (ns >= 1e7 || (ns >= 1e4 && ns < 1e6))
-		return sl_format_duration(out, (uint64_t)ns);
+		return sl_format_duration(out, sl_stats_bytes(ns));
 	snprintf(out, SL_FORMAT_BYTES, ns < 1e4 ? "%.1f us" : "%.2g ms", ns / (ns < 1e4 ? 1e3 : 1e6));
 	return out;
 }

@@ -213,14 +213,16 @@ static uint64_t steps_of(struct sl_process *process, struct sl_roles *roles)
 	const struct sl_model *model = process->model;
 	uint64_t least = UINT64_MAX;
 
-	for (size_t i = 0; i < model->sites.count && !roles->steps; i++) {
+	if (roles->steps)
+		return roles->steps - 1;
+	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_track *track = &model->tracks.item[model->sites.item[i].track];
 		enum phase phase = phase_at(process, roles, &model->sites.item[i]);
 
 		if (track->most_blocks && track->births / track->most_blocks < least && (phase == FORWARD || phase == BACKWARD))
 			least = track->births / track->most_blocks;
 	}
-	roles->steps = roles->steps ?: least == UINT64_MAX ? 1 : least + 1;
+	roles->steps = least == UINT64_MAX ? 1 : least + 1;
 	return roles->steps - 1;
 }
 

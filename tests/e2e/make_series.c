@@ -14,8 +14,11 @@
  * bound, which it meets after the 500th (bound).  Or beside 200 turns of two blocks that pass, a place keeps a block in every second
  * turn after the 120th, or each tenth of its blocks, or all of 60 after the last turn, of 170 (amid, tenth, jump).  Or two functions of one
  * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
- * keeps one, in eight of them by another line of a library (vector).
+ * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
+ * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed).
+ * Or a process allocates as often as is said, as fast as it can, and ends (loads-N).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/analyzer/synth.h"
@@ -221,6 +224,37 @@ static void reach_a_bound(void)
 		give_back(oldest, 54 * TURN_NS + oldest * 1000);
 }
 
+/* As fast as calls can be made. */
+static void load(unsigned births)
+{
+	for (unsigned i = 1; i <= births; i++)
+		make(i, 1, i * TURN_NS / 600);
+}
+
+static int stand_beside(const char *folder, bool frees, bool killed)
+{
+	struct sl_synth *own = s = synth_new(folder, -1, 77);
+	uint64_t free = 8192 - 3000 - 4000 - 2 * 300 + (frees ? 4000 : 0);
+
+	if (!killed)
+		synth_own_sample(s, SYNTH_START_NS + 1000, SYNTH_START_NS + 2000, 0, 300 * MIB, 8192 * MIB);
+	make(0, 3000, TURN_NS);
+	s = synth_new(folder, -1, 78);
+	synth_call(s, 1, "cuDevicePrimaryCtxRetain", .context = 1, .device = 0, .time_ns = SYNTH_START_NS + 2 * TURN_NS);
+	make_other(40, 1, 4000, 2 * TURN_NS + 1000);
+	if (!killed)
+		give_back(1, frees ? 4 * TURN_NS + 500 : 5 * TURN_NS);
+	synth_close(s, killed ? SYNTH_KILLED : SYNTH_COMPLETED);
+	s = own;
+	if (killed) /* the only sample */
+		synth_shared_sample(s, SYNTH_START_NS + 20 * TURN_NS, 0, 7600 * MIB, 8192 * MIB, 78, 4300 * MIB);
+	synth_call(s, 1, "cudaMalloc", .bytes = 800 * MIB, .device = 0, .time_ns = SYNTH_START_NS + 4 * TURN_NS, .duration_ns = 100,
+		   .result = 2);
+	synth_oom(s, SYNTH_START_NS + 4 * TURN_NS + 1000, 1, 0, free * MIB, 8192 * MIB);
+	synth_close(s, SYNTH_COMPLETED);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -236,17 +270,22 @@ int main(int argc, char **argv)
 	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"),
 	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
 	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
+	unsigned births = !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
+	if (!strncmp(how, "neighbour", 9))
+		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && !births && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector) {
-		if (together)
+	if (threads || together || bound || beside || one_line || vector || births) {
+		if (births)
+			load(births);
+		else if (together)
 			keep_together();
 		else if (bound)
 			reach_a_bound();

@@ -58,6 +58,18 @@ class Answers(unittest.TestCase):
     def absent(self, finding, report):
         self.assertNotIn(finding, ids(report))
 
+    @contextlib.contextmanager
+    def made(self, how):
+        """Growth is judged over stretches of time, and a program's progress in them depends on the load of the machine."""
+        with Recording("true", preload=False) as run:
+            os.mkdir(run.traces)
+            subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)
+            yield run
+
+    def series(self, how):
+        with self.made(how) as run:
+            return run.report()
+
 
 # Keeps blocks until there is no memory: 2 MiB at each of six lines, or by forty functions at one, or on device 1 and then asks device 0 for 1.2 GiB.
 KEEPS = """
@@ -462,11 +474,14 @@ def save():
     def test_a_heap_of_kernels_that_leaves_no_room_is_the_cause_and_is_named_where_it_was_raised(self):
         program = self.LINES + "def raised(mib):\n    rt.cudaDeviceSetLimit(2, ctypes.c_size_t(mib << 20))\n"
         for mib, named in (1200, True), (16, False):
-            with self.subTest(mib), Recording("python3", "-c", program + "raised(%d)\nwhile take(100): pass\nsys.exit(1)" % mib, code=1, SIM_VRAM="2G") as run:
+            with self.subTest(mib), Recording("python3", "-c", program + "raised(%d)\nwhile take(100): pass\nimport time; time.sleep(.2); sys.exit(1)" % mib, code=1, SIM_VRAM="2G") as run:
                 report, screen = run.report(), summary(run)
             line = 1 + program[:program.index("cudaDeviceSetLimit")].count("\n")
             self.assertEqual("hidden memory has a buffer of 1.17 GiB for its kernels, for which the limit was raised at <string>:%d raised" % line in report["ooms"][-1]["cause"], named)
             self.assertEqual("lower that limit" in " ".join(screen.split()), named)
+            parts = {part["what"]: part["bytes"] for device in report["run"]["devices"] for part in device["hidden"]}
+            self.assertEqual((parts.get("limit"), "unexplained" in parts), ((mib - 8) * MIB, False))  # a context has 8 anyway
+            self.assertEqual(" ".join(screen.split()).count("context at most 300 MiB, set aside by its limit " + ("1.16 GiB" if named else "8.00 MiB")), 2)
             (self.found if named else self.absent)("hidden.place", report)
 
     def test_a_stack_for_each_thread_of_kernels_is_hidden_memory_with_a_line(self):
@@ -561,6 +576,30 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
             (finding,) = self.found("oom.neighbour", run.report())
         self.assertRegex(finding["description"], r"mostly contexts, made at <string>:7")
         self.assertIn("make no context there", finding["recommendation"])
+
+    def test_what_a_neighbour_gave_back_after_the_error_was_not_free_and_its_context_takes_as_much_as_others(self):
+        """Free memory is read after the error; no sample told the neighbour's context."""
+        for how, free in ("neighbour", 592), ("neighbour-frees", 0):
+            with self.subTest(how), self.made(how) as run:
+                report = run.report()
+            (finding,), (oom,) = self.found("oom.neighbour", report), report["ooms"]
+            self.assertIn("without another process, which held 4.20 GiB, most of it at work.py:40", finding["description"])
+            self.assertEqual((oom["device_free_bytes"], oom["others"][0]["bytes"]), (free * MIB, 4300 * MIB))
+            self.assertEqual(oom["hidden_bytes"], (300 + 592 - free) * MIB)
+
+    def test_what_a_neighbour_that_was_killed_holds_where_a_sample_lists_it_is_not_hidden(self):
+        with self.made("neighbour-killed") as run:
+            (device,) = run.report()["run"]["devices"]
+        self.assertEqual(device["hidden_peak_bytes"], 600 * MIB)
+
+    def test_what_a_neighbour_held_at_its_peak_alone_is_not_said_of_what_it_holds(self):
+        def steps(rank):
+            if rank == 0:
+                return ["device=0", "pass=5000", "alloc=800", "samples=2", "meet=there", "meet=done"]
+            return ["device=0", "alloc=10", "meet=there", "try=7000", "meet=done"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+            (finding,) = self.found("oom.neighbour", ranks.report())
+        self.assertIn("which held 1.07 GiB, it would have fitted", finding["description"])
 
     def test_a_neighbour_that_was_first_seen_after_the_error(self):
         def steps(rank):
@@ -716,7 +755,7 @@ if end == "kill":
 
 class Host(Answers):
     def holds(self, first, then, end, code=0, before=()):
-        run = Recording(*before, sys.executable, "-c", HOLDS, first, then, end, code=code, STORMLOG_HOST=1, STORMLOG_DEVICE_INTERVAL=20)
+        run = Recording(*before, sys.executable, "-c", HOLDS, first, then, end, code=code, launcher=("--host",), STORMLOG_DEVICE_INTERVAL=20)
         self.addCleanup(run.__exit__)
         return run
 
@@ -767,7 +806,7 @@ class Host(Answers):
         self.absent("host.killed", self.holds(20, 20, "kill", code=-9, before=inside).report())
         # a worker is killed, and the program goes on
         with Recording(*inside, sys.executable, "-c", "import os, time\nx = os.fork() or bytearray(400 << 20)\nos.wait(), time.sleep(0.2)",
-                       STORMLOG_HOST=1, STORMLOG_DEVICE_INTERVAL=20) as run:
+                       launcher=("--host",), STORMLOG_DEVICE_INTERVAL=20) as run:
             report = run.report()
         finding, = self.found("host.killed", report)
         self.assertEqual(finding["severity"], "warning")
@@ -836,18 +875,6 @@ for p in kept: cuda.cudaFree(p)
             self.absent("leak.kept", report)
             self.assertEqual(report["warnings"], [])
             self.assertNotIn("LEAK", summary(run, "--suppressions", file.name))
-
-    @contextlib.contextmanager
-    def made(self, how):
-        """Growth is judged over stretches of time, and a program's progress in them depends on the load of the machine."""
-        with Recording("true", preload=False) as run:
-            os.mkdir(run.traces)
-            subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)
-            yield run
-
-    def series(self, how):
-        with self.made(how) as run:
-            return run.report()
 
     def test_what_leaks_after_the_last_step_has_a_rate_over_time_and_what_all_of_it_does_is_told_once(self):
         with self.made("after-steps") as run:
@@ -944,6 +971,12 @@ for p in kept: cuda.cudaFree(p)
             self.absent("leak.kept", report)
             self.absent("leak.growing", report)
 
+    def test_what_is_taken_a_thousand_times_at_one_line_is_not_what_a_program_loads(self):
+        for births, told, quiet in (1020, "leak.growing", "memory.only_taken"), (600, "memory.only_taken", "leak.growing"):
+            report = self.series("loads-%d" % births)
+            self.found(told, report)
+            self.absent(quiet, report)
+
     def test_what_is_taken_by_a_program_that_only_allocates_and_ends_at_once_is_no_leak_however_long_each_takes(self):
         report = self.series("loads-slowly")
         self.found("memory.only_taken", report)
@@ -1010,6 +1043,15 @@ for step in range(2000):
             report = run.report()
         self.assertRegex(report["ooms"][-1]["cause"], r"; what is asked for at .*\bforward\S* .*grew: on average from [\d.]+ MiB to [\d.]+ MiB each, up to 6 at once$")
         self.absent("leak.kept", report)
+
+    def test_what_filled_in_a_label_until_it_was_full_did_not_grow_beside_a_leak(self):
+        for full, told in (70, self.absent), (100, self.found):
+            steps = [step for n in range(100) for step in
+                     ("push=step", "losses=4" if n < full else "pass=4", *["alloc=1"] * (n % 4 == 0), "pop")]
+            with self.subTest(full=full), script(*steps, SIM_VRAM="1G") as run:
+                report = run.report()
+                self.found("leak.kept", report)
+                told("label.growing", report)
 
     def test_requests_of_levels_are_a_curriculum_and_do_not_grow(self):
         program = """
@@ -1490,6 +1532,14 @@ class RankComparison(Answers):
         self.assertEqual(sorted(other["rank"] for other in report["ooms"][0]["others"]), [1, 2, 3])
         self.assertEqual(sorted(re.findall(r"rank (\d) of this run: stray context, made at script\.py:\d+", text)), ["1", "2", "3"])
 
+    def test_ranks_that_ran_out_alike_are_one_block(self):
+        def steps(rank):
+            return ["device=%d" % rank, "alloc=%d" % (700 + rank) if rank < 3 else "grow=700", "meet=there", "try=1000"]
+        with Ranks(4, steps, SIM_VRAM="1500M") as ranks:
+            text = summary(ranks)
+        self.assertEqual(text.count("OUT OF MEMORY"), 2, text)  # rank 3 held most at another line
+        self.assertIn("2 others ran out alike\n", text)
+
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
             said = summary(ranks, "table", "--by", "rank")
@@ -1565,8 +1615,9 @@ class RankComparison(Answers):
         with script("alloc=2", "beside", "free") as run:
             (finding,) = self.found("leak.failed_free", run.report())
         self.assertRegex(finding["description"], "^cudaFree failed with error 1 and freed nothing: ")
-        with script(*["alloc=2"] * 12, "free") as run:
-            self.absent("leak.failed_free", run.report())
+        for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # what a failed request did not give
+            with script(*quiet) as run:
+                self.absent("leak.failed_free", run.report())
 
     def test_threads_that_all_work_on_the_first_device_are_told_where_there_is_one_for_each(self):
         with Recording(app("threads"), "4", "500", SIM_DEVICES="4") as run:

@@ -9,7 +9,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/page/parts.h"
 
 #define KEYS 20
 

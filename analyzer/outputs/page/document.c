@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 
 /* ---- tables */

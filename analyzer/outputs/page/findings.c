@@ -54,7 +54,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 	}
 }
 
-/* Why, and who else had the device. */
+/* Why the request failed, and who else held memory of the device. */
 static void put_account(struct sl_page *page, const struct sl_account *account)
 {
 	sl_page_put_text(page, "cause", account->cause_text);
@@ -65,6 +65,7 @@ static void put_account(struct sl_page *page, const struct sl_account *account)
 	sl_page_put_bool(page, "context_at_most", account->context_at_most);
 	sl_page_put_known(page, "modules", account->modules);
 	sl_page_put_known(page, "rounding", account->rounding);
+	sl_page_put_known(page, "aside", account->aside);
 	sl_page_put_known(page, "unexplained", account->unexplained);
 }
 
@@ -75,12 +76,12 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_page_row(page, 24, process);
+	sl_page_row(page, 25, process);
 	sl_page_put_index(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
 	sl_page_put_text(page, "scope", scopes[oom->scope]);
-	sl_page_put_uint(page, "requested", oom->requested_bytes); /* -1 is a size, too */
+	sl_page_put_uint(page, "requested", oom->requested_bytes); /* a program may ask for -1 bytes */
 	sl_page_put_known(page, "live", oom->live_bytes);
 	sl_page_put_known(page, "free", oom->free_bytes);
 	sl_page_put_known(page, "total", oom->total_bytes);

@@ -69,7 +69,7 @@ static uint64_t cost_of(const struct sl_fit_recording *r, unsigned settings, uns
 	return (uint64_t)r->ops.count * (settings * (1 + sl_fit_orders(r) * capacities) + 4);
 }
 
-/* All that is usual where it is cheap enough, else the recorded settings and the one that helps most often. */
+/* Asks for the usual settings if they are cheap enough, else for the recorded ones and the one that helps most often. */
 static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_fit_recording *r)
 {
 	struct sl_fit_question question = {.ties = SL_FIT_GIVEN, .points = POINTS, .of_allocator = !r->others_known};

@@ -24,7 +24,7 @@ void sl_page_changes_begin(struct sl_page_changes *changes);
 void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share);
 void sl_page_changes_free(struct sl_page_changes *changes);
 
-/* Would it have fit?  Asked once, for all sizes of the page; the report has to be there until it is freed. */
+/* The answers of the section "Would it have fit", asked once for all sizes of the page.  The report must outlive them. */
 struct sl_page_fits;
 struct sl_page_fits *sl_page_fits_new(const struct sl_report *report);
 void sl_page_fits_free(struct sl_page_fits *fits);

@@ -2,7 +2,6 @@
 /* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
 #include <stdlib.h>
 
-#include "analyzer/model/moments.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 

@@ -31,7 +31,7 @@ static void evidence(struct sl_page_finding *finding, const char *name, const ch
 		snprintf(text, sizeof(finding->evidence[0].value), format, value);
 	else
 		snprintf(text, sizeof(finding->evidence[0].value), "%s%s", value < 0 ? "-" : "",
-			 SL_SIZE((uint64_t)(value < 0 ? -value : value)));
+			 SL_SIZE(sl_stats_bytes(value < 0 ? -value : value)));
 	snprintf(finding->evidence[finding->evidence_count++].name, sizeof(finding->evidence[0].name), "%s", name);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/report/devices.h"
 
@@ -200,7 +201,8 @@ static void label_rows(struct sl_page *page, unsigned process)
 		sl_page_put_text(page, "verdict", growth->verdict);
 		sl_page_put_bool(page, "credited", growth->credited);
 		sl_page_put_text(page, "advice", growth->advice);
-		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
+		sl_page_put_known(page, "held",
+				  growth->holder_count ? sl_stats_bytes(growth->holders[0].bytes_per_entry) : SL_UNKNOWN);
 		sl_page_put_uint(page, "stack", growth->holder_count ? sl_page_stack(page, process, growth->holders[0].stack) : 0);
 	}
 }
@@ -222,7 +224,7 @@ static void name_rows(struct sl_page *page, unsigned process)
 	}
 }
 
-/* What a framework's pool has given out, as it said when that was most. */
+/* What a framework's pool had given out at its most, by the pool's own figures. */
 static void given_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -241,7 +243,7 @@ static void given_rows(struct sl_page *page, unsigned process)
 	}
 }
 
-/* What it said of its ranges: the entries of which it said the same. */
+/* What the program said of its ranges by stormlog_pair: a row sums the entries with the same pair. */
 static void said_rows(struct sl_page *page, unsigned process)
 {
 	const struct sl_model *model = page->report->processes[process].model;

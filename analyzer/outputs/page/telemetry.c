@@ -244,7 +244,7 @@ static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
 static void put_ooms(struct telemetry_page *t)
 {
 	static const char *const unknown[] = {"requested", "cached",   "largest_cached", "context",
-					      "modules",   "rounding", "unexplained"};
+					      "modules",   "rounding", "aside",		 "unexplained"};
 	struct sl_page *page = t->page;
 	uint64_t count = 0;
 
@@ -257,7 +257,7 @@ static void put_ooms(struct telemetry_page *t)
 
 			if (!sl_event_is_oom(event))
 				continue;
-			sl_page_row(page, 21, r);
+			sl_page_row(page, 22, r);
 			sl_page_put_index(page, "device", (int)event->device_id);
 			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
 			sl_page_put_text(page, "api", NULL);
