@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "common/base.h"
-
 struct device;
 struct process { /* The layout of _v2 and _v3.  Drivers before 11 have only the plain call, which is not asked. */
 	unsigned pid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/header.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "agent/process/system.h"
 #include "agent/process/tables.h"
 #include "attach/room.h"
-#include "common/base.h"
 #include "common/definition.h"
 #include "common/tracefile.h"
 #include "common/now.h"

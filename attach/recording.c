@@ -13,7 +13,6 @@
 #include "attach/header.h"
 #include "attach/mappings.h"
 #include "attach/room.h"
-#include "common/base.h"
 #include "common/block.h"
 #include "common/buildid.h"
 #include "common/fnv.h"

@@ -38,3 +38,11 @@ static inline uint64_t sl_load_le(const uint8_t *at, unsigned bytes)
 	memcpy(&value, at, bytes);
 	return value;
 }
+
+/* Both halves of the product: one step of a hash. */
+static inline uint64_t sl_mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}

@@ -107,7 +107,7 @@ static bool is_difference(unsigned field)
 	return field == SL_FIELD_time_ns;
 }
 
-/* Order of signed values is that of unsigned ones whose sign is turned. */
+/* Flips the sign bit of signed values: then they compare as unsigned ones. */
 static uint64_t sign_of(unsigned field)
 {
 	return sl_event_fields[field].is_signed ? (uint64_t)1 << 63 : 0;

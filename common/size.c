@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/size.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static bool digits(const char **text, uint64_t *value, unsigned *count)

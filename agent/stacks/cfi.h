@@ -28,7 +28,7 @@ struct sl_cfi_rule {
 	uint8_t kind;
 };
 
-/* Which frame outside this rule leads to. */
+/* True: the rule leads to a frame outside. */
 static inline bool sl_cfi_leads_on(struct sl_cfi_rule rule)
 {
 	return rule.kind == SL_CFI_BY_SP || rule.kind == SL_CFI_BY_BP;

@@ -18,17 +18,10 @@ struct sl_intern_slot {
 #define WINDOW	      16u   /* slots looked at per segment */
 #define SEGMENT_SLOTS 4096u /* of segment 0; each next one has four times as many */
 
-static uint64_t multiply_fold(uint64_t a, uint64_t b)
-{
-	unsigned __int128 wide = (unsigned __int128)a * b;
-
-	return (uint64_t)wide ^ (uint64_t)(wide >> 64);
-}
-
 void sl_intern_word(struct sl_intern_key *hash, uint64_t word)
 {
-	hash->a = multiply_fold(hash->a ^ word, 0xa0761d6478bd642fu) + 0x2d358dccaa6c78a5u;
-	hash->b = multiply_fold(hash->b + word, 0xe7037ed1a0b428dbu) ^ hash->b >> 1;
+	hash->a = sl_mix(hash->a ^ word, 0xa0761d6478bd642fu) + 0x2d358dccaa6c78a5u;
+	hash->b = sl_mix(hash->b + word, 0xe7037ed1a0b428dbu) ^ hash->b >> 1;
 }
 
 void sl_intern_bytes(struct sl_intern_key *hash, const void *bytes, size_t count)

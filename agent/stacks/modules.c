@@ -2,8 +2,8 @@
 /*
  * What is mapped where: definitions of the objects that native addresses lie in.
  *
- * An object is defined when it comes to a place, and the place without a path once the object is gone.  An object that comes
- * where another was has moved: it is hashed into the stacks that lead through it, whose addresses alone may be another's.
+ * A definition says which object lies at a place from now on; one without a path says that none does.  Where one object replaces
+ * another, the same addresses mean other code.  So the new object is hashed into the ids of the stacks that lead through it.
  */
 #include <elf.h>
 #include <link.h>
@@ -21,7 +21,6 @@
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"
-#include "common/base.h"
 #include "common/now.h"
 
 #define SPINS_MAX 1000
@@ -41,7 +40,7 @@ static _Atomic uint64_t walked_ns; /* at that time all that is there was known *
 static uint32_t last_id;
 static struct sl_intern originals, movers;
 static _Atomic int locked;
-static _Atomic bool has_moved; /* something, once */
+static _Atomic bool has_moved; /* an object has come where another one was */
 /* The loader's counts of objects added and removed at the time when all were last defined, plus one. */
 static _Atomic uint64_t seen_adds, seen_subs;
 
@@ -55,8 +54,8 @@ struct module {
 };
 
 /*
- * Its owner waits for nobody: it walks the loader's list, whose lock it has taken before, or looks into the table.  False:
- * another thread has had it for longer than that takes.
+ * The owner of this lock waits for nobody: it walks the loader's list, whose lock it already has, or looks into the table.
+ * False: another thread has held the lock for longer than that takes.
  */
 static bool lock(void)
 {

@@ -134,7 +134,7 @@ static void learn_with(const struct sl_libunwind *lib)
 	}
 }
 
-/* True: our own walk is the only unwinder, since libunwind would believe the tables. */
+/* True: some object's unwind tables are noise.  Then our own walk is the only unwinder, since libunwind would believe them. */
 static bool tables_lie(void)
 {
 	return atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed);

@@ -101,8 +101,8 @@ bool sl_stacks_interrupts(const void *frame);
 bool sl_stacks_may_allocate(void);
 
 /*
- * True: so much is left below the calling function's frame.  Asked of the kernel, and kept; what lies below a stack without a
- * guard counts as left.  What is not done for want of room is said once in the trace.
+ * True: the stack has so many bytes left below the calling function's frame.  The kernel is asked, and its answer kept.  Where
+ * a stack has no guard page, mapped memory below it counts as left.  The trace says once what was not done for want of room.
  */
 #define SL_STACKS_ROOM_FIRST 8192u /* a thread's first call, a failure, the first look for Python */
 #define SL_STACKS_ROOM_NEW   6144u /* a stack that is not known */

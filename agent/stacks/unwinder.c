@@ -20,7 +20,7 @@
 
 static struct sl_libunwind opened;
 static _Atomic(const struct sl_libunwind *) libunwind;
-static uint64_t opened_unloads; /* sl_objects_unloads at that time */
+static uint64_t opened_unloads; /* sl_objects_unloads when libunwind was opened */
 static _Atomic bool alone;	/* there will be no libunwind */
 
 /* The program's libgcc_s, if it has one: twenty times slower, so used only until libunwind is there. */

@@ -94,7 +94,7 @@ static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uin
 	return rule;
 }
 
-/* Gives the newer of two rules first. */
+/* Looks for the rule in the two places of its address, the newer first. */
 static inline __attribute__((always_inline)) struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
 {
 	struct sl_walk_rule *entry = &walk->rule[pc * 0x9e3779b97f4a7c15u >> 51 & (SL_WALK_RULES - 2)];
@@ -132,7 +132,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 	return true;
 }
 
-/* True: libunwind should look closer, and what it would read is there. */
+/* The rule is not simple: always false.  Notes that tables are noise where the rule leads to memory that cannot be read. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
 	return sl_cfi_leads_on(rule) && !sl_walk_readable(cfa - 8) && tables_lie();

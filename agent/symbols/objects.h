@@ -49,7 +49,7 @@ static inline struct sl_objects_span sl_objects_span_of(const struct dl_phdr_inf
  */
 struct link_map *sl_objects_first(void);
 
-/* True where the loader's locks can be taken: not a forked child, or one that has tried. */
+/* True: the loader's locks can be taken.  False: this is a forked child that has not tried them yet (threads.h). */
 bool sl_objects_trusted(void);
 
 void sl_objects_trust(void); /* says that somebody has taken those locks, so they are free */

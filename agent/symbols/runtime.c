@@ -9,7 +9,7 @@
 
 #define GO_BUILD_ID 4
 
-/* Go's linker writes a note of its own into every program, whoever links it at last. */
+/* Go's linker writes a note of its own into every program, also where another linker links the program in the end. */
 static bool has_go_note(const char *at, size_t bytes)
 {
 	const ElfW(Nhdr) * note;

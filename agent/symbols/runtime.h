@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kind of program this is, where that changes what can be known about it. */
+/* Recognizes programs whose runtime does not end by the C library (Go): their end is not seen. */
 #pragma once
 
 #include <stdbool.h>

@@ -18,9 +18,9 @@ bool sl_sanitizers_present(void)
 }
 
 /*
- * AddressSanitizer's shared runtime asks a function of this name for options, the program's if it has one, and then insists on
- * being the first library, lest another one have memory of the C library's malloc.  We have none.  What another library says
- * there stays.
+ * AddressSanitizer's shared runtime calls a function of this name for its options; the program's own comes first.  By default
+ * the runtime insists on being the first library, since an earlier one could hold memory of the C library's malloc.  The agent
+ * holds none.  Options that another library gives are passed on.
  */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a forked child can make threads: another thread of its parent may have held what that takes. */
+/*
+ * Finds out whether a forked child can make threads: another thread of its parent may have held a lock that making one takes.
+ */
 #pragma once
 
 #include <stdbool.h>
 
 /*
- * Finds out whether the loader's locks are free, by a thread that may wait, for 20 ms at most (sl_objects_trusted says so
- * then).  False: no thread can be made here; where making one would wait for ever, a copy of this process has found that
- * out.
+ * Makes a thread that takes the loader's locks, and waits for it for 20 ms at most.  If the thread got them, sl_objects_trusted
+ * is true.  False: no thread can be made here.  Where making one might wait for ever, a copy of this process tries it first.
  */
 bool sl_threads_try(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Valgrind, which judges what a system call is given and what a library does as if the program did it. */
+/* Tells valgrind's tools to pass over what the agent does, which they would report as errors of the program. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,13 +30,13 @@ static inline bool sl_valgrind_present(void)
 	return sl_valgrind_ask(0x1001, 0, 0); /* RUNNING_ON_VALGRIND */
 }
 
-/* What this thread does now with values that nobody wrote is no error, until it is called again with -1. */
+/* more: 1 ends valgrind's error reports for this thread, -1 begins them again. */
 static inline void sl_valgrind_hush(int64_t more)
 {
 	sl_valgrind_ask(0x1801, (uint64_t)more, 0); /* VG_USERREQ__CHANGE_ERR_DISABLEMENT */
 }
 
-/* Threads share this memory without locks: Helgrind and DRD need not look at it.  DHAT warns of what it was not to be told. */
+/* Threads share this memory without locks: Helgrind and DRD need not look at it.  DHAT would warn of these requests. */
 static inline void sl_valgrind_share(const void *memory, uint64_t bytes)
 {
 	for (char **variable = sl_valgrind_present() ? environ : NULL; variable && *variable; variable++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/arena.h"
+#include "common/base.h"
 
 /*
  * Hashes are mixed with two random numbers of this process.  Otherwise a hostile trace could put everything into one list of a
@@ -16,16 +17,12 @@ extern uint64_t sl_map_seed[2];
 
 static inline uint64_t sl_map_mix(uint64_t x)
 {
-	unsigned __int128 product = (unsigned __int128)(x ^ sl_map_seed[0]) * (sl_map_seed[1] | 1);
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	return sl_mix(x ^ sl_map_seed[0], sl_map_seed[1] | 1);
 }
 
 static inline uint64_t sl_map_mix_two(uint64_t x, uint64_t y)
 {
-	unsigned __int128 product = (unsigned __int128)(x ^ sl_map_seed[0]) * (y ^ sl_map_seed[1]);
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	return sl_mix(x ^ sl_map_seed[0], y ^ sl_map_seed[1]);
 }
 
 static inline uint64_t sl_map_hash(const void *bytes, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Binary search in anything that an index reaches, without a function to compare. */
+/* Binary search over an index: the caller writes the condition in place and needs no comparison function. */
 #pragma once
 
 #include <stddef.h>

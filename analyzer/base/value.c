@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "analyzer/base/utf8.h"
-
 const struct sl_value *sl_value_get(const struct sl_value *object, const char *key)
 {
 	if (!sl_value_is(object, SL_VALUE_OBJECT))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/archive_write.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -78,8 +77,8 @@ static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 static uint64_t behind_header(int fd)
 {
 	struct sl_frame_index index;
-	bool whole = sl_frames_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_index_valid(&index, sizeof(index)) &&
-		     index.kind == SL_FRAME_HEADER;
+	bool whole = sl_frames_read_at(fd, &index, sizeof(index), 0) == sizeof(index) &&
+		     sl_frame_index_valid(&index, sizeof(index)) && index.kind == SL_FRAME_HEADER;
 
 	return whole ? sizeof(index) + index.compressed : 0;
 }

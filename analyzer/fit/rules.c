@@ -15,7 +15,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
-#include "common/base.h"
 
 #define MIB (1ull << 20)
 enum {

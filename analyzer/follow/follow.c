@@ -10,7 +10,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/model/replay.h"
-#include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/passes.h"
 #include "analyzer/trace/peek.h"

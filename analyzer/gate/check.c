@@ -10,6 +10,7 @@
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/model/units.h"
 #include "analyzer/report/place.h"
@@ -287,7 +288,7 @@ static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl
 
 	if (of == SL_MEASURE_STACK && more < (double)STACK_SLACK_BYTES)
 		more = (double)STACK_SLACK_BYTES;
-	return before + (uint64_t)more;
+	return before + sl_stats_bytes(more);
 }
 
 static double percent(uint64_t before, uint64_t now)

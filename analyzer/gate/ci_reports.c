@@ -4,10 +4,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"

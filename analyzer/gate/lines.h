@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of code that a place of a baseline consists of.  Functions identify the place, so that code may move inside them;
- * figures and messages are about its lines.
+ * The lines of code that one entry of a baseline covers, and which of them are the same on both sides of a comparison.  An entry
+ * is identified by its functions, so that code may move inside them; figures and messages name its lines.
  */
 #pragma once
 

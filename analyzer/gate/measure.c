@@ -219,11 +219,11 @@ static void take_growth(struct taking *taking, const char *name, const struct sl
 	bool noisy = !strcmp(growth->verdict, "noisy"), growing = !strcmp(growth->verdict, "growing");
 	struct sl_measure *measure = add(taking, SL_MEASURE_GROWTH, name, name,
 					 noisy	   ? SL_UNKNOWN
-					 : growing ? (uint64_t)growth->slope
+					 : growing ? sl_stats_bytes(growth->slope)
 						   : 0);
 
 	if (noisy)
-		measure->at_most = (uint64_t)growth->at_most + 1;
+		measure->at_most = sl_stats_bytes(growth->at_most) + 1;
 	if (growing)
 		measure->at_least = sl_stats_bytes(2 * growth->slope - growth->at_most);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A summary may be hostile: before anything reads the process, each number that is an index is checked to be one. */
-#include "analyzer/base/pool.h"
 #include "analyzer/summary/image.h"
 
 static bool is_device(int64_t device)

@@ -67,7 +67,7 @@ struct reader {
 	ZSTD_DStream *zstd;
 	uint8_t bytes[1 << 16];
 	ZSTD_inBuffer have;
-	bool ended, ended_whole; /* the file; its frame, at the end of it */
+	bool ended, ended_whole; /* the file has ended; it ended with a whole frame */
 };
 
 /* Reads exactly `size` bytes; false: it cannot. */

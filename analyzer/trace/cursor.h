@@ -30,7 +30,7 @@ struct sl_cursor {
 	char *ring;			   /* path of the ring; NULL: there was none */
 	bool begun;			   /* a pass has begun */
 	bool asleep;			   /* the recording slept when the trace was opened */
-	uint64_t asleep_written;	   /* how much of its sleep it had written then */
+	uint64_t asleep_written;	   /* the ring's asleep_written at that time */
 	unsigned last_file;		   /* number of the last open file */
 };
 

@@ -128,7 +128,7 @@ static void add_named(struct sl_defs *defs, const msgpack_object *map, uint64_t 
 	struct sl_symbol symbols[SL_SYMBOL_DEPTH];
 	uint32_t count = 0;
 
-	memset(symbols, 0, sizeof(symbols)); /* their holes too: equal ones are equal bytes */
+	memset(symbols, 0, sizeof(symbols)); /* clears the padding too, so that equal symbols have equal bytes */
 	for (; array && array->type == MSGPACK_OBJECT_ARRAY && count < array->via.array.size && count < SL_SYMBOL_DEPTH; count++) {
 		const msgpack_object *one = &array->via.array.ptr[count];
 

@@ -5,7 +5,6 @@
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/stats.h"
-#include "common/tracefile.h"
 
 static bool stamped_before(const struct sl_hook *hook)
 {

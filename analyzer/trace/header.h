@@ -23,7 +23,7 @@ struct sl_hook {
 };
 
 struct sl_pair {
-	const char *name, *value;
+	const char *name, *value; /* value: NULL where the file has no text */
 };
 
 struct sl_header {

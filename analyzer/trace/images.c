@@ -2,7 +2,6 @@
 #include "analyzer/trace/images.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  */
 void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts);
 
-/* Before that: each image gets the listing, so that a reader of some parts knows that there are more. */
+/* To be called before sl_parts_keep: each image gets the listing, so that a reader of some parts knows of the others. */
 void sl_parts_list(struct sl_images *folder);
-/* Adds a line of damage for each listing of which processes are not there.  Before grouping. */
+/* To be called before grouping: adds a line of damage for each listing that lacks processes. */
 void sl_parts_miss(struct sl_images *folder);

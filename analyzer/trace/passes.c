@@ -8,7 +8,6 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/names.h"
-#include "common/ringfile.h"
 #include "common/tracefile.h"
 
 void sl_passes_begin(struct sl_trace *trace)

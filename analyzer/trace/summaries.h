@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of replayed processes, X.summary: zstd frames.  The first holds the index (one map).  Then what processes have in common,
- * each of them once, and each process: a frame of one map (analyzer/summary).  Frames are copied unchanged from file to file, so
- * merging never changes a process.
+ * Files of replayed processes, X.summary: zstd frames.  The first holds the index (one map).  Each further frame holds one map:
+ * first the commons (what several processes share, stored once), then one process each (analyzer/summary).  Frames are copied
+ * unchanged from file to file, so merging never changes a process.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 
 bool sl_summaries_named(const char *path);
 
-/* A frame that several processes need.  It is read by the first of them, with the lock. */
+/* A frame that several processes need.  The first of them that is read takes the lock and reads it. */
 struct sl_common {
 	struct sl_image at; /* summary, offset, bytes and name alone */
 	unsigned users;
@@ -45,7 +45,7 @@ void sl_summaries_close(struct sl_summary_part *part);
 /* The frame unchanged, malloc'ed; NULL with a line in `damage`. */
 void *sl_summaries_frame(const struct sl_image *image, struct sl_damage *damage);
 
-/* Written in the order in which they are given.  That they were parts of a listing is forgotten where all of it is here. */
+/* Writes frames in the given order.  Processes are no longer marked as parts of a listing where all of it is here. */
 struct sl_summary_frame {
 	const char *name;
 	const struct sl_header *identity;

@@ -141,7 +141,7 @@ struct sl_item {
 /* When it took effect, in the trace's time. */
 uint64_t sl_item_time(const struct sl_item *item);
 
-/* The number of the entry that an event begins or ends, which its label has a '#' for; -1: none. */
+/* The number of the entry that an event begins or ends; the label has '#' in its place.  -1: none. */
 int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs);
 
 /*

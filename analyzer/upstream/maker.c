@@ -7,7 +7,7 @@
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
-#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* Stormlog's own collector; it samples of a process what we sample of one */
+#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* the name of Stormlog's CPU tracker, whose samples have the same fields */
 
 const char *sl_maker_backend(const struct sl_model *model)
 {
@@ -19,7 +19,7 @@ const char *sl_maker_backend(const struct sl_model *model)
 	return "cuda";
 }
 
-/* A sample up to that time had told what was hidden on the device.  The bin of the first such sample does not count. */
+/* True: an earlier sample tells how much was hidden on the device.  The bin of the first such sample does not count. */
 static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
 {
 	const struct sl_line *hidden = device->hidden_line;
@@ -27,7 +27,7 @@ static bool was_looked_at(const struct sl_model *model, const struct sl_device_s
 	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
 }
 
-/* Why a device's figure is not one that was measured at that time. */
+/* Says why a device's figure was not measured at that time. */
 static const char *computed(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
 {
 	if (!device || !device->used_line)
@@ -71,9 +71,11 @@ int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_s
 	return got > reported ? got : reported;
 }
 
-/* The device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
- * is added to what the process holds now, so that the gap is hidden memory and nothing else.  What other recorded processes
- * hold is in their own sinks; here it only is not free. */
+/*
+ * Sets the device's figures from its samples.  The process may have got or given back memory since the sample, so the bytes
+ * hidden at the sample are added to what the process holds now: the gap is then hidden memory and nothing else.  Memory of
+ * other recorded processes is in their own sinks; here it only lowers the free bytes.
+ */
 void sl_maker_set_hidden(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
 			 struct sl_v3_event *event)
 {

@@ -29,8 +29,8 @@ struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const stru
 int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, uint64_t ns);
 
 /*
- * The same of what PyTorch's allocator held.  It gets a segment some time before it reports it.  In between the segment
- * counts as the allocator's too.
+ * The same for what PyTorch's allocator held.  The allocator gets a segment some time before it reports the segment; in between
+ * the segment counts as the allocator's too.
  */
 int64_t sl_maker_segments(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns);
 

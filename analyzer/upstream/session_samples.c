@@ -13,8 +13,10 @@ static bool was_sampled(const struct sl_device_state *device, uint32_t from, uin
 	return line->bins[to > line->bin ? line->bin : to - 1].last > (from > line->first ? line->bins[from - 1].last : 0);
 }
 
-/* Each sample of the device is one sample of the sink, with the most that was hidden.  Between them the device's size is not
- * said, by which upstream's gap analysis knows what it may count. */
+/*
+ * Each sample of the device is one sample of the sink, with the most that was hidden.  Others have no device size, and
+ * upstream's gap analysis skips them.
+ */
 static void set_sampled(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
 			struct sl_v3_event *event)
 {
@@ -60,8 +62,8 @@ static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
 }
 
 /*
- * What the process held outside PyTorch then: the difference of the bin's means.  A long bin mixes what came one after the
- * other, so the difference of the bin's maxima is the limit.
+ * What the process held outside PyTorch at that time: the difference of the bin's means.  It is at most the difference of the
+ * bin's maxima, because a long bin mixes states that came one after the other.
  */
 static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
 {
@@ -73,9 +75,7 @@ static int64_t outside_at(const struct sl_model *model, const struct sl_device_s
 	return outside > 0 ? outside : 0;
 }
 
-/*
- * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch.
- */
+/* What PyTorch kept unused when the process held most in the bin.  The means of tensors and of other memory are taken off. */
 static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin,
 			  const struct sl_bin *known)
 {
@@ -87,7 +87,7 @@ static uint64_t unused_at(const struct sl_model *model, const struct sl_device_s
 	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
 }
 
-/* Where the tensors of a group were most, beside where the process held most: both are extremes. */
+/* Adds a sample where the tensors of a group of bins were largest, which may not be where the process held most. */
 static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
 {
 	const struct sl_model *model = m->process->model;

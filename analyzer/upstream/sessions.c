@@ -141,7 +141,7 @@ static void add_alerts(struct sl_maker *m, const struct sl_device_state *device,
 	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);
 }
 
-/* Where ranks meet. */
+/* Adds an event for each call of a collective. */
 static void add_marks(struct sl_maker *m, const struct sl_device_state *device)
 {
 	const struct sl_model *model = m->process->model;
@@ -257,7 +257,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_maker_backend(process->model)};
 	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
-	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* no mask: of a summary */
+	size_t at = 0, room = device && device->recent_mask ? device->recent_mask + 1 : SL_RECENT; /* summaries have none */
 
 	while (at < session->count && session->events[at].timestamp_ns <= when) {
 		events[at] = session->events[at];
@@ -280,7 +280,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 		sl_maker_set_used(&m, device, change->end_ns, &event);
 		say_call(&m, process, device, change, &event);
 		last = known;
-		/* in a full ring it is unknown how much the first change was */
+		/* if the ring is full, the size of its first change is unknown */
 		if ((i || oom->change_count < room) && event.timestamp_ns <= when)
 			events[at++] = event;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replayed process as a telemetry session: what its lines over time say as TelemetryEventV3, a bounded number of
- * them, never one an allocation.  The peak of every stretch of time, every lifecycle event and out-of-memory error,
- * and a bounded choice of phases are in it.
+ * A replayed process as a telemetry session.  Its lines over time become a bounded number of TelemetryEventV3, never one for
+ * each allocation.  The peak of every stretch of time, every lifecycle event and out-of-memory error, and a bounded choice of
+ * phases are in it.
  *
  * allocated: bytes handed out to the program (blocks of PyTorch where it reports them, else calls); reserved: bytes
  * obtained from the driver; used: the whole device by its samples, else the same as reserved, and total is unknown.

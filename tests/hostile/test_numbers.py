@@ -74,6 +74,14 @@ class Numbers(unittest.TestCase):
                 t.write(os.path.join(traces, "rank-00000-100.msgpack.zst"), *self.record(seed))
                 self.verbs(traces)
 
+    def test_of_settings_that_are_no_text(self):
+        none = {"inject_oom": None, "batch_size": 3, "b": [1]}
+        t.write(os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst"), t.header(settings=none, metadata=none, environment=none, system=none), t.defs([]),
+                t.Thread().events(2, api=1, kind=1, bytes=4096, address=1 << 30), t.footer())
+        self.verbs(os.path.join(self.folder, "t"))
+        done = subprocess.run([ANALYZE, "runs", "-q", "--catalogue", self.folder + "/runs.sqlite", self.folder + "/t"], capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+
     def test_of_telemetry(self):
         choose = random.Random(1)
         path = os.path.join(self.folder, "events.jsonl")

@@ -5,7 +5,7 @@
 #include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-/* An empty text is as good as none. */
+/* NULL for an empty text too. */
 static const char *text_of(const struct sl_value *object, const char *key)
 {
 	const char *text = sl_value_get_text(object, key);

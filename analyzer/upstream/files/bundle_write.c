@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,7 +51,7 @@ static void write_session(struct sl_json *j, const struct sl_bundle *bundle)
 		sl_json_null(j, "session");
 }
 
-/* Stormlog's record of a tracker, followed by what V3 needs to be exact. */
+/* Writes the keys of Stormlog's tracker, then those that V3 needs so that the same event is read back. */
 static void write_event(struct sl_json *j, const struct sl_v3_event *event, const char *backend)
 {
 	sl_json_object(j, NULL);

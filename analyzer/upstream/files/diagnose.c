@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "analyzer/upstream/records/session_id.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct columns {
@@ -39,7 +38,7 @@ static bool to_number(const struct sl_value *value, double *out)
 
 static int64_t whole(const struct sl_value *value)
 {
-	return value->kind == SL_VALUE_INT ? (int64_t)value->integer : (int64_t)value->real;
+	return value->kind == SL_VALUE_INT ? (int64_t)value->integer : sl_stats_whole(value->real);
 }
 
 static bool hint(const struct sl_value *payload, const char *key, int64_t least, int64_t *out)

@@ -2,7 +2,6 @@
 /* Records into sessions: one file, or the segments of a sink. */
 #include <dirent.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

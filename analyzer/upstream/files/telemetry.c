@@ -330,7 +330,7 @@ static const struct sl_session *find(const struct sl_telemetry *t, const char *s
 	return NULL;
 }
 
-/* One of all ranks before one of a single rank; one with events before an empty one. */
+/* Prefers a session of all ranks to one of a single rank, and one with events to an empty one. */
 static const struct sl_session *choose(const struct sl_telemetry *t, bool joined)
 {
 	for (size_t i = 0; joined && i < t->sessions.count; i++)

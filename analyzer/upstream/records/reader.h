@@ -21,7 +21,7 @@ struct sl_source_reader {
 	void *context;
 };
 
-/* At each record of an open file: true, and a problem, where reading it took its time (base/budget.h). */
+/* To be asked at each record.  True, with a problem: the file's time is used up (base/budget.h). */
 struct sl_source_clock {
 	struct sl_budget budget;
 	uint32_t records;

@@ -35,7 +35,7 @@ static bool to_integer(const struct sl_value *value, int64_t *out)
 	case SL_VALUE_DOUBLE:
 		if (!(fabs(value->real) < 9e18))
 			return false;
-		*out = (int64_t)value->real;
+		*out = sl_stats_whole(value->real);
 		return true;
 	case SL_VALUE_STRING:
 		*out = strtoll(value->text, &end, 10);

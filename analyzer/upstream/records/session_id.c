@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/records/session_id.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "analyzer/upstream/records/record.h"

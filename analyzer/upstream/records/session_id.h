@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The made-up session of a file's records that name none: the same for everyone who reads that path. */
+/* Makes a session id for the records of a file that name none.  It depends on the path alone, so all who read it get the same. */
 #pragma once
 
 #include "analyzer/base/arena.h"
