@@ -285,9 +285,8 @@ static bool see(const struct module *module, uint64_t now_ns)
 	sl_intern_bytes(&hash, module->build_id, module->build_id_bytes);
 	fresh.object = hash.a;
 	at = place_at(module->begin);
-	known = &places[at];
-	if (at < place_count && known->begin == fresh.begin && known->end == fresh.end && known->object == fresh.object &&
-	    !known->gone) {
+	known = at < place_count ? &places[at] : NULL;
+	if (known && known->begin == fresh.begin && known->end == fresh.end && known->object == fresh.object && !known->gone) {
 		known->turn = turn;
 		return true;
 	}

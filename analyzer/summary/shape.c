@@ -506,7 +506,8 @@ static void take_list(const msgpack_object *value, const struct sl_member_of *m,
 		count = count < m->most ? count : m->most;
 	else
 		items = own = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
-	take_items(value, m->shape, items, count, model);
+	if (count)
+		take_items(value, m->shape, items, count, model);
 	if (m->kind == SL_SHAPE_KEPT && items) {
 		items = (char *)sl_pool_keep(items, count * m->shape->size);
 		free(own);

@@ -18,6 +18,8 @@ except ImportError as error:
     sys.exit(77)
 
 PROGRAM = sys.argv.pop(1)
+with open(PROGRAM, "rb") as file:
+    BESIDE_ASAN = b"__asan_init" in file.read()  # its runtime wants to see the end of each thread
 IN_FLIGHT, ABANDONED, NESTED, LATE = 1, 2, 64, 128
 
 
@@ -157,7 +159,7 @@ class Core(unittest.TestCase):
 
     def test_threads_that_are_left_or_leave_in_the_midst_of_their_work_keep_no_room(self):
         """There is room for 256 threads with something to write at once."""
-        for mode, open_calls in (("reserved", 0), ("gone", 300)):
+        for mode, open_calls in (("reserved", 0), *([] if BESIDE_ASAN else [("gone", 300)])):
             with self.subTest(mode=mode):
                 (trace,), _ = run(mode, 300, 1000)
                 events = [row[:2] for row in rows(trace)]

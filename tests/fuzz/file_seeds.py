@@ -101,7 +101,16 @@ def summary(path):
         parts.append(one.decompress(left))
         left = one.unused_data
     commons = len(msgpack.unpackb(parts[0], strict_map_key=False).get("commons", []))
-    return [bytes([255]) + parts[0], b"".join(struct.pack("<BI", i < commons, len(part)) + part for i, part in enumerate(parts[1:]))]
+    return [bytes([255]) + parts[0], *(b"".join(struct.pack("<BI", i < commons, len(part)) + part for i, part in enumerate(some))
+                                       for some in (parts[1:], [without_lists(part) for part in parts[1:]]))]
+
+
+def without_lists(part):
+    def emptied(value):
+        if isinstance(value, dict):
+            return {key: emptied(one) for key, one in value.items()}
+        return [] if isinstance(value, list) else value[:1] if isinstance(value, bytes) else value  # a width, and numbers of it
+    return msgpack.packb(emptied(msgpack.unpackb(part, strict_map_key=False)))
 
 
 def summaries(analyze, *traces):
