@@ -24,14 +24,14 @@ static bool is_bridge(const char *path)
 	return false;
 }
 
-/* True: the interpreter itself.  Memory that a script asks for through ctypes belongs to the script. */
+/* True: the interpreter itself, its own modules included.  Memory that a script asks for through ctypes belongs to the script. */
 static bool is_interpreter(const char *path)
 {
 	const char *name = sl_paths_name(path);
 
 	if (!name)
 		return false;
-	if (!strncmp(name, "libpython", 9) || !strncmp(name, "libpypy", 7))
+	if (!strncmp(name, "libpython", 9) || !strncmp(name, "libpypy", 7) || strstr(path, "/lib-dynload/"))
 		return true;
 	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
@@ -162,7 +162,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 			return;
 		now->module = module ? sl_paths_name(module->path) : NULL;
 		now->offset = module ? pc - module->base : SL_MAPPED_REAL(pc);
-		now->passes_on = sl_stacks_passes_on(now->module);
+		now->passes_on = module && sl_stacks_passes_on(module->path);
 		now->bare = module && !now->passes_on && !is_systems(module->path) && !(count && found[i].line);
 		if (!count)
 			return;

@@ -148,7 +148,7 @@ class Endings(unittest.TestCase):
                              ("opens", ["export", "csv", "-o", "x.csv", "t"]), ("opens", ["export", "sqlite", "-o", "x.db", "t"])):
             done = subprocess.run([ANALYZE, *verb], cwd=self.folder, capture_output=True, timeout=60,
                                   env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment,
-                                           ASAN_OPTIONS="verify_asan_link_order=0"))
+                                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"))
             self.assertIn(done.returncode, (0, -signal.SIGTERM), (verb, done.stderr))
             if not done.returncode and verb[0] == "export":  # the thread that takes the signal had no processor before all was done
                 os.remove(os.path.join(self.folder, verb[3]))
