@@ -22,10 +22,11 @@ try:
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
+import formats
 import most
 import outside
 
-FORMATS = ("pytorch-snapshot", "perfetto", "pprof", "collapsed", "speedscope", "prometheus", "sqlite", "csv", "ndjson")
+FORMATS = formats.of(ANALYZE)
 DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
 
 # What unpickle() of torch/utils/viz/MemoryViz.js knows.

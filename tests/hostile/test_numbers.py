@@ -14,7 +14,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import formats  # noqa: E402
 import traces as t  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
@@ -34,8 +35,7 @@ class Numbers(unittest.TestCase):
         for verb in ["report", "-o", out + "/a"], ["report", "--json"], ["tree"], ["tree", "--at", "1e18"], ["table", "--by", "label"], \
                 ["timeline"], ["table", "--entries", "*"], ["table", "--entries", "*", "--csv"], ["dump"], ["fit"], ["check", "--max-peak", "1", "--max-growth", "1", "--max-hidden", "1"], \
                 ["summarize", "-o", out + "/s.summary"], ["pack", "--redact", "-o", out + "/p.stormlog"], \
-                *(["export", name, "-o", out + "/x"] for name in
-                  "perfetto pprof csv jsonl collapsed speedscope openmetrics pytorch-snapshot sqlite".split()):
+                *(["export", form, "-o", out + "/x." + form] for form in formats.of(ANALYZE)):
             done = subprocess.run([ANALYZE, *verb, *paths], capture_output=True, text=True, errors="replace", timeout=120)
             self.assertIn(done.returncode, (0, 1, 2, 3), (verb, paths, done.stderr[-2000:]))
             self.assertNotIn("runtime error", done.stderr, verb)

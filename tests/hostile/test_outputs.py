@@ -9,14 +9,14 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+import formats  # noqa: E402
 import traces as t  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 TRACE = "t/rank-00000-100.msgpack.zst"
 # Verbs that write a file; %s is its name.
-VERBS = [["export", form, "-o", "%s", "t"] for form in ("csv", "ndjson", "sqlite", "perfetto", "pprof", "pytorch-snapshot", "collapsed",
-                                                        "speedscope", "prometheus")]
+VERBS = [["export", form, "-o", "%s", "t"] for form in formats.of(ANALYZE)]
 VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--junit", "--sarif", "--metrics")]
 VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
           ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]

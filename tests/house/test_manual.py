@@ -73,6 +73,11 @@ class Manual(unittest.TestCase):
             (section,) = [body for title, body in sections.items() if verb in title.split(", ")] or [""]
             self.assertEqual(set(re.findall(r"^\.TP\n(?:-\w, )?--([a-z0-9-]+)", section, re.M)), wanted, verb)
 
+    def test_the_analyzers_page_has_every_format_of_export(self):
+        shown = subprocess.run([ANALYZE, "export", "--help"], capture_output=True, text=True, check=True).stdout
+        (listed,) = re.findall(r"^For other tools: (.*)\.$", plain(VERBS), re.M)
+        self.assertEqual(listed.split(", "), re.findall(r"^  ([a-z][\w-]*)  +\S", shown, re.M))
+
     def test_no_mark_is_left_and_man_has_nothing_to_say(self):
         for page in (PAGE, LIBRARY, VERBS):
             self.assertNotRegex(read(page), r"@[A-Z]+( .*)?@")
