@@ -56,15 +56,16 @@ static bool survives(const struct sl_floor *floor, double slope)
 }
 
 /*
- * True: the minimum of the last eighth, or of the last four points, exceeds that of as many before by a quarter of the prediction:
- * nothing is full.
+ * False: the minimum of the last eighth, or of the last four points, does not exceed that of as many before by a quarter of the
+ * prediction, as of something that is full.  Where the prediction is below three standard deviations, so few points cannot show it.
  */
-static bool goes_on(const struct sl_floor *floor, double slope)
+static bool goes_on(const struct sl_floor *floor, double slope, double spread)
 {
 	unsigned count = floor->count, last = count / 8 < 4 ? 4 : count / 8;
+	double predicted = slope * (double)(last * floor->each);
 
-	return 2 * last > count || least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >=
-					   0.25 * slope * (double)(last * floor->each);
+	return 2 * last > count || predicted < 3 * spread ||
+	       least_in(floor, count - last, count) - least_in(floor, count - 2 * last, count - last) >= 0.25 * predicted;
 }
 
 /* A line through the floor that may have one step. */
@@ -125,7 +126,7 @@ static struct stepped best_line(const struct sl_floor *floor)
 
 static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, double *step)
 {
-	double n = (double)label->points, freedom = n - 1, mean = 0, least;
+	double n = (double)label->points, freedom = n - 1, mean = 0, least, spread;
 	struct sl_growth growth = {.label = index};
 	struct sl_floor floor = label->floor;
 	struct stepped line;
@@ -142,7 +143,8 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 	growth.slope = label->xy / label->xx;
 	/* Means are inexact: what is below rounding is not variation. */
 	growth.r_squared = label->yy > n * mean * mean * 1e-12 ? fmin(1, label->xy * growth.slope / label->yy) : 0;
-	growth.error = sqrt(fmax(0, label->yy - label->xy * growth.slope) / freedom / label->xx);
+	spread = sqrt(fmax(0, label->yy - label->xy * growth.slope) / freedom);
+	growth.error = spread / sqrt(label->xx);
 	least = t_of((uint64_t)freedom) * growth.error;
 	line = best_line(&floor);
 	if (line.at) {
@@ -151,14 +153,15 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index, 
 			floor.least[i] = sl_stats_bytes(fmax(0, (double)floor.least[i] - line.step));
 		growth.slope = line.slope / (double)floor.each;
 		growth.r_squared = line.yy > 0 ? fmin(1, line.xy * line.xy / (line.xx * line.yy)) : 0;
-		growth.error = sqrt(line.rest / (floor.count - 3) / line.xx) / (double)floor.each;
+		spread = sqrt(line.rest / (floor.count - 3));
+		growth.error = spread / sqrt(line.xx) / (double)floor.each;
 		least = t_of(floor.count - 3) * growth.error;
 	}
 	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
 	else if (fabs(growth.slope) < least ||
-		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope))))
+		 (growth.slope > 0 && (!survives(&floor, growth.slope) || !goes_on(&label->floor, growth.slope, spread))))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
