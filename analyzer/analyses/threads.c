@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that all work on one device although the process sees as many devices as it has such threads.  A thread begins on
- * device 0 and stays there until it sets another one.  They are alike if they allocate at one place.  It is a note: as many
- * threads may well share a device on purpose.
+ * device 0 and stays there until it sets another one itself.  They are alike if they allocate at one place.  That each was to
+ * have a device is told by another device that was set, or by blocks for each that are most of what the device holds, as
+ * replicas are.  It is a note: threads may well share a device on purpose.
  */
 #include <stdlib.h>
 
@@ -27,8 +28,15 @@ static int only_device(const struct sl_model *model)
 	return found;
 }
 
+/* True: as many blocks for each of them, all at once, and most of what the device held. */
+static bool has_replicas(const struct sl_model *model, const struct sl_track *track, unsigned threads)
+{
+	return track->births == track->most_blocks && !(track->births % threads) &&
+	       2 * track->born_bytes >= model->devices[track->device + 1]->known_peak;
+}
+
 /* The place at which so many threads allocated; of several the one that held most at once. */
-static const struct sl_track *place_of_threads(const struct sl_model *model, int device, unsigned threads)
+static const struct sl_track *place_of_threads(const struct sl_model *model, int device, unsigned threads, bool others_set)
 {
 	uint64_t *pairs = sl_memory_must(malloc((model->sites.count + 1) * sizeof(*pairs)));
 	const struct sl_track *most = NULL;
@@ -44,7 +52,8 @@ static const struct sl_track *place_of_threads(const struct sl_model *model, int
 
 		for (next = i + 1; next < count && pairs[next] >> 32 == pairs[i] >> 32; next++)
 			seen += pairs[next] != pairs[next - 1];
-		if (seen == threads && (!most || track->most_bytes * track->most_blocks > most->most_bytes * most->most_blocks))
+		if (seen == threads && (others_set || has_replicas(model, track, threads)) &&
+		    (!most || track->most_bytes * track->most_blocks > most->most_bytes * most->most_blocks))
 			most = track;
 	}
 	free(pairs);
@@ -58,26 +67,28 @@ static void run(struct sl_report *report)
 		const char *visible = sl_defs_capability(&process->trace->defs, "visible_devices");
 		unsigned devices = visible ? (unsigned)strtoul(visible, NULL, 10) : 0;
 		int device = only_device(process->model);
+		bool others_set = device >= 0 && process->model->devices_set & ~(1ull << device % 64);
 		const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0
-						       ? place_of_threads(process->model, device, devices)
+						       ? place_of_threads(process->model, device, devices, others_set)
 						       : NULL;
 		char where[300];
 
 		if (!track)
 			continue;
 		sl_owners_line(process, track->stack, 2, where, sizeof(where));
-		sl_report_find(
-			report,
-			&(struct sl_finding){.id = "stray.threads",
-					     .severity = "info",
-					     .process = (int)i,
-					     .device = device,
-					     .bytes = track->most_bytes,
-					     .text = sl_memory_print("%u threads, as many as there are devices, stray to device %d "
-								     "and use no other: %s",
-								     devices, device, where),
-					     .stack = track->stack,
-					     .advice = sl_memory_copy("a thread begins on device 0: set the device in each")});
+		sl_report_find(report,
+			       &(struct sl_finding){
+				       .id = "stray.threads",
+				       .severity = "info",
+				       .process = (int)i,
+				       .device = device,
+				       .bytes = track->most_bytes,
+				       .text = sl_memory_print("%u threads, as many as there are devices, stray to device %d "
+							       "and use no other: %s",
+							       devices, device, where),
+				       .stack = track->stack,
+				       .advice = sl_memory_copy(
+					       "a thread begins on device 0, whatever another one set: set the device in each")});
 	}
 }
 

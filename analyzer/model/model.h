@@ -434,6 +434,7 @@ struct sl_model {
 	uint64_t call_begin_ns, call_end_ns; /* begin and end of the event that is being applied */
 	uint16_t call_api;
 	uint64_t last_call_ns;
+	uint64_t devices_set; /* bit n: a call of no other effect, such as cudaSetDevice, named device n */
 	/* before this instant the trace lacks events of blocks that did not outlive it (--keep); 0: it lacks none */
 	uint64_t folded_ns;
 	uint64_t first_ns, now_ns; /* times of the replay; now_ns never goes back, even in a damaged trace */

@@ -311,8 +311,12 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		else
 			api->bytes += item->event->bytes;
 		sl_ooms_check(model, item, failed);
-		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
-			sl_collectives_call(model, item);
+		if (hook->verb == SL_VERB_CALL && !failed) {
+			if (item->event->device >= 0 && item->event->device < 64)
+				model->devices_set |= 1ull << item->event->device;
+			if (!strncmp(hook->plain, "nccl", 4))
+				sl_collectives_call(model, item);
+		}
 	}
 	apply_verb(model, item, failed);
 }

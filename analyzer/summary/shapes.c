@@ -145,7 +145,7 @@ SHAPE(piece, sl_piece, M(address), M(bytes), M(site));
 SHAPE(segments, sl_segments, M(time_ns), M(device), LIST(segment, segment_count, piece), LIST(block, block_count, piece), M(left_out));
 SHAPE(mark, sl_mark, M(time_ns), M(bytes), M(kind), M(device), M(api));
 SHAPE(moments, sl_moments, LIST(moment, count, moment), IN(largest, segments), IN(at_oom, segments), VECTOR(at_end, segments), VECTOR(marks, mark));
-PUBLIC(sl_shape_model, sl_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_call_ns), M(folded_ns), M(first_ns), M(now_ns), VECTOR(sites, site),
+PUBLIC(sl_shape_model, sl_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_call_ns), M(devices_set), M(folded_ns), M(first_ns), M(now_ns), VECTOR(sites, site),
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        VECTOR(meetings, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total), VECTOR(failed_frees, failed_free),
