@@ -5,8 +5,10 @@
 
 #include "analyzer/analyses/keeping.h"
 
-#define JOINED_MIN 0.9 /* of the bytes held, in one block */
-#define JOINED_MAX 1.25
+#define JOINED_MIN   0.9 /* of the bytes held, in one block */
+#define JOINED_MAX   1.25
+#define DRAINED_NS   500e6
+#define DRAINED_PART 0.5 /* of the time in which it allocated */
 
 /* True: two lines of one function. */
 static bool is_other_line(const struct sl_defs *defs, uint32_t a, uint32_t b)
@@ -74,6 +76,21 @@ static bool is_joined(const struct sl_model *model, const struct sl_track *track
 	return false;
 }
 
+/* True: the frees after the last allocation were work too. */
+static bool is_drained(const struct sl_model *model, const struct sl_track *track)
+{
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	uint64_t teardown_ns = model->tracks.teardown_ns;
+	double took, mean;
+
+	if (!teardown_ns || course->death_tick != model->tracks.asked || !course->died_blocks)
+		return false;
+	took = (double)(course->last_death_ns - teardown_ns);
+	mean = course->died_ns / (double)course->died_blocks;
+	return took > DRAINED_NS && took > DRAINED_PART * (double)(track->last_ns - track->first_ns) && mean > 0.2 * took &&
+	       mean < 0.8 * took;
+}
+
 bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *track)
 {
 	uint64_t bytes, blocks;
@@ -81,7 +98,7 @@ bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *
 	if (track->live_blocks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	return 2 * blocks < track->most_blocks || is_joined(model, track, (double)bytes) ||
+	return 2 * blocks < track->most_blocks || is_drained(model, track) || is_joined(model, track, (double)bytes) ||
 	       was_filled_and_freed_before(model, track);
 }
 

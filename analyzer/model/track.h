@@ -79,6 +79,7 @@ struct sl_track_course {
 	 */
 	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
 	uint64_t died_bytes, died_blocks;		  /* freed since then */
+	double died_ns;					  /* the sum of how long after teardown_ns each of these was */
 };
 
 /* The newest births of a track with more births than windows; the index is a birth's number modulo SL_TRACK_RECENT. */

@@ -306,6 +306,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 		course->before_blocks = last->least_blocks;
 		course->death_tick = tracks->asked;
 		course->died_bytes = course->died_blocks = 0;
+		course->died_ns = 0;
 		course->lived = course->late_lived > course->lived ? course->late_lived : course->lived;
 		course->late_lived = 0;
 		if (course->recent)
@@ -316,6 +317,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	end_birth(course, tracks->asked, born_ns);
 	course->died_bytes += bytes;
 	course->died_blocks++;
+	course->died_ns += (double)(model->now_ns - tracks->teardown_ns);
 	if (track->live_bytes < last->least_bytes)
 		last->least_bytes = track->live_bytes;
 	if (track->live_blocks < last->least_blocks)

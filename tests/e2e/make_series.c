@@ -16,7 +16,8 @@
  * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
  * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
  * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed).
- * Or a process allocates as often as is said, as fast as it can, and ends (loads-N).
+ * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
+ * before (drains), or all at once (drains-at-once).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,15 @@ static void reach_a_bound(void)
 		give_back(oldest, 54 * TURN_NS + oldest * 1000);
 }
 
+/* Allocates in each turn, and afterwards frees in each turn, or all together long after the first of them. */
+static void drain(bool at_once)
+{
+	for (unsigned i = 1; i <= TURNS * 4; i++)
+		make(i, 3, i * TURN_NS);
+	for (unsigned i = 1; i <= TURNS * 4; i++)
+		give_back(i, (TURNS * 4 + (at_once && i > 1 ? TURNS * 3 : i)) * TURN_NS + i * 100);
+}
+
 /* As fast as calls can be made. */
 static void load(unsigned births)
 {
@@ -270,6 +280,7 @@ int main(int argc, char **argv)
 	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"),
 	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
 	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
+	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
 	unsigned births = !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
@@ -277,14 +288,16 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && !births && !drains && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births) {
+	if (threads || together || bound || beside || one_line || vector || births || drains) {
 		if (births)
 			load(births);
+		else if (drains)
+			drain(bursts);
 		else if (together)
 			keep_together();
 		else if (bound)

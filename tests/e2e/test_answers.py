@@ -1108,6 +1108,15 @@ for round in range(20):
         self.absent("leak.kept", report)
         self.absent("memory.collected", self.series("rises"))
 
+    def test_a_queue_that_is_emptied_one_by_one_after_the_last_allocation_was_collected(self):
+        report = self.series("drains")
+        (finding,) = self.found("memory.collected", report)
+        self.assertRegex(finding["description"], r"^work\.py:10 .* collected .*, up to 24\d blocks, and the program freed them")
+        self.absent("leak.kept", report)
+        report = self.series("drains-at-once")
+        self.found("leak.kept", report)
+        self.absent("memory.collected", report)
+
     def test_who_leaks_is_not_told_to_send_a_small_neighbour_away(self):
         """Without it there had been room for this request, and for no more than one."""
         report = self.series("beside-few")
@@ -1619,14 +1628,31 @@ class RankComparison(Answers):
             with script(*quiet) as run:
                 self.absent("leak.failed_free", run.report())
 
-    def test_threads_that_all_work_on_the_first_device_are_told_where_there_is_one_for_each(self):
-        with Recording(app("threads"), "4", "500", SIM_DEVICES="4") as run:
-            (finding,) = self.found("stray.threads", run.report())
-        self.assertEqual((finding["severity"], finding["device"]), ("info", 0))
-        self.assertRegex(finding["description"], r"^4 threads, as many as there are devices, stray to device 0 and use no other: \S")
-        for devices in 1, 3:
-            with Recording(app("threads"), "4", "500", SIM_DEVICES=str(devices)) as run:
-                self.absent("stray.threads", run.report())
+    def test_threads_that_all_work_on_the_first_device_are_told_where_another_was_set_and_there_is_one_for_each(self):
+        program = """
+import ctypes, threading
+rt = ctypes.CDLL("libcudart.so.13")
+def serve():
+    for i in range(20):
+        p = ctypes.c_void_p()
+        rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 20))
+        rt.cudaFree(p)
+threads = [threading.Thread(target=serve) for n in range(4)]
+for n, thread in enumerate(threads):
+    %s
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+        for then, devices, told in ("rt.cudaSetDevice(n)", 4, True), ("pass", 4, False), ("rt.cudaSetDevice(n % 3)", 3, False):
+            with self.subTest(then), Recording("python3", "-c", program % then, SIM_DEVICES=str(devices)) as run:
+                report = run.report()
+            if not told:  # as a server's pool of threads that has as many by chance
+                self.absent("stray.threads", report)
+                continue
+            (finding,) = self.found("stray.threads", report)
+            self.assertEqual((finding["severity"], finding["device"]), ("info", 0))
+            self.assertRegex(finding["description"], r"^4 threads, as many as there are devices, stray to device 0 and use no other: \S")
 
     def test_two_ranks_that_share_a_device_are_no_strays(self):
         with Ranks(2, lambda rank: ["device=0", "alloc=500", "samples=4", "meet=done"], devices=1) as ranks:
