@@ -117,16 +117,35 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 	return next;
 }
 
-static void say_torn(const struct sl_frames *frames, uint64_t offset, const struct sl_frame_index *index, struct sl_damage *damage)
+/* What is said of a frame that is cut short; freed by the caller.  index NULL: it is cut inside its index. */
+static char *torn_text(const struct sl_frames *frames, const struct sl_frame_index *index)
 {
 	char before[SL_FORMAT_BYTES], inside[SL_FORMAT_BYTES];
 
+	if (!index)
+		return sl_memory_print("the file ends inside an index");
 	sl_format_count(before, frames->events);
 	if (index->kind == SL_FRAME_BLOCK)
-		sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %s events before it were read, %s were in it",
-			      before, sl_format_count(inside, index->count));
-	else
-		sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %s events before it were read", before);
+		return sl_memory_print("frame is torn; %s events before it were read, %s were in it", before,
+				       sl_format_count(inside, index->count));
+	return sl_memory_print("frame is torn; %s events before it were read", before);
+}
+
+static void say_torn(struct sl_frames *frames, uint64_t offset, const struct sl_frame_index *index, struct sl_damage *damage)
+{
+	char *text = torn_text(frames, index);
+
+	sl_damage_add(damage, frames->path, (int64_t)offset, "%s", text);
+	frames->torn_events += index->kind == SL_FRAME_BLOCK ? index->count : 0;
+	free(text);
+}
+
+static void leave_unfinished(struct sl_frames *frames, uint64_t offset, const struct sl_frame_index *index)
+{
+	free(frames->unfinished);
+	frames->unfinished = torn_text(frames, index);
+	frames->unfinished_at = offset;
+	frames->unfinished_events = index && index->kind == SL_FRAME_BLOCK ? index->count : 0;
 }
 
 static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *damage)
@@ -140,7 +159,7 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 		uint64_t inside = offset + sizeof(index);
 
 		if (got < sizeof(index)) {
-			sl_damage_add(damage, frames->path, (int64_t)offset, "the file ends inside an index");
+			leave_unfinished(frames, offset, NULL);
 			return;
 		}
 		if (!sl_frame_index_valid(&index, got) || index.compressed > FRAME_MAX) {
@@ -150,8 +169,10 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 		if (index.compressed > size - inside) {
 			uint64_t next = search(frames, inside, size);
 
-			say_torn(frames, offset, &index, damage);
-			frames->torn_events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
+			if (next == size)
+				leave_unfinished(frames, offset, &index);
+			else
+				say_torn(frames, offset, &index, damage);
 			offset = next;
 			continue;
 		}
@@ -208,6 +229,7 @@ void sl_frames_close(struct sl_frames *frames)
 {
 	sl_frames_rest(frames);
 	free(frames->path);
+	free(frames->unfinished);
 	free(frames->frame);
 	*frames = (struct sl_frames){.fd = -1};
 }

@@ -33,10 +33,13 @@ struct sl_frames {
 	uint64_t events;      /* of the whole frames, by their indexes */
 	uint64_t torn_events; /* events that torn frames announce; a ring may still have them */
 	uint64_t disk_bytes;  /* when the file was opened (sl_budget_size) */
-	uint64_t scanned;     /* up to here all frames are in `frame`; behind it one may still be in the making */
+	/* The file ends inside a frame: what is to be said if nobody else has its content, the frame's offset, and its events */
+	char *unfinished; /* NULL: it does not */
+	uint64_t unfinished_at, unfinished_events;
+	uint64_t scanned; /* up to here all frames are in `frame`; behind it one may still be in the making */
 };
 
-/* Scans the file.  False: it cannot be opened (errno).  Damage is added to `damage`. */
+/* Scans the file.  False: it cannot be opened (errno).  Damage is added to `damage`, but not an unfinished last frame. */
 bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage);
 /* Adds frames written since; what is not whole yet is not reported. */
 void sl_frames_grow(struct sl_frames *frames);

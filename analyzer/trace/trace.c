@@ -11,6 +11,7 @@
 #include "analyzer/base/pool.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/names.h"
+#include "analyzer/trace/unfinished.h"
 #include "common/block.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
@@ -472,6 +473,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 			"%u arguments, settings, variables or calls of its header are beyond those that are kept (%d of each "
 			"list)",
 			trace->header.left_out, SL_HEADER_FEW);
+	sl_unfinished_say(&(struct sl_files){trace->files, trace->file_count, &trace->folded, trace->log_next}, &trace->ring,
+			  &trace->damage);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -337,6 +338,29 @@ class Once(unittest.TestCase):
             torn, = [re.search(r"frame is torn; ([\d ]+) events before it were read", line) for line in said if "torn" in line]
             self.assertEqual(int(torn[1].replace(" ", "")), len(lines))
             self.assertTrue(0 < len(lines) < whole)
+
+    def test_a_kill_in_the_middle_of_a_write_is_no_damage(self):
+        """The kernel may end a killed process's write at any page.  The ring still has what was being written."""
+        def when(run):
+            while not os.path.exists(os.path.join(run.folder, "made")):
+                time.sleep(0.02)
+        for cut in (12, 64, 80, None):
+            with self.subTest(cut), e2e.script("calls=8000", "ready=made", "wait=never", kill_when=when, code=-9) as run:
+                trace, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".zst")]
+                whole = analyze("dump", run.traces)[0]
+                with open(trace, "r+b") as file:
+                    data = file.read()
+                    if cut:
+                        start = data.index(b"\x5c\x2a\x4d\x18", 4)
+                        file.write(data[start:start + cut])
+                    else:
+                        file.truncate(len(data) * 3 // 5)
+                mine, = run.report()["processes"]
+                self.assertEqual(mine["damaged"], cut is None)
+                self.assertEqual(mine["lost_events"] > 0, cut is None)
+                dump, said = analyze("dump", run.traces)
+                self.assertEqual(dump == whole, cut is not None)
+                self.assertIn("its last frame was being written" if cut else "is torn", said)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/unfinished.h"
+
+#include "common/tracefile.h"
+
+/* The slot of the thread behind the last that the files have. */
+static uint64_t next_in_files(const struct sl_files *files, uint32_t thread)
+{
+	uint64_t next = 0;
+
+	for (size_t i = 0; i < files->folded->threads.count; i++)
+		if (files->folded->threads.item[i].thread == thread)
+			next = files->folded->threads.item[i].next;
+	for (unsigned f = 0; f < files->count; f++)
+		for (size_t i = 0; i < files->file[f].count; i++) {
+			const struct sl_zstd_frame *frame = &files->file[f].frame[i];
+
+			if (frame->kind == SL_FRAME_BLOCK && frame->thread == thread && frame->next > next)
+				next = frame->next;
+		}
+	return next;
+}
+
+/* The writer moves a segment's tail once the file has what lies before it: nothing is missing where the files reach the tails. */
+static bool ring_has_the_rest(const struct sl_files *files, const struct sl_recovered_ring *ring)
+{
+	const struct sl_ringfile *head = ring->head;
+
+	if (!ring->path)
+		return false;
+	if (files->folded->slept.maps || atomic_load(&head->asleep)) /* of what was drained asleep the files have only counts */
+		return true;
+	for (unsigned i = 0; i < ring->segments; i++) {
+		uint64_t tail = atomic_load(&head->segment[i].tail);
+		uint32_t use = atomic_load(&head->segment[i].use);
+
+		if ((use == SL_SEGMENT_DEFS && tail > files->log_next) ||
+		    (use == SL_SEGMENT_EVENTS && tail > next_in_files(files, sl_ring_thread(ring, i))))
+			return false;
+	}
+	return true;
+}
+
+void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage)
+{
+	for (unsigned f = 0; f < files->count; f++) {
+		const struct sl_frames *file = &files->file[f];
+
+		if (!file->unfinished)
+			continue;
+		if (f + 1 == files->count && ring_has_the_rest(files, ring)) {
+			sl_damage_note(damage, file->path,
+				       "offset %llu: its last frame was being written; the ring has what is in it",
+				       (unsigned long long)file->unfinished_at);
+			continue;
+		}
+		sl_damage_add(damage, file->path, (int64_t)file->unfinished_at, "%s", file->unfinished);
+		damage->lost_events += file->unfinished_events;
+	}
+}

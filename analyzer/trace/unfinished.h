@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an unfinished last frame of a file means.  The process was killed while it wrote the frame, or is writing it: the ring then
+ * still has the content, and nothing is missing.  Otherwise the file was cut short later.
+ */
+#pragma once
+
+#include "analyzer/trace/folded.h"
+#include "analyzer/trace/frames.h"
+#include "analyzer/trace/ring.h"
+
+/* What a process's files hold, as far as it was read. */
+struct sl_files {
+	const struct sl_frames *file;
+	unsigned count;
+	const struct sl_folded *folded;
+	uint64_t log_next; /* position in the definition log up to which they have it */
+};
+
+/* Adds a note for each unfinished frame whose content the ring has (ring->path NULL: there is none), and damage for others. */
+void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_ring *ring, struct sl_damage *damage);
