@@ -7,7 +7,8 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
 
-#define OTHERS_MIN 0.2 /* share of the births: with fewer, other places are no clock */
+#define OTHERS_MIN   0.2 /* share of the births: with fewer, other places are no clock */
+#define SLOWER_STILL 1.25
 
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 		     struct sl_keeping *series)
@@ -124,27 +125,28 @@ double sl_keeping_evenness(const struct sl_keeping *series, const double *clock,
 	return mean > 0 ? least / mean : 0;
 }
 
-double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned to)
+double sl_keeping_gap(const double *clock, unsigned from, unsigned to)
 {
 	double gaps[SL_TRACK_WINDOWS];
 
 	for (unsigned i = from; i < to; i++)
-		gaps[i - from] = series->time[i + 1] - series->time[i];
+		gaps[i - from] = clock[i + 1] - clock[i];
 	return sl_stats_median(gaps, to - from);
 }
 
-double sl_keeping_pace(const struct sl_keeping *series)
+double sl_keeping_pace(const struct sl_keeping *series, const double *clock)
 {
 	unsigned count = series->count - 1; /* the last window is not full */
-	double usual = sl_keeping_gap(series, 0, count), slowest = usual, gaps[SL_TRACK_WINDOWS];
+	double gaps[SL_TRACK_WINDOWS], second, third, last;
 
 	for (unsigned i = 0; i < count; i++)
-		gaps[i] = series->time[i + 1] - series->time[i];
+		gaps[i] = clock[i + 1] - clock[i];
 	if (sl_keeping_chance(gaps, count) > SL_KEEPING_LEVEL)
 		return 1;
-	for (unsigned q = 1; q < 4; q++)
-		slowest = fmax(slowest, sl_keeping_gap(series, count * q / 4, count * (q + 1) / 4));
-	return slowest > 0 ? usual / slowest : 1;
+	second = sl_keeping_gap(clock, count / 4, count / 2);
+	third = sl_keeping_gap(clock, count / 2, count * 3 / 4);
+	last = sl_keeping_gap(clock, count * 3 / 4, count);
+	return last > SLOWER_STILL * third && last > second ? second / last : 1;
 }
 
 double sl_keeping_given_back(const struct sl_keeping *series)

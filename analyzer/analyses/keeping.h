@@ -52,15 +52,14 @@ double sl_keeping_kept_at(const struct sl_keeping *series, const double *clock, 
 double sl_keeping_evenness(const struct sl_keeping *series, const double *clock, double *last);
 double sl_keeping_evenness_of_births(const struct sl_keeping *series); /* by the place's own births, whenever they were */
 
-/* The median of a window's nanoseconds. */
-double sl_keeping_gap(const struct sl_keeping *series, unsigned from, unsigned to);
+/* The median length of these windows by a clock. */
+double sl_keeping_gap(const double *clock, unsigned from, unsigned to);
 
 /*
- * The place's pace in the slowest of the last three quarters of its births, relative to its usual pace.  Medians are used,
- * since a process may wait.  It counts only if the place gets slower and slower: a shared machine may slow down any single
- * quarter.
+ * The distance of births in their second quarter relative to that in the last: of a cache that meets rarer and rarer keys it is
+ * small.  1 where the place does not get slower and slower to the end.  Medians are used, since a process may wait.
  */
-double sl_keeping_pace(const struct sl_keeping *series);
+double sl_keeping_pace(const struct sl_keeping *series, const double *clock);
 
 /* How much more it would keep, had it gone on as before in the windows at the end in which it adds nothing. */
 double sl_keeping_missed(const struct sl_keeping *series);

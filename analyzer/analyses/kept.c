@@ -44,8 +44,10 @@
 #define QUARTER_MIN    0.35
 #define WINDOWS_MIN    5    /* more than quarters */
 #define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
-/* Share of the births since its first: with so many of its own, the other places say nothing about time */
+/* Share of the births since its first: with so many of its own and alongside, the others say nothing about time */
 #define ALONE_PART	     0.8
+#define ALONGSIDE_TICKS	     16
+#define ALONGSIDE_MAX	     64	   /* entries of a cache by classes */
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
@@ -103,15 +105,39 @@ static uint64_t end_of(const struct sl_model *model)
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
-/* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
-static double evenness_of(const struct sl_track *track, const struct sl_keeping *series, double *last)
+/*
+ * True: other places say nothing about time.  Nearly all births are its own, or come whenever it allocates: those of one missing
+ * entry of a cache, or of one step.
+ */
+static bool has_no_clock(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_keeping *series)
 {
-	double since = series->tick[series->count] - series->tick[0], even = sl_keeping_evenness(series, series->tick, last);
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	uint64_t births = track->births < ALONGSIDE_MAX ? 0 : track->births;
 
-	if (series->count < 5 || (double)track->births < ALONE_PART * since)
+	for (size_t i = 0; i < tracks->count && track->births < ALONGSIDE_MAX; i++) {
+		const struct sl_track_course *other = &tracks->course[i];
+
+		if (tracks->item[i].births == track->births &&
+		    llabs((int64_t)(other->windows[0].begin_tick - course->windows[0].begin_tick)) < ALONGSIDE_TICKS &&
+		    llabs((int64_t)(other->last_tick - course->last_tick)) < ALONGSIDE_TICKS)
+			births += tracks->item[i].births;
+	}
+	return (double)births >= ALONE_PART * (series->tick[series->count] - series->tick[0]);
+}
+
+/* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
+static double evenness_of(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_keeping *series,
+			  double *last)
+{
+	double even = sl_keeping_evenness(series, series->tick, last), pace;
+
+	if (series->count < 5)
 		return even;
-	*last = fmin(*last, PACE_SLACK * sl_keeping_pace(series));
-	return fmin(even, PACE_SLACK * sl_keeping_pace(series));
+	pace = sl_keeping_pace(series, series->tick);
+	if (has_no_clock(tracks, track, series))
+		pace = fmin(pace, sl_keeping_pace(series, series->time));
+	*last = fmin(*last, PACE_SLACK * pace);
+	return fmin(even, PACE_SLACK * pace);
 }
 
 static double ending_of(const struct sl_model *model)
@@ -184,7 +210,7 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 		return true; /* one step */
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
 	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
-		(track->births < LOADED_MAX && (sl_keeping_gap(series, 0, series->count - 1) < LOADED_NS * births ||
+		(track->births < LOADED_MAX && (sl_keeping_gap(series->time, 0, series->count - 1) < LOADED_NS * births ||
 						(double)(track->last_ns - track->first_ns) < ending_of(model))));
 }
 
@@ -319,10 +345,9 @@ static bool is_kept_partly(const struct sl_kept *kept, const struct sl_keeping *
  * True: the last three quarters keep as many blocks as a place with SL_KEEPING_BIRTHS even births does.  Fewer are a cache
  * that meets rare keys.
  */
-static bool has_births_enough(const struct sl_keeping *counted)
+static bool has_births_enough(const struct sl_keeping *counted, const double *clock, double end)
 {
-	double begin = counted->tick[0], span = counted->tick[counted->count] - begin,
-	       first = sl_keeping_kept_at(counted, counted->tick, begin + span / 4);
+	double first = sl_keeping_kept_at(counted, clock, clock[0] + (end - clock[0]) / 4);
 
 	return counted->kept[counted->count - 1] - first >=
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
@@ -431,7 +456,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	const struct sl_keeping *left = &course->left;
 	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* one of so few is longer than a quarter */
 	const struct sl_keeping *counted = few ? left : &course->counted, *series = few ? left : &course->series;
-	double last, by_time, even = evenness_of(track, counted, &last);
+	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (has_stopped(process->model, track))
@@ -444,8 +469,11 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	if (turned_over && (sl_keeping_missed(counted) >= BOUND_MISSED || is_full(process->model, track) ||
 			    sl_keeping_decline(counted) > DECLINE_MAX))
 		return SL_KEPT_MEANT;
-	even = fmin(even, evenness_of(track, series, &last));
-	if (even >= QUARTER_MIN && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
+	even = fmin(even, evenness_of(&process->model->tracks, track, series, &last));
+	if (even >= QUARTER_MIN && (late || has_births_enough(counted, counted->tick, counted->tick[counted->count])) &&
+	    (late || !has_no_clock(&process->model->tracks, track, counted) ||
+	     has_births_enough(counted, counted->time, counted->time[counted->count - 1])) &&
+	    is_left_evenly(counted, left)) {
 		if (late && (left->kept[left->count - 1] < ONSET_BIRTHS ||
 			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
 			return SL_KEPT_LATE;

@@ -17,7 +17,8 @@
  * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
  * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed).
  * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
- * before (drains), or all at once (drains-at-once).
+ * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
+ * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,26 @@ static void drain(bool at_once)
 		give_back(i, (TURNS * 4 + (at_once && i > 1 ? TURNS * 3 : i)) * TURN_NS + i * 100);
 }
 
+static void meet_classes(bool beside, bool evenly)
+{
+	static const unsigned turns[] = {0, 1, 2, 3, 9, 10, 11, 13, 15, 23, 47, 55, 61, 73, 94, 111, 131, 351, 431, 441, 474};
+	unsigned met = 0;
+
+	for (unsigned i = 0; i < 500; i++) {
+		uint64_t now = (i + 1) * TURN_NS;
+
+		if (met < 21 && i >= (evenly && met > 3 ? (met - 3) * 27 : turns[met])) {
+			keep_at(2 * met, 1, "plan", 11, 30, now);
+			keep_at(2 * met + 1, 8, "plan", 12, 30, now + 1000);
+			met++;
+		}
+		if (beside) {
+			make_other(70, 2000, 9, now + 4000);
+			give_back(2000, now + 5000);
+		}
+	}
+}
+
 /* As fast as calls can be made. */
 static void load(unsigned births)
 {
@@ -281,6 +302,7 @@ int main(int argc, char **argv)
 	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
 	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
+	bool classes = !strncmp(how, "classes", 7);
 	unsigned births = !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
@@ -288,14 +310,16 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && !drains && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && !births && !drains && !classes && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births || drains) {
+	if (threads || together || bound || beside || one_line || vector || births || drains || classes) {
 		if (births)
 			load(births);
+		else if (classes)
+			meet_classes(!strcmp(how, "classes-beside"), !strcmp(how, "classes-evenly"));
 		else if (drains)
 			drain(bursts);
 		else if (together)
