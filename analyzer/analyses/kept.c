@@ -288,6 +288,8 @@ static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool 
 		passing = (struct sl_passing){0};
 	bytes -= passing.bytes;
 	blocks -= passing.blocks;
+	if (track->kind == SL_OBJECT_CONTEXT) /* the size of the first may not be known */
+		bytes = blocks * track->most_bytes;
 	kept->count_only = by_count(track);
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
 	kept->births = track->births;

@@ -126,6 +126,7 @@ struct sl_device_state {
 	size_t context_sampled;
 	uint64_t code_ns;			   /* when a context or code last came or went */
 	bool context_steady;			   /* nothing changed while the sample that shows the context was taken */
+	uint32_t contexts, contexts_sampled;	   /* made by calls that measured nothing: now, and at that sample */
 	SL_VECTOR(struct sl_hidden_part) parts;	   /* context_bytes and module_bytes by name, in order of appearance */
 	uint32_t age;				   /* how often all parts ended together */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */

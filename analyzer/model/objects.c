@@ -3,6 +3,7 @@
  * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables, streams, events, imports of
  * external memory or graphics.  Each is counted as a block of the site that made it.
  */
+#include "analyzer/model/pending.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
@@ -39,6 +40,7 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 {
 	struct sl_live gone = *live;
 
+	sl_ledger_device(model, model->tracks.item[gone.site].device)->contexts -= gone.refs;
 	sl_table_remove(objects, live);
 	sl_tracks_death(model, gone.site, gone.bytes, gone.time_ns);
 }
@@ -69,6 +71,16 @@ static void count_code(struct sl_model *model, const struct sl_event *event)
 	site = sl_tracks_of(model, event, SL_OBJECT_MODULE, (int)event->device);
 	sl_tracks_birth(model, site, bytes, (uint32_t)event->label);
 	sl_tracks_death(model, site, bytes, model->now_ns);
+}
+
+/* No context was current, so the call did not measure this one: it takes what samples show of another.  refs: counted as such. */
+static void guess_context(struct sl_model *model, struct sl_live *live)
+{
+	struct sl_device_state *device = sl_ledger_device(model, model->tracks.item[live->site].device);
+
+	live->bytes = sl_pending_contexts(device) / (device->contexts ? device->contexts : 1);
+	live->refs = 1;
+	device->contexts++;
 }
 
 const struct sl_live *sl_objects_limited_pool(const struct sl_model *model, uint64_t pool)
@@ -109,6 +121,8 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live->time_ns = event->time_ns;
 	live->owner = made.object == SL_OBJECT_POOL ? event->bytes : event->context ? event->context : thread->context;
 	sl_tied_add(objects, model, sl_tied_owner, live);
+	if (made.object == SL_OBJECT_CONTEXT && !live->bytes)
+		guess_context(model, live);
 	if (made.object >= SL_OBJECT_POOL)
 		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);

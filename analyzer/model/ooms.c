@@ -313,7 +313,7 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 
 static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device)
 {
-	oom->context_bytes = device->context_bytes;
+	oom->context_bytes = sl_pending_contexts(device);
 	oom->module_bytes = device->module_bytes;
 	oom->neighbour_count = 0;
 	for (size_t i = 0; i < device->present.count; i++) {

@@ -49,6 +49,7 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 			    model->ooms.item[i].context_bytes == device->context_bytes)
 				model->ooms.item[i].context_bytes = bytes;
 		part->bytes = part->peak_bytes = device->context_bytes = bytes;
+		device->contexts_sampled = device->contexts;
 		device->context_steady = true;
 	}
 	if (device->context_bytes || !tells)
@@ -63,8 +64,24 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 	if (part->peak_bytes && (device->context_steady ? part->peak_bytes < bytes : !steady && part->peak_bytes > bytes))
 		bytes = part->peak_bytes;
 	part->bytes = device->context_bytes = bytes;
+	device->contexts_sampled = device->contexts;
 	part->peak_bytes = part->peak_bytes ? bytes : 0;
 	device->context_steady |= steady;
+}
+
+/* What contexts take that came after the sample which shows the context, or less than none; most: all that is hidden. */
+static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
+{
+	uint32_t then = device->contexts_sampled, now = device->contexts;
+	uint64_t bytes = device->context_sampled ? device->parts.item[device->context_sampled - 1].bytes : 0;
+	uint64_t all = then ? bytes * now / then : bytes * (now + 1);
+
+	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
+}
+
+uint64_t sl_pending_contexts(const struct sl_device_state *device)
+{
+	return device->context_bytes + (uint64_t)more_contexts(device, UINT64_MAX >> 1);
 }
 
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
@@ -95,6 +112,8 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 			device->rounded < bytes - device->unrounded ? device->rounded : bytes - device->unrounded;
 		for (size_t i = 0; i < device->parts.count; i++)
 			device->parts.item[i].peak_bytes = device->parts.item[i].bytes;
+		if (device->context_sampled)
+			device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, bytes);
 	}
 }
 

@@ -609,6 +609,20 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         (finding,) = self.found("oom.neighbour", report)
         self.assertIn("without another process", finding["description"])
 
+    def test_contexts_made_where_none_is_current_are_no_unexplained_memory(self):
+        """No call can ask then how much memory is free, so samples tell what the first takes."""
+        program = "import ctypes, time\ncuda, old = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\ncuda.cuInit(0)\n" \
+                  "for _ in range(12):\n    assert not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)\n" \
+                  "    p = ctypes.c_uint64(); cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(8 << 20)); time.sleep(0.1)\n" \
+                  "    cuda.cuMemFree_v2(p); cuda.cuCtxPopCurrent_v2(ctypes.byref(old))"
+        with Recording("python3", "-c", program) as run:
+            report = run.report()
+        (leak,) = self.found("leak.kept", report)
+        self.assertEqual((leak["evidence"]["kept"], leak["bytes"]), (12, 12 * 300 * MIB))
+        (device,) = report["run"]["devices"]
+        self.assertEqual({name["what"] for name in device["hidden"]}, {"context"})
+        self.assertLessEqual(sum(name["bytes"] for name in device["hidden"]), device["hidden_peak_bytes"])
+
     def test_a_context_that_does_not_fit_beside_the_programs_own_says_what_these_hold(self):
         program = "import ctypes, time\ncuda = ctypes.CDLL('libcuda.so.1')\ncuda.cuInit(0)\nwhile not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0): time.sleep(0.2)"
         with Recording("python3", "-c", program, SIM_VRAM="1G") as run:
