@@ -21,6 +21,18 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
+/* True: a program had the stack of its kernels' threads raised, whose number is not recorded. */
+static bool has_stacks(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (state && state->limit_each)
+			return true;
+	}
+	return false;
+}
+
 /* Sums the contexts of several processes, and the code of one library. */
 static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_name *other)
 {
@@ -66,17 +78,30 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	return at;
 }
 
-static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools)
+/* "contexts, kept by pools or unexplained": what the rest may be besides. */
+static void name_rest(char *out, size_t size, bool contexts, bool pools, bool stacks)
 {
-	static const char *const rests[2][2] = {{"contexts or unexplained", "unexplained"},
-						{"contexts, kept by pools or unexplained", "kept by pools or unexplained"}};
+	const char *const may_be[] = {contexts ? "contexts" : NULL, pools ? "kept by pools" : NULL,
+				      stacks ? "stacks of its kernels" : NULL};
+	size_t at = 0;
+
+	for (size_t i = 0; i < SL_COUNT(may_be); i++)
+		if (may_be[i])
+			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", may_be[i]);
+	snprintf(out + at, size - at, "%sunexplained", at ? " or " : "");
+}
+
+static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools, bool stacks)
+{
 	bool contexts = false;
 	unsigned names = 0;
+	char rest[80];
 	size_t at = 0;
 
 	out[0] = 0;
 	for (size_t i = 0; i < hidden->count; i++)
 		contexts |= !strcmp(hidden->item[i].what, "context");
+	name_rest(rest, sizeof(rest), !contexts, pools, stacks);
 	for (size_t i = 0; i < hidden->count && names < NAMES_SHOWN && at + 2 < size; i++) {
 		bool told = hidden->item[i].bytes < least;
 
@@ -86,7 +111,7 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 			continue;
 		if (names++)
 			at += (size_t)snprintf(out + at, size - at, ", ");
-		at += put_name(out + at, size - at, hidden, i, rests[pools][contexts]);
+		at += put_name(out + at, size - at, hidden, i, rest);
 	}
 }
 
@@ -117,7 +142,8 @@ void sl_screen_hidden(struct sl_screen_page *page)
 		snprintf(text, sizeof(text), "   %s%s, highest sample", sl_format_size(b, most->hidden_peak_bytes),
 			 count > 1 ? " per device" : "");
 	sl_hidden_split(page->report, most, &hidden);
-	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, has_pools(page->report, most));
+	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, has_pools(page->report, most),
+		  has_stacks(page->report, most));
 	sl_screen_line(page, RIGHT, text, right);
 	sl_screen_said(page, "hidden.place", -1, most->device);
 	sl_hidden_free(&hidden);

@@ -491,6 +491,11 @@ def save():
             (self.found if told else self.absent)("hidden.place", report)
             self.assertEqual("a stack of 8.00 KiB for each thread of its kernels, for which the limit was raised at" in " ".join(screen.split()), told)
 
+    def test_what_a_stack_for_each_thread_may_take_beside_a_known_context_is_named(self):
+        program = "first()\nimport time; time.sleep(.3)\nrt.cudaDeviceSetLimit(0, ctypes.c_size_t(8 << 10))\nfirst()\ntime.sleep(.3)"
+        with Recording("python3", "-c", self.LINES + program) as run:
+            self.assertRegex(" ".join(summary(run).split()), r"context at most 300 MiB, stacks of its kernels or unexplained 1\.48 GiB")
+
     def test_requests_of_two_functions_are_two_errors(self):
         with Recording("python3", "-c", self.LINES + "first(); second(); sys.exit(1)", code=1, SIM_VRAM="355M") as run:
             screen = summary(run)
