@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* (Longer than other files: one function for each thing that may have preceded the error, asked in one order at the end.) */
 #include "analyzer/analyses/story.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #define NEAR_PEAK     0.9  /* of it, where what it held then is about what it held at its peak */
 #define TAKEN_PART    0.4  /* share of what the process held */
 #define LARGEST_TIMES 4
+#define ROUNDED_PART  0.25 /* share of what the process asked for */
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
 /* Says what is true of what grows, and of what had not all been asked for yet. */
@@ -183,6 +185,29 @@ static bool is_first_rise(const struct sl_oom *oom)
 		if (oom->changes[i].known < oom->changes[i - 1].known)
 			return false;
 	return oom->device >= 0 && !oom->device_rise.count;
+}
+
+/* Blocks of a size just above a unit of the device took much more than was asked for. */
+static bool tell_rounding(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
+			  const struct sl_account *account)
+{
+	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
+	uint64_t each = most && most->blocks ? most->bytes / most->blocks : 0, more = each ? sl_units_rounding(each) : 0;
+	const struct sl_kept *leak = sl_story_leak(process, oom);
+	char where[300], blocks[SL_FORMAT_BYTES], asked[SL_FORMAT_BYTES];
+
+	if (!oom->in_units || account->rounding == SL_UNKNOWN || account->rounding < sl_story_missing(oom) ||
+	    (double)account->rounding < ROUNDED_PART * (double)oom->live_bytes || 2 * more * most->blocks < account->rounding ||
+	    (leak && leak->verdict == SL_KEPT_GROWING))
+		return false;
+	sl_owners_line(process, process->model->sites.item[most->site].stack, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "about %s more went into rounding to 2 MiB: each of %s blocks of %s bytes takes %s, made at %s",
+		 SL_SIZE(account->rounding), sl_format_count(blocks, most->blocks), sl_format_count(asked, each),
+		 SL_SIZE(each + more), where);
+	snprintf(story->advice, sizeof(story->advice),
+		 "cut several of them from one larger block there, or ask for no more than a multiple of 2 MiB");
+	return true;
 }
 
 /* A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model. */
@@ -541,8 +566,9 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
-	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_leak(story, process, oom)) ||
-	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
-	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
-	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
+	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_rounding(story, process, oom, account)) ||
+	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) || tell_teeth(story, process, oom) ||
+	       tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
+	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom) ||
+	       (fits && tell_taken(story, process, oom));
 }

@@ -166,6 +166,15 @@ class OutOfMemory(Answers):
             self.assertGreater(int(rounding), 9)
         self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # the missing MiB, and one less
 
+    def test_blocks_just_above_a_unit_of_the_device_are_told_with_what_they_take(self):
+        program = "import ctypes, time\nrt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n" \
+                  "while not rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t((2 << 20) + %d)): time.sleep(.001)"
+        for over, told in (256, True), (0, False):
+            with self.subTest(over), Recording("python3", "-c", program % over, SIM_VRAM="1G") as run:
+                (finding,) = self.found("oom.full", run.report())
+            self.assertEqual("2 097 408 bytes takes 4.00 MiB, made at <string>:3" in finding["description"], told, finding)
+            self.assertEqual("multiple of 2 MiB" in finding["recommendation"], told)
+
     def test_addresses_are_not_memory(self):
         with script("alloc=10", "reserve=1024", SIM_FAIL="cuMemAddressReserve:1") as run:
             report = run.report()
