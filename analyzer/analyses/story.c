@@ -196,7 +196,7 @@ static bool tell_rounding(struct sl_story *story, struct sl_process *process, co
 	const struct sl_kept *leak = sl_story_leak(process, oom);
 	char where[300], blocks[SL_FORMAT_BYTES], asked[SL_FORMAT_BYTES];
 
-	if (!oom->in_units || account->rounding == SL_UNKNOWN || account->rounding < sl_story_missing(oom) ||
+	if (!most || !oom->in_units || account->rounding == SL_UNKNOWN || account->rounding < sl_story_missing(oom) ||
 	    (double)account->rounding < ROUNDED_PART * (double)oom->live_bytes || 2 * more * most->blocks < account->rounding ||
 	    (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
