@@ -23,15 +23,22 @@ static double at_least(const struct sl_growth *growth)
 	return 2 * growth->slope - growth->at_most;
 }
 
+#define ANY_KIND SL_KIND_COUNT
+
+static bool is_kind(unsigned kind, unsigned of)
+{
+	return kind == ANY_KIND || kind == of;
+}
+
 /* True: the process leaks at that line on other devices only, so that LEAK does not tell of what lies on this one. */
-static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, int device)
+static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, unsigned kind, int device)
 {
 	bool elsewhere = false;
 
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		if (sl_place_line(process, track->stack) != sl_place_line(process, stack))
+		if (!is_kind(kind, track->kind) || sl_place_line(process, track->stack) != sl_place_line(process, stack))
 			continue;
 		if (track->device < 0 || track->device == device)
 			return false;
@@ -40,16 +47,17 @@ static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, int 
 	return elsewhere && device >= 0;
 }
 
-/* True: a LEAK block above names the place.  device: on which, -1 any. */
-static bool is_told(const struct sl_screen_page *page, struct sl_process *process, int device, struct sl_stack stack)
+/* True: a LEAK block above names the place.  kind: or ANY_KIND; device: on which, -1 any. */
+static bool is_told(const struct sl_screen_page *page, struct sl_process *process, unsigned kind, int device, struct sl_stack stack)
 {
 	uint64_t line = sl_place_line(process, stack);
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
-		if (place->told && sl_place_line(&page->report->processes[place->process], place->stack) == line)
-			return !is_elsewhere(process, stack, device);
+		if (place->told && is_kind(kind, place->kept->track->kind) &&
+		    sl_place_line(&page->report->processes[place->process], place->stack) == line)
+			return !is_elsewhere(process, stack, kind, device);
 	}
 	return false;
 }
@@ -73,7 +81,7 @@ void sl_screen_growth(struct sl_screen_page *page)
 			growth = g;
 			process = &page->report->processes[i];
 		}
-	if (!growth || (growth->holder_count == 1 && is_told(page, process, -1, growth->holders[0].stack)))
+	if (!growth || (growth->holder_count == 1 && is_told(page, process, ANY_KIND, -1, growth->holders[0].stack)))
 		return; /* a LEAK block above has the same place */
 	label = &process->model->labels.item[growth->label];
 	sl_screen_head(page, "GROWTH", SL_SCREEN_WARNING);
@@ -129,7 +137,7 @@ static void put_full_in(char *out, size_t size, const struct sl_process *process
 }
 
 /* The same for each device on which the process is the only one that leaks. */
-static void put_full_ins(char *out, size_t size, struct sl_process *process, const char *where)
+static void put_full_ins(char *out, size_t size, struct sl_process *process, unsigned kind, const char *where)
 {
 	char line[300];
 	size_t at = 0;
@@ -140,7 +148,7 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, con
 		const struct sl_track *track = process->kept.item[i].track;
 
 		sl_leaking_line(process, track->stack, line, sizeof(line));
-		if (strcmp(line, where))
+		if (track->kind != kind || strcmp(line, where))
 			continue;
 		put_full_in(out + at, size - at, process, track->device, at ? "," : "; at this rate", &places);
 		if (places > 1)
@@ -156,7 +164,7 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 	const struct sl_kept *kept = place->kept;
 	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[80];
 
-	put_full_ins(full, sizeof(full), process, place->where);
+	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
 		 kept->left_blocks ? "never freed" : "freed only as the program ended",
 		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
@@ -393,7 +401,7 @@ void sl_screen_leaks(struct sl_screen_page *page)
 
 			if (!sl_leak_counts(leak) || !strcmp(leak->verdict, "kept")) /* the block LEAK has these */
 				continue;
-			if (!is_told(page, &page->report->processes[i], leak->device, leak->stack))
+			if (!is_told(page, &page->report->processes[i], leak->kind, leak->device, leak->stack))
 				take_left(&all, &page->report->processes[i], leak);
 		}
 	if (all.place.count)

@@ -536,6 +536,27 @@ nvtx.nvtxRangeEnd(ctypes.c_uint64(all_))
         born, gone = [effect for effect in effects if effect.what == "alloc"], [effect for effect in effects if effect.what != "alloc"]
         return len(born), sum(effect.bytes for effect in born), len(gone), sum(effect.bytes for effect in gone)
 
+    def test_memory_of_several_kinds_that_one_line_leaks_adds_up_to_what_the_gate_counts(self):
+        """Each of two lines leaks memory of two kinds; the screen has room for three and sums up the rest."""
+        program = """
+import ctypes
+cudart, nvtx, size, ref, address = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1"), ctypes.c_size_t, ctypes.byref, ctypes.c_void_p
+def both():
+    assert (cudart.cudaMalloc(ref(address()), size(4 << 20)), cudart.cudaMallocManaged(ref(address()), size(1 << 18), 1)) == (0, 0)
+def more():
+    assert (cudart.cudaMalloc(ref(address()), size(3 << 20)), cudart.cudaMallocManaged(ref(address()), size(2 << 20), 1)) == (0, 0)
+for n in range(60):
+    nvtx.nvtxRangePushA(b"step_%d" % n)
+    both()
+    more()
+    nvtx.nvtxRangePop()
+"""
+        with e2e.Recording(sys.executable, "-c", program, SIM_VRAM="8G") as run:
+            screen = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "600"}).stdout
+            self.assertEqual(len(re.findall("^LEAK .* kept, ", screen, re.M)), 3, screen)
+            told = [re.search(r"(?:kept, )?([\d.]+) (\w*B)(?: never freed|  )", line) for line in screen.splitlines() if line.startswith(("LEAK", "LEFT"))]
+            self.assertEqual(sum(float(size[1]) * UNITS[size[2]] for size in told), sum(leak["bytes"] for leak in run.report()["leaks"]), screen)
+
     def test_sizes_of_0_and_of_minus_1(self):
         program = """
 import ctypes
