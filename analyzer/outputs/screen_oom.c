@@ -194,11 +194,13 @@ void sl_screen_oom(struct sl_screen_page *page, struct sl_process *process, size
 }
 
 /* Prints the sentence of analyses/ranks.c about this process. */
-static void put_first(struct sl_screen_page *page)
+/* "rank 2 was first; 1 other ran out too, 2 ms later"; NULL: not of ranks, or none was first. */
+static const char *who_was_first(const struct sl_report *report)
 {
-	for (size_t i = 0; i < page->report->findings.count; i++)
-		if (!strcmp(page->report->findings.item[i].id, "ranks.first"))
-			sl_screen_say(page, "  %s", page->report->findings.item[i].text);
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (!strcmp(report->findings.item[i].id, "ranks.first"))
+			return report->findings.item[i].text;
+	return NULL;
 }
 
 /* Indexes of the errors to show, of all processes, by the clock. */
@@ -306,17 +308,19 @@ void sl_screen_ooms(struct sl_screen_page *page)
 	struct shown shown[SL_SCREEN_OOMS];
 	struct cured cured = {0};
 	unsigned more = 0, count = choose(page->report, shown, &more, &cured);
+	const char *first = who_was_first(page->report);
 
 	for (unsigned i = 0; i < count; i++) {
 		sl_screen_oom(page, shown[i].process, shown[i].index);
-		if (shown[i].alike)
+		if (shown[i].alike && !(first && count == 1)) /* it counts them */
 			sl_screen_say(page, "  %u other%s ran out alike", shown[i].alike, shown[i].alike == 1 ? "" : "s");
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
 	}
 	if (more)
 		sl_door_print(page->out, "  and %u more, in report.json\n", more);
 	if (count) {
-		put_first(page);
+		if (first)
+			sl_screen_say(page, "  %s", first);
 		fputc('\n', page->out);
 	}
 	if (cured.count)

@@ -1584,6 +1584,25 @@ class RankComparison(Answers):
             text = summary(ranks)
         self.assertEqual(text.count("OUT OF MEMORY"), 2, text)  # rank 3 held most at another line
         self.assertIn("2 others ran out alike\n", text)
+        with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=700", "meet=there", "try=1000"], SIM_VRAM="1500M") as ranks:
+            text = summary(ranks)
+        self.assertRegex(text, r"was first; 2 others ran out too")
+        self.assertNotIn("alike", text)
+
+    def test_ranks_on_one_device_beside_an_empty_one_are_told_with_the_first_allocation(self):
+        def on(*devices, **environment):
+            with Ranks(len(devices), lambda rank: ["device=%d" % devices[rank], "alloc=700", "meet=there", "try=100"], devices=2,
+                       SIM_VRAM="2150M", **environment) as ranks:
+                return ranks.report(), summary(ranks)
+        report, text = on(0, 0)
+        (finding,) = self.found("ranks.share_device", report)
+        self.assertRegex(finding["description"], r"2 ranks share device 0, and nothing of this run lies on 1 of the 2 devices that they see: "
+                                                 r"first allocation at script\.py:\d+")
+        self.assertEqual(finding["severity"], "info")
+        self.assertIn("NOTE    rank 0: 2 ranks share device 0,", text)
+        for devices, environment in ((0, 1), {}), ((0, 0), {"CUDA_VISIBLE_DEVICES": "0"}), ((0, 0), {"numbered": False}), ((0, 1, 1), {}):
+            with self.subTest(devices, **environment):
+                self.absent("ranks.share_device", on(*devices, **environment)[0])
 
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
