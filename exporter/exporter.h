@@ -4,8 +4,8 @@
 
 #include "analyzer/follow/figures.h"
 
-#define EXPORTER_DEVICES   16 /* most devices of a process */
-#define EXPORTER_LIBRARIES 8  /* largest libraries on a device of a process; the rest is summed in one series */
+#define EXPORTER_DEVICES   SL_FIGURES_DEVICES
+#define EXPORTER_LIBRARIES 8 /* largest libraries on a device of a process; the rest is summed in one series */
 
 /* The Kubernetes names of a process, read from the node; "" where unknown. */
 struct sl_exporter_where {
@@ -17,8 +17,9 @@ struct sl_exporter_seen {
 	const struct sl_followed *followed; /* compared together with its start, since the address may be used again */
 	uint64_t started_unix_ns;
 	struct sl_exporter_where where;
-	struct sl_outlook outlook[EXPORTER_DEVICES];
-	uint64_t ended_ns; /* 0: it is still running */
+	struct sl_met met;
+	struct sl_outlook outlook[EXPORTER_DEVICES]; /* by their place in `met` */
+	uint64_t ended_ns;			     /* 0: it is still running */
 };
 
 struct sl_exporter {

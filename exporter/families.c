@@ -14,10 +14,10 @@
 
 struct series {
 	const struct sl_exporter *exporter;
-	const struct sl_exporter_seen *seen;
+	struct sl_exporter_seen *seen;
 	const struct sl_process *process;
-	struct sl_figures figures; /* of the device; families about a whole process do not use it */
-	unsigned index;		   /* of the device in figures */
+	struct sl_figures figures;  /* of the device; families about a whole process do not use it */
+	struct sl_outlook *outlook; /* of the device; NULL: the process has too many */
 };
 
 /* NAN: the process has no such series. */
@@ -52,12 +52,12 @@ static double growth(const struct series *s)
 {
 	double slope;
 
-	return !s->seen->ended_ns && sl_trend_slope(&s->seen->outlook[s->index].trend, &slope) ? slope : NAN;
+	return !s->seen->ended_ns && s->outlook && sl_trend_slope(&s->outlook->trend, &slope) ? slope : NAN;
 }
 
 static double full_in(const struct series *s)
 {
-	double left = s->seen->ended_ns ? INFINITY : sl_figures_full_in(&s->seen->outlook[s->index], s->process, &s->figures);
+	double left = s->seen->ended_ns || !s->outlook ? INFINITY : sl_figures_full_in(s->outlook, s->process, &s->figures);
 
 	return isinf(left) ? NAN : left;
 }
@@ -245,9 +245,12 @@ static void each(const struct sl_exporter *exporter, enum scope scope, void (*pu
 		unsigned count = scope == OF_PROCESS ? 1 : sl_figures_of(s.process, figures, EXPORTER_DEVICES);
 
 		for (unsigned d = 0; d < count; d++) {
-			if (scope == OF_DEVICE)
+			if (scope == OF_DEVICE) {
+				unsigned at = sl_figures_met(&s.seen->met, figures[d].device);
+
 				s.figures = figures[d];
-			s.index = d;
+				s.outlook = at < EXPORTER_DEVICES ? &s.seen->outlook[at] : NULL;
+			}
 			put(context, &s);
 		}
 	}

@@ -75,12 +75,13 @@ static void look_at(struct sl_exporter *exporter, unsigned index)
 	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
 	struct sl_exporter_seen *seen = seen_of(exporter, index);
 	struct sl_figures f[EXPORTER_DEVICES];
-	unsigned count = sl_figures_of(&followed->process, f, EXPORTER_DEVICES);
+	unsigned count = sl_figures_of(&followed->process, f, EXPORTER_DEVICES), at;
 
 	if (followed->ended && !seen->ended_ns)
 		seen->ended_ns = exporter->now_ns;
 	for (unsigned d = 0; d < count && !followed->ended; d++)
-		sl_figures_look(&seen->outlook[d], &followed->process, &f[d], exporter->now_ns);
+		if ((at = sl_figures_met(&seen->met, f[d].device)) < EXPORTER_DEVICES)
+			sl_figures_look(&seen->outlook[at], &followed->process, &f[d], exporter->now_ns);
 }
 
 static void look(struct sl_exporter *exporter, bool search)

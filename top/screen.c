@@ -102,7 +102,7 @@ struct shared {
 /* Adds what one process does on the device. */
 static void add_growth(struct shared *shared, const struct sl_top *top, unsigned process, unsigned device, int ordinal)
 {
-	double per_second = sl_top_rate(top, process, device), full_in = top->seen.item[process].full_in[device];
+	double per_second = sl_top_rate(top, process, ordinal), full_in = top->seen.item[process].full_in[device];
 
 	shared->per_second += per_second;
 	if (isfinite(full_in) && full_in < shared->full_in) {

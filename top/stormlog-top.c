@@ -8,6 +8,7 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +72,11 @@ static void look(struct sl_top *top, bool search)
 		struct sl_figures f[TOP_DEVICES];
 		unsigned count = sl_figures_of(&sl_top_process(top, i)->process, f, TOP_DEVICES);
 
-		for (unsigned d = 0; d < count; d++)
-			seen->full_in[d] = sl_figures_full_in(sl_watch_outlook(top->watch, sl_top_process(top, i), d),
-							      &sl_top_process(top, i)->process, &f[d]);
+		for (unsigned d = 0; d < count; d++) {
+			const struct sl_outlook *outlook = sl_watch_outlook(top->watch, sl_top_process(top, i), f[d].device);
+
+			seen->full_in[d] = outlook ? sl_figures_full_in(outlook, &sl_top_process(top, i)->process, &f[d]) : NAN;
+		}
 	}
 	if (top->view == VIEW_FINDINGS)
 		sl_top_findings_ask(top);

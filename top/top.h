@@ -91,7 +91,7 @@ void sl_top_line(struct sl_top_lines *lines, enum sl_top_tone tone, int process,
 void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns);
 extern const char *const sl_top_view_names[VIEW_COUNT];
 /* Bytes per second by which a process grows on a device; 0: no growth beyond chance. */
-double sl_top_rate(const struct sl_top *top, unsigned index, unsigned device);
+double sl_top_rate(const struct sl_top *top, unsigned index, int device);
 
 /* Asks a child for the findings of a report, so rarely that it takes less than a hundredth of the time. */
 void sl_top_findings_ask(struct sl_top *top);

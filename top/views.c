@@ -57,7 +57,7 @@ static const char *state_of(const struct sl_followed *followed)
 	}
 }
 
-double sl_top_rate(const struct sl_top *top, unsigned index, unsigned device)
+double sl_top_rate(const struct sl_top *top, unsigned index, int device)
 {
 	const struct sl_outlook *outlook = sl_watch_outlook(top->watch, sl_top_process(top, index), device);
 	double per_second = 0;
@@ -138,7 +138,7 @@ static void overview(struct sl_top *top, struct sl_top_lines *lines)
 				    (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
 				    f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
 				    size(hidden, sl_figures_hidden(top->follow, &followed->process, &f[d])),
-				    followed->ended ? state_of(followed) : rate(grows, sl_top_rate(top, i, d)), bars);
+				    followed->ended ? state_of(followed) : rate(grows, sl_top_rate(top, i, f[d].device)), bars);
 		}
 	}
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {

@@ -22,7 +22,7 @@
 
 enum format { TABLE, CSV, NDJSON }; /* in the order of --format */
 
-#define DEVICES 16 /* most devices of a process */
+#define DEVICES SL_FIGURES_DEVICES
 
 struct monitor {
 	double interval, duration;
@@ -32,7 +32,8 @@ struct monitor {
 	int error;			       /* errno of the first row that could not be written */
 	off_t whole;			       /* bytes of whole rows written */
 	bool told;			       /* the header of the table or csv has been printed */
-	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process */
+	SL_VECTOR(struct sl_met) met;	       /* for each process */
+	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process, by their place in its `met` */
 	struct sl_machine machine;	       /* where no path was named: devices without a recorded process get rows too */
 	SL_VECTOR(struct sl_outlook) device_outlooks;
 };
@@ -203,11 +204,17 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		      full, !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
-static struct sl_outlook *outlook_of(struct monitor *monitor, unsigned process, unsigned device)
+/* NULL: the process has too many. */
+static struct sl_outlook *outlook_of(struct monitor *monitor, unsigned process, int device)
 {
+	unsigned at;
+
+	while (monitor->met.count <= process)
+		*SL_PUSH(&monitor->met) = (struct sl_met){0};
 	while (monitor->outlooks.count < (size_t)(process + 1) * DEVICES)
 		*SL_PUSH(&monitor->outlooks) = (struct sl_outlook){0};
-	return &monitor->outlooks.item[process * DEVICES + device];
+	at = sl_figures_met(&monitor->met.item[process], device);
+	return at < DEVICES ? &monitor->outlooks.item[process * DEVICES + at] : NULL;
 }
 
 /* Adds the row's figures to the earlier ones, and takes the forecast from them. */
@@ -278,8 +285,10 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 		for (unsigned d = 0; d < count; d++) {
 			struct row row = {.followed = followed, .figures = figures[d], .unix_ns = unix_ns, .full_in = NAN};
 
-			if (!followed->ended)
-				look_ahead(&row, outlook_of(monitor, i, d));
+			struct sl_outlook *outlook = outlook_of(monitor, i, figures[d].device);
+
+			if (!followed->ended && outlook)
+				look_ahead(&row, outlook);
 			row.figures.hidden = sl_figures_hidden(follow, &followed->process, &figures[d]);
 			put[monitor->format](monitor, &row);
 			monitor->told = true;
@@ -359,6 +368,7 @@ static int run(struct sl_arguments *parsed)
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}
 	sl_follow_free(follow);
+	free(monitor.met.item);
 	free(monitor.outlooks.item);
 	free(monitor.device_outlooks.item);
 	sl_machine_free(&monitor.machine);

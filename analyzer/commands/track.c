@@ -20,14 +20,15 @@
 #include "analyzer/upstream/files/live_sink.h"
 #include "common/now.h"
 
-#define DEVICES 16 /* most devices of a process */
+#define DEVICES SL_FIGURES_DEVICES
 
 /* A process, or this machine's devices, with the last sample of each device. */
 struct tracked {
 	const struct sl_followed *followed;
 	char *session_id;
 	unsigned number; /* session number in the sink */
-	struct sl_v3_event last[DEVICES];
+	struct sl_met met;
+	struct sl_v3_event last[DEVICES]; /* by their place in `met` */
 	bool seen[DEVICES], ended;
 	uint64_t ooms;
 };
@@ -117,12 +118,17 @@ static void put_alert(void *context, const struct sl_v3_event *event)
 			      (long long)event->device_id, event->context ? event->context : "");
 }
 
-static void put_sample(struct track *track, struct tracked *tracked, unsigned at, struct sl_v3_event *event)
+static void put_sample(struct track *track, struct tracked *tracked, struct sl_v3_event *event)
 {
-	const struct sl_v3_event *both[] = {&tracked->last[at], event};
-	struct sl_series series = {both + !tracked->seen[at], 2u - !tracked->seen[at]};
+	unsigned at = sl_figures_met(&tracked->met, (int)event->device_id);
+	const struct sl_v3_event *both[] = {NULL, event};
+	struct sl_series series;
 	struct sieve sieve = {track, tracked->number, event->timestamp_ns};
 
+	if (at == DEVICES)
+		return;
+	both[0] = &tracked->last[at];
+	series = (struct sl_series){both + !tracked->seen[at], 2u - !tracked->seen[at]};
 	if (tracked->seen[at] && event->timestamp_ns <= tracked->last[at].timestamp_ns)
 		event->timestamp_ns = sieve.from_ns = tracked->last[at].timestamp_ns + 1; /* the clock was set back */
 	event->change_bytes = tracked->seen[at] ? event->allocated_bytes - tracked->last[at].allocated_bytes : 0;
@@ -219,7 +225,7 @@ static void look_at_process(struct track *track, const struct sl_followed *follo
 		struct sl_v3_event event = event_of(track, tracked, "sample");
 
 		set_figures(&event, &figures[d]);
-		put_sample(track, tracked, d, &event);
+		put_sample(track, tracked, &event);
 	}
 	if (!tracked->ended)
 		put_ooms(track, tracked);
@@ -260,7 +266,7 @@ static void look_at_machine(struct track *track)
 		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)device->used_bytes;
 		event.total_bytes = (int64_t)device->total_bytes;
 		event.free_bytes = event.total_bytes - event.used_bytes;
-		put_sample(track, tracked, d, &event);
+		put_sample(track, tracked, &event);
 	}
 }
 

@@ -53,6 +53,17 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 	return count;
 }
 
+unsigned sl_figures_met(struct sl_met *met, int device)
+{
+	unsigned at = 0;
+
+	while (at < met->count && met->device[at] != device)
+		at++;
+	if (at == met->count && at < SL_FIGURES_DEVICES)
+		met->device[met->count++] = device;
+	return at;
+}
+
 uint64_t sl_figures_used(const struct sl_figures *f)
 {
 	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;

@@ -19,6 +19,18 @@ struct sl_figures {
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
+/*
+ * Where a reader remembers each device of a process: one that is used later has a later place, whatever its number.  All zeroes:
+ * none yet.
+ */
+#define SL_FIGURES_DEVICES 16
+struct sl_met {
+	int device[SL_FIGURES_DEVICES];
+	unsigned count;
+};
+/* The device's place, which is new where it was not met before; SL_FIGURES_DEVICES: all are taken. */
+unsigned sl_figures_met(struct sl_met *met, int device);
+
 /* What the device has in use by its last sample; without a sample, what the process holds. */
 uint64_t sl_figures_used(const struct sl_figures *figures);
 

@@ -11,7 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "common/now.h"
 
-#define DEVICES 16 /* of a process */
+#define DEVICES SL_FIGURES_DEVICES
 
 /* What is remembered of one device of a process. */
 struct looks {
@@ -23,8 +23,9 @@ struct looks {
 struct watched {
 	const struct sl_followed *followed;
 	char *session;
-	struct looks device[DEVICES];
-	struct sl_alarm *alarms; /* one for each rule about the process */
+	struct sl_met met;
+	struct looks device[DEVICES]; /* by their place in `met` */
+	struct sl_alarm *alarms;      /* one for each rule about the process */
 	struct sl_growing growing;
 	const char *recorded; /* how the process is recorded, as last reported */
 	bool ended;
@@ -73,26 +74,27 @@ static struct watched *find(const struct sl_watch *watch, const struct sl_follow
 	return NULL;
 }
 
-const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, unsigned device)
+const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, int device)
 {
-	const struct watched *one = find(watch, followed);
+	struct watched *one = find(watch, followed);
+	unsigned at = one ? sl_figures_met(&one->met, device) : DEVICES;
 
-	return one && device < DEVICES ? &one->device[device].outlook : NULL;
+	return at < DEVICES ? &one->device[at].outlook : NULL;
 }
 
-static void full_by(const struct watched *one, struct sl_followed *followed, int device, char *out, size_t size)
+static void full_by(struct watched *one, struct sl_followed *followed, int device, char *out, size_t size)
 {
 	struct sl_figures figures[DEVICES];
-	unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
+	unsigned count = sl_figures_of(&followed->process, figures, DEVICES), at;
 
 	for (unsigned d = 0; d < count; d++)
-		if (figures[d].device == device)
-			sl_figures_full_by(&one->device[d].outlook, &one->growing, followed, &figures[d], out, size);
+		if (figures[d].device == device && (at = sl_figures_met(&one->met, device)) < DEVICES)
+			sl_figures_full_by(&one->device[at].outlook, &one->growing, followed, &figures[d], out, size);
 }
 
 void sl_watch_full_by(const struct sl_watch *watch, struct sl_followed *followed, int device, char *out, size_t size)
 {
-	const struct watched *one = find(watch, followed);
+	struct watched *one = find(watch, followed);
 
 	out[0] = 0;
 	if (one)
@@ -258,18 +260,20 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 
 	if (!one->followed->ended)
 		sl_growing_look(&one->growing, one->followed);
-	for (unsigned d = 0; d < count; d++) {
+	for (unsigned d = 0, at; d < count; d++) {
+		if ((at = sl_figures_met(&one->met, figures[d].device)) == DEVICES)
+			continue;
 		if (!one->followed->ended)
-			add(watch, one, &one->device[d], &figures[d]);
+			add(watch, one, &one->device[at], &figures[d]);
 		for (size_t r = 0; r < watch->count; r++) {
 			const struct sl_rule *rule = &watch->rules[r];
 
 			if (!sl_metric_of_process(rule->metric))
-				hold(watch, one, &one->device[d].alarms[r],
+				hold(watch, one, &one->device[at].alarms[r],
 				     (struct sl_alert){.rule = rule,
 						       .device = figures[d].device,
 						       .uuid = figures[d].uuid,
-						       .value = of_device(rule, &one->device[d], follow, process, &figures[d])});
+						       .value = of_device(rule, &one->device[at], follow, process, &figures[d])});
 		}
 	}
 	for (size_t r = 0; r < watch->count; r++)

@@ -59,6 +59,22 @@ class Monitor(unittest.TestCase):
             everything = self.rows("--duration", "0.5")
             self.assertIn(job.process.pid, {row["pid"] for row in everything})
 
+    def test_a_device_that_is_used_later_changes_no_growth_of_another(self):
+        with Job("python3", e2e.SCRIPT, "device=1", "alloc=500", "wait=more", "device=0", "alloc=10", "sleep=60", SIM_DEVICES="2") as job:
+            out = os.path.join(job.run.folder, "rows")
+            reader = subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", "--format", "ndjson", "--output", out, job.traces])
+
+            def rows(device):
+                with open(out) as file:
+                    return [row for row in map(json.loads, (line for line in file if line.endswith("\n"))) if row["device_id"] == device]
+            for device, name in (1, "more"), (0, "done"):
+                job.wait_for(lambda _: os.path.exists(out) and len(rows(device)) >= 12)
+                open(os.path.join(job.run.folder, name), "w").close()
+            reader.terminate()
+            reader.wait()
+            self.assertEqual({(row["device_id"], row["live_bytes"] // MIB, row["growth_bytes_per_second"]) for row in rows(0) + rows(1)},
+                             {(0, 10, None), (1, 500, None)})
+
     def test_what_another_recorded_process_holds_is_hidden_of_none(self):
         with Job("python3", e2e.SCRIPT, "alloc=100", "samples=3", "sleep=60", SIM_VRAM="2G") as job:
             job.wait_for(lambda known: known and known[0]["memory"])

@@ -120,6 +120,17 @@ class Watch(unittest.TestCase):
             jsonschema.validate(line, SCHEMA)
         return lines
 
+    def test_an_alert_stays_with_its_device_when_one_of_a_smaller_number_is_used_later(self):
+        with job("device=1", "alloc=500", "ready=a", "wait=b", "device=0", "alloc=10", "ready=c", "wait=d", SIM_DEVICES="2") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts, "live > 5MiB => file " + alerts)
+            for then, count in ("b", 2), ("d", 3):  # both rules of device 1, then one of device 0
+                wait_until(lambda: len(self.lines(alerts)) >= count)
+                open(os.path.join(run.run.folder, then), "w").close()
+            watcher.wait()
+            told = sorted((line["threshold"] // MIB, line["device_id"], line["state"]) for line in self.lines(alerts))
+            self.assertEqual(told, [(5, 0, "ended"), (5, 0, "raised"), (5, 1, "ended"), (5, 1, "raised"), (400, 1, "ended"), (400, 1, "raised")])
+
     def test_an_alert_is_raised_once_and_cleared_and_the_file_has_both(self):
         with job("alloc=100", "ready=a", "wait=b", "alloc=400", "ready=c", "wait=d", "free", "ready=e", "wait=f") as run:
             alerts = os.path.join(run.run.folder, "alerts")
