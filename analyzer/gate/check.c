@@ -75,6 +75,15 @@ static void point_at_stack(struct sl_outcome *outcome, struct sl_process *proces
 	outcome->line = frame->line;
 }
 
+/* Two sizes as a reader compares them: in bytes where they differ and their rounded figures do not. */
+static void put_both(char *one, uint64_t bytes, char *other, uint64_t than)
+{
+	if (strcmp(sl_format_size(one, bytes), sl_format_size(other, than)) || bytes == than)
+		return;
+	snprintf(one, SL_FORMAT_BYTES, "%llu B", (unsigned long long)bytes);
+	snprintf(other, SL_FORMAT_BYTES, "%llu B", (unsigned long long)than);
+}
+
 static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
 			uint64_t limit, enum sl_measure_of culprits)
 {
@@ -85,23 +94,21 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 
 	if (limit == SL_NO_LIMIT)
 		return;
-	sl_format_size(may, limit);
+	put_both(is, total->bytes, may, limit);
 	if (measures->no_device && !strcmp(key, "peak"))
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "peak: no device was used, limit %s", may);
 	else if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
 		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
 	else if (total->bytes <= limit && total->unknown)
-		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", key,
-		    sl_format_size(is, total->bytes), may, total->unknown,
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", key, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit)
-		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, is, may);
 	else if (!first)
-		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
+		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, is, may);
 	else {
-		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key,
-			      sl_format_size(is, total->bytes), may,
+		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; %s %s at %s", key, is, may,
 			      first->bytes > total->bytes / 2 ? "most of it" : "the largest part", SL_SIZE(first->bytes),
 			      first->what);
 		point(outcome, first, NULL);
@@ -118,19 +125,20 @@ static bool is_label(const char *label, const char *asked)
 }
 
 /* Fails where even the least slope that its error allows is above the limit.  An error that reaches below gives unknown. */
-static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure *growth, uint64_t limit, const char *may)
+static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure *growth, uint64_t limit)
 {
-	char is[SL_FORMAT_BYTES], least[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES], least[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
 	bool fails = growth->at_least > limit, above = growth->bytes > limit;
 
-	sl_format_size(is, growth->bytes);
 	sl_format_size(least, growth->at_least);
+	put_both(is, growth->bytes, may, limit);
 	add(outcomes, "max-growth",
 	    fails   ? SL_LEVEL_CRITICAL
 	    : above ? SL_LEVEL_UNKNOWN
 		    : SL_LEVEL_PASS,
 	    fails, growth->key,
-	    strcmp(is, least) ? "%s grows by %s an entry, at least %s, limit %s" : "%s grows by %s an entry%.0s, limit %s",
+	    strcmp(SL_SIZE(growth->bytes), least) ? "%s grows by %s an entry, at least %s, limit %s"
+						  : "%s grows by %s an entry%.0s, limit %s",
 	    growth->key, is, least, may);
 }
 
@@ -161,7 +169,7 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s does not grow, limit %s", growth->key,
 			    may);
 		else
-			judge_growing(outcomes, growth, limit->bytes, may);
+			judge_growing(outcomes, growth, limit->bytes);
 	}
 	if (!seen)
 		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label[0] ? limit->label : "labels",
@@ -293,7 +301,7 @@ static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl
 
 static double percent(uint64_t before, uint64_t now)
 {
-	return before ? 100.0 * ((double)now / (double)before - 1) : 100.0;
+	return 100.0 * ((double)now / (double)before - 1);
 }
 
 static bool grows(const struct sl_measure_lines *lines)
@@ -307,14 +315,14 @@ static bool grows(const struct sl_measure_lines *lines)
 static void add_line(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
 		     const struct sl_measure_line *line, uint64_t before)
 {
-	char is[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
 
-	sl_format_size(is, line->bytes);
+	put_both(is, line->bytes, was, before);
 	if (!before)
 		point(add(outcomes, rule, SL_LEVEL_WARNING, true, line->what, "%s: %s, new", line->what, is), line, now->key);
 	else
 		point(add(outcomes, rule, line->growing ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, line->what,
-			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, SL_SIZE(before), percent(before, line->bytes)),
+			  "%s: %s, baseline %s (%+.1f%%)", line->what, is, was, percent(before, line->bytes)),
 		      line, now->key);
 }
 
@@ -352,7 +360,7 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 	static const struct sl_measure_lines none;
 	const struct sl_measure *before = sl_measures_find(baseline, now->of, now->key);
 	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
-	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES], more[40] = "";
 	bool total = now->of == SL_MEASURE_TOTAL, absent = !before || before->bytes == SL_UNKNOWN;
 	bool unknown = now->bytes == SL_UNKNOWN || (before && before->bytes == SL_UNKNOWN);
 
@@ -374,12 +382,14 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
 		return;
 	}
+	put_both(is, now->bytes, was, absent ? 0 : before->bytes);
+	if (!absent && before->bytes)
+		snprintf(more, sizeof(more), " (%+.1f%%)", percent(before->bytes, now->bytes));
 	if (now->lines.list.count && (absent || before->lines.list.count))
 		add_lines(outcomes, rules[now->of], now, absent ? &none : &before->lines, limits);
 	else
 		point(add(outcomes, rules[now->of], total || grows(&now->lines) ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true,
-			  subject, "%s: %s, baseline %s (%+.1f%%)", subject, is, was,
-			  percent(absent ? 0 : before->bytes, now->bytes)),
+			  subject, "%s: %s, baseline %s%s", subject, is, was, more),
 		      sl_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze check: each limit can fail and can pass, baselines survive what they should, and CI's forms are valid."""
+"""stormlog-analyze check: each limit can fail and can pass, baselines survive what they should, and CI's forms are valid.
+
+Longer than other files: limits, baselines and forms are held against the same recorded programs."""
 import json
 import os
 import re
@@ -190,6 +192,14 @@ class Limits(Folder):
                 check(option, fine, self.demo())
                 self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
 
+    def test_a_figure_that_is_a_byte_above_its_limit_is_told_in_bytes(self):
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", self.demo())
+        with open(base) as file:
+            peak = json.load(file)["total"]["peak"]["bytes"]
+        self.assertRegex(check("--max-peak", str(peak), self.demo()).stdout, r"(?m)^ok +max-peak +peak ([\d.]+ MiB), limit \1$")
+        self.assertIn(" peak %d B, limit %d B; " % (peak, peak - 1), check("--max-peak", str(peak - 1), self.demo(), code=1).stdout)
+
     def test_out_of_memory_fails_where_it_must_not_happen(self):
         check("--max-peak", "1T", self.demo())
         self.assertIn("FAIL     no-oom", check("--no-oom", self.demo(), code=1).stdout)
@@ -348,6 +358,17 @@ class Baselines(Folder):
         self.assertEqual(set(first["stack"]), set(second["stack"]))
         self.assertEqual(set(first["leak"]), set(second["leak"]))
         self.assertNotIn(self.folder, json.dumps(first))
+
+    def test_nothing_is_a_share_of_nothing(self):
+        base = self.path("base.json")
+        traces = self.record("a")
+        check("--baseline", base, "--update-baseline", traces)
+        with open(base) as file:
+            told = json.load(file)
+        told["total"]["leak"]["bytes"] = 0
+        with open(base, "w") as file:
+            json.dump(told, file)
+        self.assertRegex(check("--baseline", base, traces, code=1).stdout, "(?m)^FAIL +baseline-total +leak: 4.00 MiB, baseline 0 B$")
 
     def test_more_of_a_place_and_new_places_fail(self):
         base = self.path("base.json")
