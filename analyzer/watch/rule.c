@@ -222,7 +222,7 @@ void sl_rule_free(struct sl_rule *rule)
 
 const char *sl_unit_format(enum sl_unit unit, double value, char *out)
 {
-	uint64_t whole = value < 0 || isnan(value) ? 0 : value > 1e18 ? (uint64_t)1e18 : (uint64_t)value;
+	uint64_t whole = isnan(value) ? 0 : (uint64_t)fmin(fabs(value), 1e18);
 
 	if (isinf(value))
 		return strcpy(out, "not foreseen");
@@ -240,7 +240,7 @@ const char *sl_unit_format(enum sl_unit unit, double value, char *out)
 		sl_format_size(out, whole);
 		break;
 	default:
-		sprintf(out, "%s/%s", SL_SIZE(whole), unit == SL_UNIT_STEP ? "step" : "s");
+		sprintf(out, "%s%s/%s", value < 0 ? "-" : "", SL_SIZE(whole), unit == SL_UNIT_STEP ? "step" : "s");
 	}
 	return out;
 }
@@ -262,17 +262,20 @@ static bool is_back(const struct sl_rule *rule, double value)
 
 enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns)
 {
-	if (isnan(value) && !alarm->raised)
-		return SL_TURN_NONE;
-	if (!(isnan(value) || (alarm->raised ? is_back(rule, value) : holds(rule, value)))) {
+	bool unknown = isnan(value);
+
+	if (unknown ? !alarm->raised : !(alarm->raised ? is_back(rule, value) : holds(rule, value))) {
 		alarm->since_ns = 0;
 		return SL_TURN_NONE;
 	}
+	if (alarm->unknown != unknown)
+		alarm->since_ns = 0;
+	alarm->unknown = unknown;
 	if (!alarm->since_ns)
 		alarm->since_ns = now_ns;
 	if (now_ns - alarm->since_ns < rule->for_ns)
 		return SL_TURN_NONE;
 	alarm->raised = !alarm->raised;
 	alarm->since_ns = 0;
-	return alarm->raised ? SL_TURN_RAISED : isnan(value) ? SL_TURN_LOST : SL_TURN_CLEARED;
+	return alarm->raised ? SL_TURN_RAISED : unknown ? SL_TURN_LOST : SL_TURN_CLEARED;
 }

@@ -67,6 +67,7 @@ const char *sl_unit_format(enum sl_unit unit, double value, char *out);
 /* The state of one rule for one device of one process. */
 struct sl_alarm {
 	bool raised;
+	bool unknown;	   /* since then its value has been unknown, and not beyond the rule's */
 	uint64_t since_ns; /* since when it has been true without a break (false, when raised); 0: it is not */
 };
 enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED, SL_TURN_LOST };
