@@ -7,6 +7,7 @@
 #define SOUGHT_MIN   3	 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
 
+#include "analyzer/model/beside.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/replay.h"
@@ -311,38 +312,6 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 	return bytes;
 }
 
-static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device)
-{
-	oom->context_bytes = sl_pending_contexts(device);
-	oom->module_bytes = device->module_bytes;
-	oom->neighbour_count = 0;
-	for (size_t i = 0; i < device->present.count; i++) {
-		const struct sl_neighbour *one = &device->neighbours.item[device->present.item[i]];
-		unsigned at = oom->neighbour_count;
-
-		if (!one->bytes || (at == SL_NEIGHBOURS_MAX && oom->neighbours[at - 1].bytes >= one->bytes))
-			continue;
-		if (at == SL_NEIGHBOURS_MAX)
-			at--;
-		else
-			oom->neighbour_count++;
-		for (; at && oom->neighbours[at - 1].bytes < one->bytes; at--)
-			oom->neighbours[at] = oom->neighbours[at - 1];
-		oom->neighbours[at].pid = one->pid;
-		oom->neighbours[at].bytes = one->bytes;
-	}
-}
-
-void sl_ooms_sampled(struct sl_model *model, const struct sl_device_state *device)
-{
-	for (size_t i = model->ooms.count; i--;) {
-		struct sl_oom *oom = &model->ooms.item[i];
-
-		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > device->sampled.time_ns)
-			take_hidden(oom, device);
-	}
-}
-
 static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device)
 {
 	uint64_t count = device->changes < device->recent_mask + 1 ? device->changes : device->recent_mask + 1;
@@ -438,7 +407,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
-		take_hidden(oom, sl_ledger_device(model, oom->device));
+		sl_beside_take(oom, sl_ledger_device(model, oom->device));
 		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
 		take_surge(model, oom);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));

@@ -2,6 +2,7 @@
 /* Samples of whole devices and of the process: memory that the process's calls do not show. */
 #include <string.h>
 
+#include "analyzer/model/beside.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/verbs.h"
 
@@ -99,14 +100,14 @@ static void settle(struct sl_model *model, struct sl_device_state *device)
 	if (!device->context_bytes || device->sampled.told)
 		return;
 	device->sampled.told = true;
-	sl_ooms_sampled(model, device);
+	sl_beside_sampled(model, device);
 }
 
 static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_ledger_device(model, sample->device);
 	size_t size = sample->source.size < sizeof(device->source) - 1 ? sample->source.size : sizeof(device->source) - 1;
-	bool first = !device->last_sample_ns;
+	uint64_t before_ns = device->last_sample_ns;
 
 	device->used = true;
 	if (sample->source.text) {
@@ -134,8 +135,10 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	device->sampled.steady = is_steady(device, sample->begin_ns);
 	device->sampled.pool_keeps = sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
 	neighbours(model, device, sample);
-	if (first)
-		sl_ooms_sampled(model, device);
+	if (!before_ns)
+		sl_beside_sampled(model, device);
+	else
+		sl_beside_followed(model, device, before_ns);
 }
 
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)

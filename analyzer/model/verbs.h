@@ -74,11 +74,6 @@ void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Called at the end: uses the last sample of each device. */
 void sl_samples_end(struct sl_model *model);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
-/*
- * Called at the first sample of a device, and when the context is known.  An error there within the second before the last
- * sample takes its neighbours and the context from it.
- */
-void sl_ooms_sampled(struct sl_model *model, const struct sl_device_state *device);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 

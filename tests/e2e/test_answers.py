@@ -606,6 +606,12 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
             (device,) = run.report()["run"]["devices"]
         self.assertEqual(device["hidden_peak_bytes"], 600 * MIB)
 
+    def test_what_a_neighbour_took_between_the_last_sample_and_the_error_is_the_neighbours(self):
+        report = self.series("neighbour-comes")
+        (finding,) = self.found("oom.neighbour", report)
+        self.assertIn("which held 4.20 GiB", finding["description"])
+        self.assertEqual([other["bytes"] for other in report["ooms"][0]["others"]], [4300 * MIB])
+
     def test_what_a_neighbour_held_at_its_peak_alone_is_not_said_of_what_it_holds(self):
         def steps(rank):
             if rank == 0:

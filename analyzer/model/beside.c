@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/beside.h"
+
+#include "analyzer/model/pending.h"
+
+#define FOLLOWED_NS (SL_NS_PER_S / 4)
+
+static void take_neighbours(struct sl_oom *oom, const struct sl_device_state *device)
+{
+	oom->neighbour_count = 0;
+	for (size_t i = 0; i < device->present.count; i++) {
+		const struct sl_neighbour *one = &device->neighbours.item[device->present.item[i]];
+		unsigned at = oom->neighbour_count;
+
+		if (!one->bytes || (at == SL_NEIGHBOURS_MAX && oom->neighbours[at - 1].bytes >= one->bytes))
+			continue;
+		if (at == SL_NEIGHBOURS_MAX)
+			at--;
+		else
+			oom->neighbour_count++;
+		for (; at && oom->neighbours[at - 1].bytes < one->bytes; at--)
+			oom->neighbours[at] = oom->neighbours[at - 1];
+		oom->neighbours[at].pid = one->pid;
+		oom->neighbours[at].bytes = one->bytes;
+	}
+}
+
+void sl_beside_take(struct sl_oom *oom, const struct sl_device_state *device)
+{
+	oom->context_bytes = sl_pending_contexts(device);
+	oom->module_bytes = device->module_bytes;
+	take_neighbours(oom, device);
+}
+
+void sl_beside_sampled(struct sl_model *model, const struct sl_device_state *device)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->device == device->device && oom->time_ns + SL_NS_PER_S > device->sampled.time_ns)
+			sl_beside_take(oom, device);
+	}
+}
+
+/* True: what neighbours hold by the last sample was in use at the error, and is more than the sample before it knew. */
+static bool explains_more(const struct sl_oom *oom, const struct sl_device_state *device)
+{
+	uint64_t used = oom->total_bytes - oom->free_bytes, own = oom->live_bytes + oom->context_bytes + oom->module_bytes;
+	uint64_t then = 0, now = 0;
+
+	for (unsigned i = 0; i < oom->neighbour_count; i++)
+		then += oom->neighbours[i].bytes;
+	for (size_t i = 0; i < device->present.count; i++)
+		now += device->neighbours.item[device->present.item[i]].bytes;
+	return oom->total_bytes != SL_UNKNOWN && oom->free_bytes <= oom->total_bytes && now > then && used >= own &&
+	       now <= used - own;
+}
+
+void sl_beside_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->time_ns < before_ns || oom->time_ns + FOLLOWED_NS < device->sampled.time_ns)
+			break;
+		if (oom->device == device->device && explains_more(oom, device))
+			take_neighbours(oom, device);
+	}
+}
