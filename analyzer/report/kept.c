@@ -10,6 +10,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/units.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 
 #define BURSTS_MIN    4
@@ -245,6 +246,32 @@ static uint64_t most_used(const struct sl_device_state *state)
 	return with_calls > state->used_peak_bytes ? with_calls : state->used_peak_bytes;
 }
 
+/* Bytes per second by which other processes of the run fill the device, of those that lived until this one ended, or about. */
+static double rate_of_others(const struct sl_process *process, const struct sl_device_state *state)
+{
+	const struct sl_report *report = process->report;
+	double rate = 0, lived = (double)(process->ended_unix_ns - process->started_unix_ns);
+	unsigned index = 0;
+	const struct sl_shared_device *shared = NULL;
+
+	while (report && index < report->process_count && &report->processes[index] != process)
+		index++;
+	for (unsigned i = 0; report && index < report->process_count && i < report->device_count && !shared; i++)
+		if (sl_devices_state(report, &report->devices[i], index) == state)
+			shared = &report->devices[i];
+	for (unsigned i = 0; shared && i < shared->process_count; i++) {
+		const struct sl_process *other = &report->processes[shared->processes[i]];
+		const struct sl_device_state *there = sl_devices_state(report, shared, shared->processes[i]);
+
+		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(NEAR * lived)))
+			continue;
+		for (size_t k = 0; k < other->kept.count && other->kept.item[k].verdict == SL_KEPT_GROWING; k++)
+			if (other->kept.item[k].track->device == there->device)
+				rate += rate_of(there, &other->kept.item[k]);
+	}
+	return rate;
+}
+
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
@@ -262,6 +289,8 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_kept_since(kept)) / 1e9;
 	}
 	*seen = rate > 0 ? grown / rate : 0;
+	if (state && rate > 0)
+		rate += rate_of_others(process, state);
 	used = state ? most_used(state) : SL_UNKNOWN;
 	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0)
 		return -1;

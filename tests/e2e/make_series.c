@@ -16,7 +16,7 @@
  * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
  * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
  * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed),
- * or is sampled with most of it only after the error (neighbour-comes).
+ * or is sampled with most of it only after the error (neighbour-comes); or so many processes keep a block in each turn (leaking-N).
  * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
  * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
  * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
@@ -301,6 +301,22 @@ static int meet_late(const char *folder)
 	return 0;
 }
 
+/* Processes that keep 3 MiB in each turn, 600 MiB a second, on one device of 8 GiB. */
+static int keep_beside(const char *folder, unsigned processes)
+{
+	static const char *const functions[] = {"allocate", "<module>"};
+
+	for (unsigned p = 0; p < processes; p++) {
+		s = synth_new(folder, -1, 77 + p);
+		stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
+		for (unsigned i = 1; i <= TURNS; i++)
+			make(TURNS * p + i, 3, i * TURN_NS);
+		synth_shared_sample(s, SYNTH_START_NS + TURNS * TURN_NS + 1000, 0, 2048 * MIB, 8192 * MIB, 78 - p, 0);
+		synth_close(s, SYNTH_COMPLETED);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -321,6 +337,8 @@ int main(int argc, char **argv)
 	unsigned births = !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
+	if (!strncmp(how, "leaking-", 8))
+		return keep_beside(argv[1], (unsigned)strtoul(how + 8, NULL, 10));
 	if (!strcmp(how, "neighbour-comes"))
 		return meet_late(argv[1]);
 	if (!strncmp(how, "neighbour", 9))
