@@ -13,8 +13,9 @@ void sl_kept_label(char *out, size_t size, const struct sl_process *process, con
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first that is kept; of older summaries the place's first */
 const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* the same, from the run's */
 /*
- * Seconds until the device has no room for more of what leaks there, all places of the process and of the run's others together,
- * above the most that was in use; negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean over what they add.
+ * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the process,
+ * and of the run's other processes.  Negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean
+ * over what they add.
  */
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
 
