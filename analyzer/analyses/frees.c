@@ -5,11 +5,24 @@
  * free.  It is a note, since there may have been nothing to free.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
+
+/* In the words of the library whose call failed. */
+static const char *advice_for(const struct sl_hook *hook)
+{
+	if (!strncmp(hook->plain, "hsa", 3))
+		return "give it once what an allocation of its own kind gave";
+	if (!strncmp(hook->plain, "hip", 3))
+		return "give it once what an allocation of its own kind gave: hipFree what hipMalloc did, hipHostFree what "
+		       "hipHostMalloc did, hipHostUnregister what hipHostRegister did";
+	return "give it once what an allocation of its own kind gave: cudaFree what cudaMalloc did, cudaFreeHost what "
+	       "cudaMallocHost did, cudaHostUnregister what cudaHostRegister did";
+}
 
 static void find(struct sl_report *report, unsigned index, const struct sl_failed_free *failed)
 {
@@ -22,18 +35,16 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 	if (failed->count > 1)
 		snprintf(how, sizeof(how), "%llu times, first with error %lld,", (unsigned long long)failed->count,
 			 (long long)failed->code);
-	sl_report_find(report, &(struct sl_finding){
-				       .id = "leak.failed_free",
-				       .severity = "info",
-				       .process = (int)index,
-				       .device = -1,
-				       .unix_ns = sl_process_unix(process, failed->time_ns),
-				       .bytes = SL_UNKNOWN,
-				       .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
-				       .stack = failed->stack,
-				       .advice = sl_memory_copy("give it once what an allocation of its own kind gave: cudaFree "
-								"what cudaMalloc did, cudaFreeHost what cudaMallocHost did, "
-								"cudaHostUnregister what cudaHostRegister did")});
+	sl_report_find(report,
+		       &(struct sl_finding){.id = "leak.failed_free",
+					    .severity = "info",
+					    .process = (int)index,
+					    .device = -1,
+					    .unix_ns = sl_process_unix(process, failed->time_ns),
+					    .bytes = SL_UNKNOWN,
+					    .text = sl_memory_print("%s failed %s and freed nothing: %s", hook->plain, how, where),
+					    .stack = failed->stack,
+					    .advice = sl_memory_copy(advice_for(hook))});
 }
 
 /* True: no more of them than requests that failed: what such a request did not give has been given back. */

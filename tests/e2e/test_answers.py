@@ -354,6 +354,7 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
             with self.subTest(name), Recording("/usr/bin/python3", "-c", calls, SIM_FAIL=f"{name}:1:2") as run:
                 report = run.report()
                 self.assertEqual([word == "True" for word in run.done.stdout.decode().split()], [one == name for one in names])
+                self.assertNotRegex(summary(run) + json.dumps(report["findings"]) + json.dumps(report["ooms"]), "(?i)cuda")
             oom, = report["ooms"]
             self.assertEqual((oom["api"], oom["device"], oom["requested_bytes"]), (name, 0, 0), oom)
         with Recording("/usr/bin/python3", "-c", calls) as run:
@@ -1691,6 +1692,11 @@ class RankComparison(Answers):
         with script("alloc=2", "beside", "free") as run:
             (finding,) = self.found("leak.failed_free", run.report())
         self.assertRegex(finding["description"], "^cudaFree failed with error 1 and freed nothing: ")
+        freed = 'import ctypes; ctypes.CDLL("libamdhip64.so.6").hipFree(ctypes.c_void_p(4096))'
+        with Recording("/usr/bin/python3", "-c", freed) as run:
+            (finding,) = self.found("leak.failed_free", run.report())
+        self.assertRegex(finding["description"], "^hipFree failed with error 1 and freed nothing: ")
+        self.assertRegex(finding["recommendation"], "(?i)^(?!.*cuda).*hipFree what hipMalloc did")
         for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # what a failed request did not give
             with script(*quiet) as run:
                 self.absent("leak.failed_free", run.report())
