@@ -46,6 +46,7 @@ for i in range(pick.randrange(20, 60)):
         assert give(p) == 0
     nvtx.nvtxRangePop()
 """
+EXPORTER = os.path.join(e2e.BUILD, "exporter", "stormlog-exporter")
 GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
 
 
@@ -172,6 +173,7 @@ class Agreement(unittest.TestCase):
         self.leaks_agree(printed, report, page)
         self.screens_agree(run, report, gate)
         self.verbs_agree(run, report, printed)
+        self.readers_agree(run, report, gate)
         self.exports_agree(run, report, events)
 
     def most_of_labels(self, processes):
@@ -273,6 +275,47 @@ class Agreement(unittest.TestCase):
                     self.assertEqual(leak["growth_bytes_per_second"], found["evidence"]["per_second"], found["description"])
         if report["ooms"]:
             self.assertEqual("but got over" in ask("tree", "--at", "oom", run.traces), not re.search("^OUT OF MEMORY", screen, re.M))
+
+    def readers_agree(self, run, report, gate):
+        """Readers of running recordings of one that has ended, catalogues, and shares of the table by each owner."""
+        def ask(*words):
+            return subprocess.run([*words, run.traces], check=True, capture_output=True, text=True).stdout
+        held_kinds, series = ("device", "pool", "vmm", "array", "graph"), {}
+        for name, labels, value in re.findall(r"^stormlog_(\w+)\{(.*)\} (\d+)$", ask(EXPORTER, "--once") if os.path.exists(EXPORTER) else "", re.M):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            key = int(labels.get("pid", -1)), int(labels.get("ordinal", -1)), labels.get("library")
+            series.setdefault(name, {})[key] = series.get(name, {}).get(key, 0) + int(value)
+        scraped = lambda name, key, wanted: series.get(name, {}).get(key) if series else wanted  # a build without the exporter says nothing else
+        rows = [json.loads(line) for line in ask(e2e.ANALYZE, "monitor", "--format", "ndjson").splitlines()]
+        ranks = {(row["session_id"], row["device"]): row for row in json.loads(ask(e2e.ANALYZE, "ranks", "--json"))["ranks"]}
+        for process in report["processes"]:
+            pid, errors = process["pid"], sum(oom["session_id"] == process["session_id"] for oom in report["ooms"])
+            self.assertEqual(scraped("events_total", (pid, -1, None), process["events"]), process["events"])
+            self.assertEqual(scraped("out_of_memory_total", (pid, -1, None), errors), errors)
+            for row in (row for row in rows if row["session_id"] == process["session_id"]):
+                of, device = (pid, row["device_id"], None), row["device_id"]
+                held = sum(one["live_bytes"] for one in process["memory"] if one["device"] == device and one["kind"] in held_kinds)
+                self.assertEqual((row["live_bytes"], scraped("live_bytes", of, held), row["events"], row["ooms"]), (held, held, process["events"], errors))
+                if (process["session_id"], device) in ranks:
+                    peak = ranks[process["session_id"], device]["peak_bytes"]
+                    self.assertEqual((row["peak_bytes"], scraped("peak_bytes", of, peak)), (peak, peak))
+                torch = [one for one in process["pytorch"] if one["device"] == device]
+                for name in "allocated", "reserved":
+                    wanted = next((one[name + "_bytes"] for one in torch), None)
+                    self.assertEqual((row["allocator_%s_bytes" % name], scraped("pytorch_%s_bytes" % name, of, wanted)), (wanted, wanted))
+                shares = sum(one["live_bytes"] for one in process["libraries"] if one["device"] == device)
+                self.assertEqual(sum(value for key, value in series.get("library_live_bytes", {}).items() if key[:2] == of[:2]), shares if series else 0)
+            for at in "peak", "end":
+                tables = {by: json.loads(ask(e2e.ANALYZE, "table", "--json", "--at", at, "--by", by, "--pid", str(pid))) for by in ("library", "place", "thread", "role", "device")}
+                for by, table in tables.items():
+                    self.assertEqual((table["bytes"], sum(owner["bytes"] for owner in table["owners"])), (tables["place"]["bytes"],) * 2, (at, by))
+                roles = {one["role"]: one["bytes_at_peak"] for one in process["roles"]}
+                if at == "peak" and roles and len({one["device"] for one in process["roles"]}) == 1:
+                    self.assertEqual({owner["name"]: owner["bytes"] for owner in tables["role"]["owners"] if owner["bytes"]}, roles)
+        card, = json.loads(ask(e2e.ANALYZE, "runs", "--json", "-q", "--catalogue", os.path.join(run.folder, "cards.sqlite")))["runs"]
+        hidden = [device["hidden_peak_bytes"] for device in report["run"]["devices"] if device["hidden_peak_bytes"] is not None]
+        self.assertEqual((card["processes"], card["devices"], card["hidden"]), (len(report["processes"]), len(report["run"]["devices"]), max(hidden, default=None)))
+        self.assertEqual((card["peak"] or 0, card["leak"]), (gate["total"]["peak"]["bytes"], gate["total"]["leak"]["bytes"]))
 
     def near(self, exact, said):
         """The figure of those said that is so much, rounded as they are."""
@@ -588,7 +631,9 @@ for _ in range(4000):
             self.agrees(run)
 
     def test_memory_of_every_kind(self):
-        for name in ("arrays", "capture", "contexts", "driver", "graphs", "imports", "pools", "reset", "two_devices", "vmm"):
+        with e2e.Recording("python3", os.path.join(e2e.HERE, "..", "apps", "trainer.py"), STORMLOG_DEVICE_INTERVAL=5) as run:
+            self.agrees(run)
+        for name in ("arrays", "capture", "contexts", "driver", "graphs", "hip6", "hip_deep6", "hsa", "hsa_ipc", "imports", "pools", "reset", "two_devices", "vmm"):
             with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), STORMLOG_DEVICE_INTERVAL=5) as run:
                 self.agrees(run)
 
