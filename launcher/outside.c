@@ -66,11 +66,11 @@ static void append(const struct process *process, enum sl_frame_kind kind, const
 	index.check = sl_frame_index_check(&index);
 	memcpy(frame, &index, sizeof(index));
 	if (sl_file_write(process->trace_fd, &(struct iovec){frame, sizeof(index) + compressed}, 1, end) &&
-	    ftruncate(process->trace_fd, (off_t)end))
+	    atomic_load(&process->head->outside) == SL_OUTSIDE_WRITES && ftruncate(process->trace_fd, (off_t)end))
 		return; /* the reader takes what is whole */
 }
 
-/* False: it has ended, or writes itself. */
+/* False: it has ended, or writes itself; where it did not wait for us, MAY tells it that the file has grown. */
 static bool sample(struct process *process)
 {
 	uint64_t now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC), pid = pid_of(process);
@@ -91,8 +91,7 @@ static bool sample(struct process *process)
 		if (sl_definition_end(&map))
 			append(process, SL_FRAME_DEFS, bytes, map.pack.used);
 	}
-	atomic_store(&process->head->outside, SL_OUTSIDE_MAY);
-	return true;
+	return atomic_exchange(&process->head->outside, SL_OUTSIDE_MAY) == SL_OUTSIDE_WRITES;
 }
 
 static void forget(struct process *process)
@@ -106,14 +105,17 @@ static void forget(struct process *process)
 	*process = all[--count];
 }
 
-/* The lock: another launcher of this run may see the same rings. */
+/*
+ * The lock: another launcher of this run may see the same rings.  O_APPEND: where a write takes so long that the process no longer
+ * waits for it, it ends up behind what the process has written.
+ */
 static bool open_trace(struct process *process, const char *name)
 {
 	int folder = *name == '/' ? 0 : (int)(strrchr(process->ring, '/') + 1 - process->ring);
 	char path[8192];
 
 	snprintf(path, sizeof(path), "%.*s%s", folder, process->ring, name);
-	process->trace_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	process->trace_fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	return process->trace_fd >= 0 && !flock(process->trace_fd, LOCK_EX | LOCK_NB);
 }
 

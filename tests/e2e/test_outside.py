@@ -116,6 +116,24 @@ class Outside(unittest.TestCase):
         pid, = [process["pid"] for process in self.assert_whole(run) if process["command"][0] == sys.executable]
         self.assertLessEqual(len([sample for sample in self.samples(run, pid) if abs(sample["rss_bytes"] - rss) < 0.05 * rss]), 13)
 
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_a_sample_that_takes_long_to_write_lies_behind_what_the_program_wrote_meanwhile(self):
+        calls = """
+import ctypes, sys, time
+time.sleep(0.5)
+cuda = ctypes.CDLL("libcudart.so.13")
+for _ in range(int(sys.argv[1])):
+    assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))
+    time.sleep(0.05)
+"""
+        for write in (1, 2):
+            for count in (5, 70):  # it ends meanwhile, or goes on
+                with self.subTest(write=write, count=count):
+                    run = self.recorded("strace", "-o", "/dev/null", "-e", f"inject=pwrite64:delay_enter=2500000:when={write}",
+                                        e2e.RUN, *HOST, "--", sys.executable, "-c", calls, count, launcher=None, preload=False)
+                    process, = self.assert_whole(run)
+                    self.assertEqual([row["allocations"] for row in process["memory"]], [count])
+
     def test_a_program_whose_launcher_is_killed_ends_as_without_it(self):
         """Its parent is another then, and its samples are those of its ends."""
         script = HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n"
