@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/analyses/story.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/alike.h"
 #include "analyzer/report/owners.h"
@@ -208,16 +209,22 @@ struct shown {
 	struct sl_process *process;
 	size_t index;
 	uint64_t unix_ns;
-	unsigned alike; /* later ones of other processes */
+	unsigned alike, again; /* later ones of other processes; of its own, for the same leak */
 };
 
-/* True: another process asked at the same line, held most at the same, and was refused for the same cause, whatever the figures. */
+/*
+ * True: another process asked at the same line, or the same one anywhere while it leaks; held most at the same, and was refused for
+ * the same cause, whatever the figures.
+ */
 static bool are_alike(const struct shown *one, const struct shown *other)
 {
 	const struct shown *both[2] = {one, other};
 	char text[2048], asked[512], held[512], *words[2];
-	bool same;
+	bool same, own = one->process == other->process;
+	const struct sl_kept *leak = sl_story_leak(one->process, &one->process->model->ooms.item[one->index]);
 
+	if (own && (!leak || leak->verdict != SL_KEPT_GROWING))
+		return false;
 	for (unsigned i = 0; i < 2; i++) {
 		struct sl_process *process = both[i]->process;
 		const struct sl_oom *oom = &process->model->ooms.item[both[i]->index];
@@ -226,10 +233,10 @@ static bool are_alike(const struct shown *one, const struct shown *other)
 
 		sl_owners_line(process, oom->stack, 3, asked, sizeof(asked));
 		sl_owners_line(process, most, 2, held, sizeof(held));
-		snprintf(text, sizeof(text), "%s | %s | %s", asked, held, cause ? cause : "");
+		snprintf(text, sizeof(text), "%s | %s | %s", own ? "" : asked, held, cause ? cause : "");
 		words[i] = sl_report_without_amounts(text);
 	}
-	same = one->process != other->process && !strcmp(words[0], words[1]);
+	same = !strcmp(words[0], words[1]);
 	free(words[0]);
 	free(words[1]);
 	return same;
@@ -271,7 +278,7 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 		const struct sl_model *model = process->model;
 
 		for (size_t k = 0; k < model->ooms.count; k++) {
-			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns), 0};
+			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns), 0, 0};
 			unsigned at;
 
 			if (process->accounts[k].told_later)
@@ -283,9 +290,13 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			for (at = 0; at < count && !are_alike(&shown[at], &one); at++)
 				;
 			if (at < count) {
-				one.alike = shown[at].alike + 1;
+				bool own = shown[at].process == process;
+
+				one.alike = shown[at].alike + !own;
+				one.again = shown[at].again + own;
 				if (shown[at].unix_ns <= one.unix_ns) {
-					shown[at].alike++;
+					shown[at].alike = one.alike;
+					shown[at].again = one.again;
 					continue;
 				}
 				for (count--; at < count; at++)
@@ -312,6 +323,9 @@ void sl_screen_ooms(struct sl_screen_page *page)
 
 	for (unsigned i = 0; i < count; i++) {
 		sl_screen_oom(page, shown[i].process, shown[i].index);
+		if (shown[i].again)
+			sl_screen_say(page, "  %u more request%s of it failed for the same leak", shown[i].again,
+				      shown[i].again == 1 ? "" : "s");
 		if (shown[i].alike && !(first && count == 1)) /* it counts them */
 			sl_screen_say(page, "  %u other%s ran out alike", shown[i].alike, shown[i].alike == 1 ? "" : "s");
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];

@@ -506,6 +506,15 @@ def save():
         with Recording("python3", "-c", self.LINES + program) as run:
             self.assertRegex(" ".join(summary(run).split()), r"context at most 300 MiB, stacks of its kernels or unexplained 1\.48 GiB")
 
+    def test_requests_that_fail_for_one_leak_are_one_error(self):
+        program = "import time\nkept = []\ndef step():\n    scratch = take(16)\n    kept.append(take(18))\n    time.sleep(.001)\n" \
+                  "    return scratch and rt.cudaFree(scratch) == 0 and kept[-1]\nwhile step(): pass\nfor _ in range(3): step()\nsys.exit(1)"
+        with Recording("python3", "-c", self.LINES + program, code=1, SIM_VRAM="2G") as run:
+            report, screen = run.report(), summary(run)
+        self.assertGreaterEqual(len(report["ooms"]), 4)
+        self.assertEqual(screen.count("OUT OF MEMORY"), 1, screen)
+        self.assertRegex(screen, r"\d+ more requests? of it failed for the same leak")
+
     def test_requests_of_two_functions_are_two_errors(self):
         with Recording("python3", "-c", self.LINES + "first(); second(); sys.exit(1)", code=1, SIM_VRAM="355M") as run:
             screen = summary(run)
