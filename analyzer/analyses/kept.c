@@ -190,6 +190,14 @@ static bool only_takes(const struct sl_model *model, const struct sl_track *trac
 	       BURST_EVENTS * (double)(course->last_tick - course->windows[0].begin_tick);
 }
 
+/* True: while it allocated the process did nothing else, and then it allocated elsewhere: it loads, and then it works. */
+static bool is_first_phase(const struct sl_model *model, const struct sl_track *track)
+{
+	uint64_t after = model->tracks.ticks - sl_tracks_course(&model->tracks, track)->last_tick;
+
+	return is_alone(model, track) && after >= SL_KEEPING_BIRTHS;
+}
+
 /*
  * True: the place may be a loop that loads something, which looks like one that leaks until it ends.  The process only
  * allocated until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as
@@ -201,7 +209,7 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 	const struct sl_model *model = process->model;
 	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
 
-	if (track->births < BURST_MAX && is_burst(model, track))
+	if ((track->births < BURST_MAX && is_burst(model, track)) || is_first_phase(model, track))
 		return true;
 	if (process->trace->exited > 1 && !is_ended_by_error(model) && !by_count(track) && track->most_blocks == track->births)
 		return true; /* it failed while it took these */

@@ -20,6 +20,7 @@
  * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
  * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
  * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
+ * Or it keeps 160 blocks, and then makes and frees 15 others (loads-and-works).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,17 @@ static void meet_classes(bool beside, bool evenly)
 	}
 }
 
+/* Keeps 160 blocks, and then makes and frees 15 at another line, in turns of the same length. */
+static void load_and_work(void)
+{
+	for (unsigned i = 1; i <= 160; i++)
+		make(i, 3, i * TURN_NS);
+	for (unsigned i = 161; i <= 175; i++) {
+		make_other(70, 2000, 9, i * TURN_NS);
+		give_back(2000, i * TURN_NS + 4000);
+	}
+}
+
 /* As fast as calls can be made. */
 static void load(unsigned births)
 {
@@ -333,8 +345,8 @@ int main(int argc, char **argv)
 	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
 	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
-	bool classes = !strncmp(how, "classes", 7);
-	unsigned births = !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
+	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works");
+	unsigned births = !works && !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!strncmp(how, "leaking-", 8))
@@ -345,14 +357,16 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && !drains && !classes && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births || drains || classes) {
+	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works) {
 		if (births)
 			load(births);
+		else if (works)
+			load_and_work();
 		else if (classes)
 			meet_classes(!strcmp(how, "classes-beside"), !strcmp(how, "classes-evenly"));
 		else if (drains)

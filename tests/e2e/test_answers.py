@@ -1021,6 +1021,13 @@ for p in kept: cuda.cudaFree(p)
         self.assertEqual({leak["verdict"] for leak in report["leaks"]}, {"live_at_exit"})
         self.absent("memory.only_taken", self.series("kept"))
 
+    def test_what_is_taken_before_the_program_works_with_it_may_be_what_it_loads(self):
+        report = self.series("loads-and-works")
+        (finding,) = self.found("memory.only_taken", report)
+        self.assertRegex(finding["description"], r"160 of 160 blocks kept, 480 MiB: a leak, or what it loads")
+        self.absent("leak.kept", report)
+        self.absent("leak.growing", report)
+
     def test_a_few_dozen_that_a_program_takes_in_one_burst_before_it_ends_may_be_what_it_loads(self):
         for births, told in (60, True), (12, False):
             with script(*["pin=1"] * births) as run:
