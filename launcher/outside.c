@@ -82,6 +82,7 @@ static bool sample(struct process *process)
 	if (!pid || !atomic_compare_exchange_strong(&process->head->outside, &may, SL_OUTSIDE_WRITES))
 		return false;
 	snprintf(process->memory.proc, sizeof(process->memory.proc), "/proc/%llu", (unsigned long long)pid);
+	sl_hostmem_follow(&process->memory);
 	sl_hostmem_read(&process->memory, &memory);
 	if (memory.vm_bytes && memory.vm_bytes != SL_HOSTMEM_UNKNOWN) { /* else a zombie */
 		if (!sl_file_size(process->trace_fd))

@@ -357,6 +357,7 @@ void sl_device_sample_host(uint64_t now_ns)
 	uint8_t bytes[MAP_MAX];
 	struct sl_definition map;
 
+	sl_hostmem_follow(&sl_hostmem_self);
 	sl_hostmem_read(&sl_hostmem_self, &memory);
 	map = sl_hostmem_sample(bytes, sizeof(bytes), &memory, now_ns);
 	sl_define_publish(&map);

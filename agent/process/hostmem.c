@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/hostmem.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/mute.h"
+#include "agent/process/file.h"
 #include "agent/process/kept.h"
 #include "agent/process/procfile.h"
+#include "common/fnv.h"
 #include "common/text.h"
 
 struct sl_hostmem_layout {
@@ -39,9 +42,10 @@ static bool read_number(const struct sl_hostmem_process *of, const char *where, 
 }
 
 /* Reads a limit; version 1 writes "none" as the largest multiple of a page. */
-static bool read_limit(const struct sl_hostmem_process *of, const char *where, uint64_t *limit)
+static bool read_limit(const struct sl_hostmem_process *of, const struct sl_hostmem_layout *layout, const char *where,
+		       uint64_t *limit)
 {
-	return read_number(of, where, of->layout->limit, limit) && *limit < 1ull << 60;
+	return read_number(of, where, layout->limit, limit) && *limit < 1ull << 60;
 }
 
 /* Finds the path in /proc/PID/cgroup for the memory controller; false: that version of cgroups is not in use. */
@@ -75,25 +79,25 @@ static bool own_path(const char *content, bool second, char *out, size_t size)
 }
 
 /* Searches from our cgroup upward for the tightest limit, by which we would be killed; without limits, takes our own cgroup. */
-static bool find_folder(struct sl_hostmem_process *of, const char *path)
+static bool find_folder(struct sl_hostmem_process *of, struct sl_hostmem_cgroup *cgroup, const char *path)
 {
-	char at[sizeof(of->folder)];
+	char at[sizeof(cgroup->folder)];
 	struct sl_text text = sl_text_begin(at, sizeof(at));
 	uint64_t limit, tightest = UINT64_MAX, usage;
-	size_t root = strlen(of->layout->root);
+	size_t root = strlen(cgroup->layout->root);
 	bool found = false;
 
-	sl_text_add(&text, of->layout->root);
+	sl_text_add(&text, cgroup->layout->root);
 	sl_text_add(&text, path);
 	for (;;) {
 		/* A container sees its cgroup at the root although the path it is given is the host's. */
-		if (read_number(of, at, of->layout->usage, &usage)) {
-			bool tighter = read_limit(of, at, &limit) && limit < tightest;
+		if (read_number(of, at, cgroup->layout->usage, &usage)) {
+			bool tighter = read_limit(of, cgroup->layout, at, &limit) && limit < tightest;
 
 			if (tighter)
 				tightest = limit;
 			if (!found || tighter)
-				strcpy(of->folder, at);
+				strcpy(cgroup->folder, at);
 			found = true;
 		}
 		if (strlen(at) <= root)
@@ -102,22 +106,47 @@ static bool find_folder(struct sl_hostmem_process *of, const char *path)
 	}
 }
 
-static bool find(struct sl_hostmem_process *of)
+/* Looks for the cgroup; `of->cgroup[at]` is not read meanwhile. */
+static bool find(struct sl_hostmem_process *of, unsigned at)
 {
-	static char content[4096]; /* static, because the thread's stack may be small; one thread runs this, once (`state`) */
+	static char content[4096]; /* static, because the thread's stack may be small; one thread runs this at a time (`state`) */
+	struct sl_hostmem_cgroup *cgroup = &of->cgroup[at];
+	uint64_t named, device;
 	char path[512];
+	bool found;
+	int fd;
 
 	if (read_file(of, of->proc, "/cgroup", content, sizeof(content)) <= 0)
 		return false;
-	of->layout = &version1;
-	if (own_path(content, false, path, sizeof(path)) && find_folder(of, path))
+	named = sl_fnv_text(content);
+	if (named == of->named)
 		return true;
-	of->layout = &version2;
-	return own_path(content, true, path, sizeof(path)) && find_folder(of, path);
+	of->named = named;
+	cgroup->layout = &version1;
+	found = own_path(content, false, path, sizeof(path)) && find_folder(of, cgroup, path);
+	if (!found) {
+		cgroup->layout = &version2;
+		found = own_path(content, true, path, sizeof(path)) && find_folder(of, cgroup, path);
+	}
+	if (!found)
+		return false;
+	fd = sl_file_open(cgroup->folder, O_RDONLY | O_DIRECTORY);
+	if (!sl_file_identity(fd, &device, &cgroup->id))
+		cgroup->id = SL_HOSTMEM_UNKNOWN;
+	sl_file_close(fd);
+	atomic_store(&of->at, at);
+	return true;
+}
+
+void sl_hostmem_follow(struct sl_hostmem_process *of)
+{
+	if (atomic_load(&of->state) == 2)
+		find(of, !atomic_load(&of->at));
 }
 
 static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory)
 {
+	const struct sl_hostmem_cgroup *cgroup;
 	const char *kills;
 	char content[1024];
 	unsigned none = 0;
@@ -126,17 +155,19 @@ static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory
 		struct sl_mute mute = sl_mute_begin();
 
 		if (atomic_compare_exchange_strong(&of->state, &none, 1))
-			atomic_store(&of->state, find(of) ? 2 : 3);
+			atomic_store(&of->state, find(of, 0) ? 2 : 3);
 		sl_mute_end(&mute);
 	}
 	if (atomic_load(&of->state) != 2)
 		return;
-	read_number(of, of->folder, of->layout->usage, &memory->cgroup_bytes);
-	read_number(of, of->folder, of->layout->peak, &memory->cgroup_peak_bytes);
-	if (!read_limit(of, of->folder, &memory->cgroup_limit_bytes))
+	cgroup = &of->cgroup[atomic_load(&of->at)];
+	memory->cgroup_id = cgroup->id;
+	read_number(of, cgroup->folder, cgroup->layout->usage, &memory->cgroup_bytes);
+	read_number(of, cgroup->folder, cgroup->layout->peak, &memory->cgroup_peak_bytes);
+	if (!read_limit(of, cgroup->layout, cgroup->folder, &memory->cgroup_limit_bytes))
 		memory->cgroup_limit_bytes = SL_HOSTMEM_UNKNOWN;
-	if (read_file(of, of->folder, of->layout->events, content, sizeof(content)) > 0 &&
-	    (kills = sl_procfile_line(content, of->layout->kills)))
+	if (read_file(of, cgroup->folder, cgroup->layout->events, content, sizeof(content)) > 0 &&
+	    (kills = sl_procfile_line(content, cgroup->layout->kills)))
 		sl_procfile_digits(kills, &memory->oom_kills);
 }
 
@@ -178,6 +209,7 @@ struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl
 	sl_hostmem_add(&map, "cgroup_limit_bytes", memory->cgroup_limit_bytes);
 	sl_hostmem_add(&map, "cgroup_peak_bytes", memory->cgroup_peak_bytes);
 	sl_hostmem_add(&map, "oom_kills", memory->oom_kills);
+	sl_hostmem_add(&map, "cgroup_id", memory->cgroup_id);
 	return map;
 }
 
@@ -191,5 +223,6 @@ uint64_t sl_hostmem_limit(void)
 
 void sl_hostmem_child(void)
 {
+	sl_hostmem_self.named = 0;
 	atomic_store(&sl_hostmem_self.state, 0);
 }

@@ -16,19 +16,29 @@ struct sl_hostmem {
 	/* of the cgroup with the tightest limit above us; limit unknown: no cgroup has one */
 	uint64_t cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes;
 	uint64_t oom_kills; /* kills in that cgroup since it was made */
+	uint64_t cgroup_id; /* inode of its folder: another one since the process was moved */
+};
+
+struct sl_hostmem_cgroup {
+	const struct sl_hostmem_layout *layout;
+	char folder[1024];
+	uint64_t id;
 };
 
 struct sl_hostmem_process {
 	char proc[32];						   /* "/proc/PID" */
 	long (*read)(const char *path, char *buffer, size_t size); /* as sl_procfile_read */
-	_Atomic unsigned state; /* the cgroup is found once: 0 not yet, 1 being looked for, 2 found, 3 there is none */
-	const struct sl_hostmem_layout *layout;
-	char folder[1024];
+	_Atomic unsigned state; /* of its cgroup: 0 not looked for yet, 1 being looked for, 2 found, 3 there is none */
+	struct sl_hostmem_cgroup cgroup[2];
+	_Atomic unsigned at; /* which of them it is in; the other is written meanwhile */
+	uint64_t named;	     /* hash of /proc/PID/cgroup when it was found */
 };
 
 extern struct sl_hostmem_process sl_hostmem_self;
 
 void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory);
+/* Looks whether the process was moved to another cgroup, which is read from then on.  One thread alone, ten times a second. */
+void sl_hostmem_follow(struct sl_hostmem_process *of);
 
 /* The definition of that sample, and one figure of a definition, which is left out if it is unknown. */
 struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl_hostmem *memory, uint64_t now_ns);

@@ -21,6 +21,8 @@ static uint64_t group_held(const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 
+	if (model->host.cgroup_held) /* 0: an older summary, in which all was of one group */
+		return model->host.cgroup_held == SL_UNKNOWN ? 0 : model->host.cgroup_held;
 	return sl_timeline_max(&model->timeline, model->host.cgroup, model->timeline.begin_ns, model->timeline.end_ns);
 }
 

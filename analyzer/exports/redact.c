@@ -182,6 +182,7 @@ static const char *const keys[] = {
 	"build_id",
 	"c_boundaries",
 	"cgroup_bytes",
+	"cgroup_id",
 	"cgroup_limit_bytes",
 	"cgroup_peak_bytes",
 	"columns",

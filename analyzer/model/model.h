@@ -421,6 +421,7 @@ struct sl_in_flight {
 struct sl_host {
 	uint64_t rss_peak, cgroup_limit, cgroup_peak, oom_kills; /* SL_UNKNOWN */
 	uint64_t oom_kills_before;				 /* count in the first sample that had one; SL_UNKNOWN */
+	uint64_t cgroup_id, cgroup_held; /* the group that the figures above are of, and the most it held in a sample; SL_UNKNOWN */
 	struct sl_line *rss, *cgroup;
 };
 

@@ -29,7 +29,8 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 	model->vmm = sl_vmm_new();
 	model->graphs = sl_graphs_new();
 	model->in_use_max_before = -1;
-	model->host = (struct sl_host){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, NULL, NULL};
+	model->host =
+		(struct sl_host){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, NULL, NULL};
 	return model;
 }
 

@@ -16,7 +16,14 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_host *host = &model->host;
 
+	if (sample->cgroup_id != SL_UNKNOWN && sample->cgroup_id != host->cgroup_id) {
+		if (host->cgroup_id != SL_UNKNOWN) /* the process was moved */
+			host->cgroup_limit = host->cgroup_peak = host->cgroup_held = host->oom_kills = host->oom_kills_before =
+				SL_UNKNOWN;
+		host->cgroup_id = sample->cgroup_id;
+	}
 	keep_max(&host->rss_peak, sample->rss_bytes);
+	keep_max(&host->cgroup_held, sample->cgroup_bytes);
 	keep_max(&host->cgroup_peak, sample->cgroup_peak_bytes != SL_UNKNOWN ? sample->cgroup_peak_bytes : sample->cgroup_bytes);
 	if (sample->cgroup_limit_bytes != SL_UNKNOWN)
 		host->cgroup_limit = sample->cgroup_limit_bytes;

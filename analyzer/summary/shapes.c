@@ -138,7 +138,7 @@ SHAPE(meeting, sl_meeting, M(ranks), M(begin_ns), M(end_ns));
 SHAPE(failed_free, sl_failed_free, STACK(stack, ), M(code), M(time_ns), M(count), M(api));
 SHAPE(traffic, sl_traffic, M(communicator), M(collectives), M(bytes));
 SHAPE(in_flight, sl_in_flight, M(api), M(thread), M(bytes), M(since_ns));
-SHAPE(host, sl_host, M(rss_peak), M(cgroup_limit), M(cgroup_peak), M(oom_kills), M(oom_kills_before), LINE(rss), LINE(cgroup));
+SHAPE(host, sl_host, M(rss_peak), M(cgroup_limit), M(cgroup_peak), M(oom_kills), M(oom_kills_before), M(cgroup_id), M(cgroup_held), LINE(rss), LINE(cgroup));
 SHAPE(held, sl_held, M(site), M(bytes), M(blocks));
 SHAPE(moment, sl_moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64));
 SHAPE(piece, sl_piece, M(address), M(bytes), M(site));

@@ -35,6 +35,7 @@ static void read_sample(struct sl_sample *sample, const msgpack_object *map)
 		.cgroup_limit_bytes = sl_object_u64(map, "cgroup_limit_bytes", SL_UNKNOWN),
 		.cgroup_peak_bytes = sl_object_u64(map, "cgroup_peak_bytes", SL_UNKNOWN),
 		.oom_kills = sl_object_u64(map, "oom_kills", SL_UNKNOWN),
+		.cgroup_id = sl_object_u64(map, "cgroup_id", SL_UNKNOWN),
 		.source = sl_object_text(map, "source"),
 	};
 	if (sample->used_bytes == SL_UNKNOWN && sample->total_bytes != SL_UNKNOWN && sample->free_bytes <= sample->total_bytes)

@@ -106,7 +106,7 @@ struct sl_sample {
 	uint64_t time_ns, begin_ns; /* the figures belong to an instant between begin_ns and time_ns */
 	int64_t device;
 	uint64_t free_bytes, total_bytes, used_bytes, process_bytes;
-	uint64_t rss_bytes, vm_bytes, cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes, oom_kills;
+	uint64_t rss_bytes, vm_bytes, cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes, oom_kills, cgroup_id;
 	struct sl_span source; /* valid as long as the item */
 	unsigned process_count;
 	struct {

@@ -857,6 +857,27 @@ class Host(Answers):
         with open(folder + ("/memory.events" if version2 else "/memory.oom_control")) as file:
             self.assertEqual(max(process["host_memory"]["oom_kills"] for process in report["processes"]), int(re.search("oom_kill (.*)", file.read())[1]))
 
+    def test_a_process_that_was_moved_has_the_figures_of_its_last_cgroup(self):
+        version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        folders = [("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/memory") + "/stormlog-moved-%d-%d" % (os.getpid(), n) for n in (1, 2)]
+        for folder, mib in zip(folders, (900, 300)):
+            try:
+                os.mkdir(folder)
+                self.addCleanup(os.rmdir, folder)
+                with open(os.path.join(folder, "memory.max" if version2 else "memory.limit_in_bytes"), "w") as file:
+                    file.write(str(mib * MIB))
+            except OSError as error:
+                self.skipTest("no cgroup can be made here: %s" % error)
+        program = "import os, time\ndef move(folder):\n    open(folder + '/cgroup.procs', 'w').write(str(os.getpid()))\n" \
+                  "move('%s')\nx = bytearray(400 << 20)\ntime.sleep(.3)\ndel x\nmove('%s')\nx = bytearray(40 << 20)\ntime.sleep(.4)" % tuple(folders)
+        for gpu in (False, True):  # sampled from outside, and by the process itself
+            first = "import ctypes\nctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n" if gpu else ""
+            with self.subTest(gpu), Recording("/usr/bin/python3", "-c", first + program, launcher=("--host",), STORMLOG_DEVICE_INTERVAL=20) as run:
+                memory = run.report()["processes"][0]["host_memory"]
+                self.assertEqual(memory["cgroup_limit_bytes"], 300 * MIB)
+                self.assertLess(memory["cgroup_peak_bytes"], 300 * MIB)
+                self.assertGreater(memory["rss_peak_bytes"], 400 * MIB)
+
     def test_what_was_killed_without_a_limit_was_not_killed_by_it(self):
         self.absent("host.killed", self.holds(50, 50, "kill", code=-9).report())
 
