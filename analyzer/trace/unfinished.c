@@ -21,6 +21,18 @@ static uint64_t next_in_files(const struct sl_files *files, uint32_t thread)
 	return next;
 }
 
+/* True: the thread, or the log, has an older segment, which the writer writes first. */
+static bool follows_another(const struct sl_recovered_ring *ring, unsigned i)
+{
+	const struct sl_segment *segment = ring->head->segment;
+
+	for (unsigned k = 0; k < ring->segments; k++)
+		if (atomic_load(&segment[k].use) == atomic_load(&segment[i].use) && segment[k].first < segment[i].first &&
+		    sl_ring_thread(ring, k) == sl_ring_thread(ring, i))
+			return true;
+	return false;
+}
+
 /* The writer moves a segment's tail once the file has what lies before it: nothing is missing where the files reach the tails. */
 static bool ring_has_the_rest(const struct sl_files *files, const struct sl_recovered_ring *ring)
 {
@@ -34,8 +46,9 @@ static bool ring_has_the_rest(const struct sl_files *files, const struct sl_reco
 		uint64_t tail = atomic_load(&head->segment[i].tail);
 		uint32_t use = atomic_load(&head->segment[i].use);
 
-		if ((use == SL_SEGMENT_DEFS && tail > files->log_next) ||
-		    (use == SL_SEGMENT_EVENTS && tail > next_in_files(files, sl_ring_thread(ring, i))))
+		if (((use == SL_SEGMENT_DEFS && tail > files->log_next + sizeof(uint64_t) /* the word SL_DEF_END */) ||
+		     (use == SL_SEGMENT_EVENTS && tail > next_in_files(files, sl_ring_thread(ring, i)))) &&
+		    !follows_another(ring, i))
 			return false;
 	}
 	return true;

@@ -273,6 +273,57 @@ static void a_ring_with_any_byte_changed_opens(void **state)
 	replay_free(&r);
 }
 
+/* The process was killed while it wrote a frame, and its thread (or, where `logs`, the definitions) had gone on in another segment. */
+static void open_unfinished(struct replay *r, bool logs)
+{
+	struct sl_ringfile *head = malloc(SL_RINGFILE_HEAD);
+	char path[256], trace[256];
+	struct sl_segment *old, *more;
+	FILE *file;
+
+	replay_begin(r);
+	fill(r->synth, 12);
+	synth_note(r->synth, "in the ring");
+	snprintf(path, sizeof(path), "%s/rank-00000-4242.ring", r->folder);
+	snprintf(trace, sizeof(trace), "%s", synth_path(r->synth));
+	synth_close(r->synth, SYNTH_KILLED);
+	file = fopen(path, "r+");
+	assert_non_null(head);
+	assert_int_equal(fread(head, SL_RINGFILE_HEAD, 1, file), 1);
+	old = head->segment;
+	while ((atomic_load(&old->use) == SL_SEGMENT_DEFS) != logs)
+		old++;
+	more = &head->segment[atomic_fetch_add(&head->segments, 1)];
+	atomic_store(&more->use, atomic_load(&old->use));
+	atomic_store(&more->thread, atomic_load(&old->thread));
+	more->first = old->first + (logs ? SL_SEGMENT_BYTES : SL_SEGMENT_SLOTS);
+	atomic_store(&old->end, more->first);
+	atomic_store(&more->tail, more->first);
+	rewind(file);
+	assert_int_equal(fwrite(head, SL_RINGFILE_HEAD, 1, file), 1);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(truncate(path, SL_RINGFILE_HEAD + (off_t)atomic_load(&head->segments) * SL_SEGMENT_BYTES), 0);
+	free(head);
+	file = fopen(trace, "a");
+	assert_int_equal(fwrite(&(uint32_t){SL_FRAME_MAGIC}, 4, 1, file), 1);
+	assert_int_equal(fclose(file), 0);
+	replay_open(r);
+}
+
+static void what_was_being_written_is_in_an_older_segment(void **state)
+{
+	struct replay r;
+
+	for (unsigned logs = 0; logs < 2; logs++) {
+		open_unfinished(&r, logs);
+		assert_false(r.trace->damage.damaged);
+		assert_int_equal(r.trace->damage.count, 1);
+		assert_non_null(strstr(r.trace->damage.line[0], "the ring has what is in it"));
+		assert_int_equal(r.model->events, 12);
+		replay_free(&r);
+	}
+}
+
 static void images_are_grouped_by_run_and_the_newest_comes_first(void **state)
 {
 	struct sl_images folder = {0};
@@ -361,6 +412,7 @@ int main(void)
 		cmocka_unit_test(a_trace_cut_at_any_byte_gives_all_events_of_its_whole_frames),
 		cmocka_unit_test(a_trace_with_any_bit_flipped_loses_one_frame_at_most),
 		cmocka_unit_test(a_ring_with_any_byte_changed_opens),
+		cmocka_unit_test(what_was_being_written_is_in_an_older_segment),
 		cmocka_unit_test(images_are_grouped_by_run_and_the_newest_comes_first),
 		cmocka_unit_test(what_is_defined_after_tables_were_shared_is_this_processs_alone),
 	};
