@@ -141,7 +141,8 @@ static int open_files(struct sl_agent *agent)
 
 	if (err || (err = sl_store_claim(agent->store, &agent->process, &ring_fd)))
 		return err;
-	err = sl_ring_create(agent->ring, ring_fd, agent->store->ring, agent->store->ring_elsewhere, SEGMENTS);
+	err = sl_ring_create(agent->ring, ring_fd, agent->store->ring, agent->store->ring_elsewhere, SEGMENTS,
+			     !agent->options.host);
 	if (!err) {
 		sl_file_lock(ring_fd);
 		int defs = sl_ring_claim(agent->ring, SL_SEGMENT_DEFS, 0, 0, 0);

@@ -86,7 +86,7 @@ static size_t offset_of(unsigned index)
 	return SL_RINGFILE_HEAD + (size_t)index * SL_SEGMENT_BYTES;
 }
 
-int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments)
+int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments, bool soon)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES;
 	int err = extend(fd, 0, bytes);
@@ -104,7 +104,7 @@ int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewher
 	ring->file->segment_max = SL_SEGMENT_MAX;
 	atomic_store(&ring->file->segments, segments);
 	/* Two segments are used at once; touching them here keeps page faults off the first calls. */
-	for (size_t at = 0; at < 2 * SL_SEGMENT_BYTES && at < (size_t)segments * SL_SEGMENT_BYTES; at += 4096)
+	for (size_t at = 0; soon && at < 2 * SL_SEGMENT_BYTES && at < (size_t)segments * SL_SEGMENT_BYTES; at += 4096)
 		*(volatile uint8_t *)(sl_ring_segment_bytes(ring, 0) + at) = 0;
 	return 0;
 }

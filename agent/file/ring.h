@@ -65,8 +65,8 @@ struct sl_ring {
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
-/* Maps a ring over fd, an empty file at `path`, with room for `segments`. 0 or errno. */
-int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments);
+/* Maps a ring over fd, an empty file at `path`, with room for `segments`.  soon: for calls that follow at once. 0 or errno. */
+int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments, bool soon);
 
 /*
  * Gives a ring whose file was removed a new file with the same name, addresses and contents. 0 or errno.  Needed after an exec that
