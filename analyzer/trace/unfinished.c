@@ -6,7 +6,7 @@
 /* The slot of the thread behind the last that the files have. */
 static uint64_t next_in_files(const struct sl_files *files, uint32_t thread)
 {
-	uint64_t next = 0;
+	uint64_t next = 1; /* where slot numbers start */
 
 	for (size_t i = 0; i < files->folded->threads.count; i++)
 		if (files->folded->threads.item[i].thread == thread)
