@@ -50,7 +50,7 @@ bool sl_size_parse(const char *text, uint64_t *bytes)
 			scale *= 10;
 	}
 	shift = unit(text);
-	if (shift < 0 || whole > UINT64_MAX >> shift)
+	if (shift < 0 || whole > UINT64_MAX >> shift || (scale > 1 && !shift)) /* there is no half of a byte */
 		return false;
 	*bytes = (whole << shift) + (fraction << shift) / scale;
 	return true;

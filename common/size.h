@@ -5,5 +5,5 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, or too large. */
+/* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, too large, or with parts of a byte. */
 bool sl_size_parse(const char *text, uint64_t *bytes);

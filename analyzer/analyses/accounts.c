@@ -15,6 +15,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
+#include "analyzer/report/words.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 
@@ -518,6 +519,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	account->cause = cause_of(p, oom, account);
 	say(p, oom, account);
 	explain(p, oom, account);
+	account->advice = sl_words_translate(p->model, account->advice);
 	if (oom->recovered == 1 || account->told_later || !account->cause_text)
 		return;
 	sl_report_find(report,

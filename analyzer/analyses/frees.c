@@ -12,14 +12,10 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-/* In the words of the library whose call failed. */
 static const char *advice_for(const struct sl_hook *hook)
 {
-	if (!strncmp(hook->plain, "hsa", 3))
+	if (hook->family == SL_FAMILY_hsa)
 		return "give it once what an allocation of its own kind gave";
-	if (!strncmp(hook->plain, "hip", 3))
-		return "give it once what an allocation of its own kind gave: hipFree what hipMalloc did, hipHostFree what "
-		       "hipHostMalloc did, hipHostUnregister what hipHostRegister did";
 	return "give it once what an allocation of its own kind gave: cudaFree what cudaMalloc did, cudaFreeHost what "
 	       "cudaMallocHost did, cudaHostUnregister what cudaHostRegister did";
 }

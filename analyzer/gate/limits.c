@@ -58,7 +58,7 @@ static const char *set_growth(struct sl_limits *limits, const char *value)
 	if (limits->growth_count == SL_GROWTH_LIMITS_MAX)
 		return "too many limits of growth";
 	snprintf(size, sizeof(size), "%.*s", (int)(slash ? slash - value : (long)strlen(value)), value);
-	if (!sl_size_parse(size, &limit->bytes))
+	if (!sl_size_parse(size, &limit->bytes) || (slash && !slash[1]))
 		return "is not SIZE or SIZE/LABEL, as 2MiB/step";
 	snprintf(limit->label, sizeof(limit->label), "%s", slash ? slash + 1 : "");
 	limits->growth_count++;

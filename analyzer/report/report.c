@@ -3,6 +3,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
+#include "analyzer/report/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +42,11 @@ void sl_report_warn_of_symbols(struct sl_report *report)
 
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
 {
-	*SL_PUSH(&report->findings) = *finding;
+	struct sl_finding *to = SL_PUSH(&report->findings);
+
+	*to = *finding;
+	if (to->process >= 0)
+		to->advice = sl_words_translate(report->processes[to->process].model, to->advice);
 }
 
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)

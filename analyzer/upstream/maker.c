@@ -9,16 +9,6 @@
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
 #define COLLECTOR_CPU  "stormlog.cpu_tracker" /* the name of Stormlog's CPU tracker, whose samples have the same fields */
 
-const char *sl_maker_backend(const struct sl_model *model)
-{
-	for (unsigned i = 0; i < model->header->hook_count; i++)
-		if (model->apis[i + 1].calls)
-			return model->header->hooks[i].family == SL_FAMILY_hip || model->header->hooks[i].family == SL_FAMILY_hsa
-				       ? "rocm"
-				       : "cuda";
-	return "cuda";
-}
-
 /* True: an earlier sample tells how much was hidden on the device.  The bin of the first such sample does not count. */
 static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
 {

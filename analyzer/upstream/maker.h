@@ -19,9 +19,6 @@ struct sl_maker {
 	unsigned alerts;
 };
 
-/* "cuda" or "rocm", according to the calls. */
-const char *sl_maker_backend(const struct sl_model *model);
-
 /* Metadata with room for so many further keys.  `device` may be NULL, here and below. */
 struct sl_value *sl_maker_metadata(struct sl_maker *m, uint32_t room, const struct sl_device_state *device, uint64_t ns);
 

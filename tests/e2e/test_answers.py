@@ -1534,6 +1534,22 @@ class Arenas(Answers):
         self.found("oom.full", report)
         self.assertRegex(text, r"JAX took 5\.86 GiB in one block")
 
+TWO_OF_HIP = '''
+import os, subprocess, sys
+program = """
+import ctypes, sys
+hip, address = ctypes.CDLL("libamdhip64.so.6"), ctypes.c_void_p()
+assert hip.hipMalloc(ctypes.byref(address), ctypes.c_size_t(700 << 20)) == 0
+print(flush=True), sys.stdin.read()
+"""
+ranks = [subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")) for rank in range(2)]
+for rank in ranks:
+    rank.stdout.readline()
+for rank in ranks:
+    rank.communicate()
+'''
+
 
 class RankComparison(Answers):
     def test_ranks_that_do_the_same_have_no_finding(self):
@@ -1650,6 +1666,9 @@ class RankComparison(Answers):
                                                  r"first allocation at script\.py:\d+")
         self.assertEqual(finding["severity"], "info")
         self.assertIn("NOTE    rank 0: 2 ranks share device 0,", text)
+        with Recording("/usr/bin/python3", "-c", TWO_OF_HIP, SIM_DEVICES="2") as run:
+            (finding,) = self.found("ranks.share_device", run.report())
+        self.assertRegex(finding["recommendation"], "hipSetDevice.LOCAL_RANK., or HIP_VISIBLE_DEVICES$")
         for devices, environment in ((0, 1), {}), ((0, 0), {"CUDA_VISIBLE_DEVICES": "0"}), ((0, 0), {"numbered": False}), ((0, 1, 1), {}):
             with self.subTest(devices, **environment):
                 self.absent("ranks.share_device", on(*devices, **environment)[0])
@@ -1733,7 +1752,7 @@ class RankComparison(Answers):
         with Recording("/usr/bin/python3", "-c", freed) as run:
             (finding,) = self.found("leak.failed_free", run.report())
         self.assertRegex(finding["description"], "^hipFree failed with error 1 and freed nothing: ")
-        self.assertRegex(finding["recommendation"], "(?i)^(?!.*cuda).*hipFree what hipMalloc did")
+        self.assertRegex(finding["recommendation"], "(?i)^(?!.*cuda).*hipFree what hipMalloc did, hipHostFree what hipHostMalloc did")
         for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # what a failed request did not give
             with script(*quiet) as run:
                 self.absent("leak.failed_free", run.report())

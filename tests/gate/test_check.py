@@ -192,6 +192,11 @@ class Limits(Folder):
                 check(option, fine, self.demo())
                 self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
 
+    def test_what_is_no_limit_is_refused(self):
+        for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step")):
+            with self.subTest(value):
+                self.assertIn('%s: "%s" is not ' % (option, value), check(option, value, self.demo(), code=2).stderr)
+
     def test_a_figure_that_is_a_byte_above_its_limit_is_told_in_bytes(self):
         base = self.path("base.json")
         check("--baseline", base, "--update-baseline", self.demo())
