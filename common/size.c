@@ -53,5 +53,5 @@ bool sl_size_parse(const char *text, uint64_t *bytes)
 	if (shift < 0 || whole > UINT64_MAX >> shift || (scale > 1 && !shift)) /* there is no half of a byte */
 		return false;
 	*bytes = (whole << shift) + (fraction << shift) / scale;
-	return true;
+	return !fraction || *bytes;
 }

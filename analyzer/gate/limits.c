@@ -52,15 +52,17 @@ bool sl_limits_any(const struct sl_limits *limits)
 static const char *set_growth(struct sl_limits *limits, const char *value)
 {
 	struct sl_growth_limit *limit = &limits->growth[limits->growth_count];
-	const char *slash = strchr(value, '/');
+	size_t length = strcspn(value, "/");
+	const char *label = value[length] ? value + length + 1 : NULL;
 	char size[64];
 
 	if (limits->growth_count == SL_GROWTH_LIMITS_MAX)
 		return "too many limits of growth";
-	snprintf(size, sizeof(size), "%.*s", (int)(slash ? slash - value : (long)strlen(value)), value);
-	if (!sl_size_parse(size, &limit->bytes) || (slash && !slash[1]))
+	snprintf(size, sizeof(size), "%.*s", (int)length, value);
+	if (length >= sizeof(size) || !sl_size_parse(size, &limit->bytes) ||
+	    (label && (!*label || strlen(label) >= sizeof(limit->label))))
 		return "is not SIZE or SIZE/LABEL, as 2MiB/step";
-	snprintf(limit->label, sizeof(limit->label), "%s", slash ? slash + 1 : "");
+	snprintf(limit->label, sizeof(limit->label), "%s", label ?: "");
 	limits->growth_count++;
 	return NULL;
 }

@@ -193,7 +193,8 @@ class Limits(Folder):
                 self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
 
     def test_what_is_no_limit_is_refused(self):
-        for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step")):
+        for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step"),
+                              ("--max-growth", "4MiB" + " " * 70 + "or so/step"), ("--max-growth", "1/" + "x" * 200)):
             with self.subTest(value):
                 self.assertIn('%s: "%s" is not ' % (option, value), check(option, value, self.demo(), code=2).stderr)
 
