@@ -126,6 +126,7 @@ static bool date_span(const char *text, int64_t *least, int64_t *most)
 		struct tm tm = {.tm_mday = 1, .tm_isdst = -1}, next;
 		const char *end = strptime(text, forms[i], &tm);
 		bool utc = end && *end == 'Z' && !end[1];
+		int day = tm.tm_mday;
 		time_t from, to;
 
 		if (!end || (*end && !utc) || tm.tm_year < 70 || tm.tm_year > 300)
@@ -139,6 +140,8 @@ static bool date_span(const char *text, int64_t *least, int64_t *most)
 		next.tm_isdst = tm.tm_isdst = -1;
 		from = utc ? timegm(&tm) : mktime(&tm);
 		to = utc ? timegm(&next) : mktime(&next);
+		if (tm.tm_mday != day) /* the 31st of February */
+			return false;
 		*least = (int64_t)from * 1000000000;
 		*most = (int64_t)to * 1000000000 - 1;
 		return true;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
@@ -204,6 +205,7 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
 	for (int i; (i = next(options)) != END;) {
 		const struct sl_option *o = &options->command->table[i < 0 ? 0 : i];
+		struct stat folder;
 
 		if (i == HELP)
 			return SL_EXIT_FINE;
@@ -214,6 +216,8 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 			options->split += !options->only_paths;
 		} else if (i >= 0 && !strcmp(o->name, "--symbols")) {
 			options->symbols = options->value;
+			if (stat(options->symbols, &folder) || !S_ISDIR(folder.st_mode))
+				return sl_command_fail(SL_EXIT_USAGE, "--symbols: \"%s\" is not a folder", options->symbols);
 		} else if (i >= 0 && !read_value(o, options->value, take, i, context)) {
 			return sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s", o->name, options->value, o->value);
 		} else if (i >= 0) {

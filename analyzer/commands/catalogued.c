@@ -13,13 +13,24 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
+#include "common/base.h"
 #include "common/now.h"
 
-enum { CATALOGUE, FIRST_FILTER, QUIET = 11, UTC };
+enum { CATALOGUE, FIRST_FILTER, STATUS = 6, QUIET = 11, UTC };
 
 /* Turns the options from FIRST_FILTER on into terms of a query. */
 static const char *const terms[] = {"run=\"%s\"",    "session=\"%s\"", "job=\"%s\"",   "rank=\"%s\"", "ranks=\"%s\"",
 				    "status=\"%s\"", "bundle=1",       "not bundle=1", "when>\"%s\"", "when<\"%s\""};
+
+static bool is_status(const char *word)
+{
+	static const char *const words[] = {"completed", "failed", "killed", "running", "unknown", "damaged"};
+	size_t i = 0;
+
+	while (i < SL_COUNT(words) && strcmp(word, words[i]))
+		i++;
+	return i < SL_COUNT(words);
+}
 
 bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
 {
@@ -36,7 +47,7 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
 		c->utc = true;
 	if (option < FIRST_FILTER || option >= QUIET)
 		return true;
-	if (value && strchr(value, '"'))
+	if (value && (strchr(value, '"') || (option == STATUS && !is_status(value))))
 		return false;
 	term = terms[option - FIRST_FILTER];
 	if (value) {

@@ -153,8 +153,9 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 				       "nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
 	if (o->values[UPDATE] && !o->limits.baseline[0])
 		return sl_command_fail(SL_EXIT_USAGE, "--update-baseline needs --baseline FILE");
-	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
-				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
+	if (o->values[REPOSITORY] && !realpath(o->values[REPOSITORY], o->repository))
+		return sl_command_fail(SL_EXIT_USAGE, "--repository: \"%s\" is not a folder", o->values[REPOSITORY]);
+	if (!o->values[REPOSITORY] && !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
 	if (o->values[UPDATE] && !o->values[BASELINE] && o->config == o->found && !lies_beside(o->limits.baseline, o->found))
 		return wrong(o->found, o->limits.baseline, "is not in its folder; --baseline FILE writes there");

@@ -49,16 +49,17 @@ static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of
 	if (asked->capacity_count && asked->of_allocator != of_allocator)
 		return false;
 	asked->of_allocator = of_allocator;
-	while (*value) {
+	for (bool more = true; more; value++) {
 		size_t length = strcspn(value, ",");
 
 		if (!length || length >= sizeof(text) || asked->capacity_count == SL_FIT_CAPACITIES)
 			return false;
 		memcpy(text, value, length);
 		text[length] = 0;
-		if (!sl_size_parse(text, &asked->capacities[asked->capacity_count++]))
+		if (!sl_size_parse(text, &asked->capacities[asked->capacity_count]) || !asked->capacities[asked->capacity_count++])
 			return false;
-		value += length + (value[length] == ',');
+		value += length;
+		more = *value == ',';
 	}
 	return true;
 }

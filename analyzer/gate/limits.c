@@ -74,7 +74,7 @@ static const char *set_tolerance(struct sl_limits *limits, const char *value)
 
 	while (*end == ' ')
 		end++;
-	if (end == value || !(number >= 0) || number > 1e6 || (strcmp(end, "%") && *end))
+	if (end == value || !(number >= 0) || number > 1e6 || (strcmp(end, "%") && *end) || (!*end && number > 1))
 		return "is not a share, as 5% or 0.05";
 	limits->tolerance = *end == '%' ? number / 100 : number;
 	return NULL;

@@ -152,7 +152,7 @@ static const char *parse_condition(struct sl_rule *rule, char *text)
 		return "is not NAME > VALUE or NAME < VALUE";
 	rule->above = rule->text[rest - text - 1] == '>';
 	rule->or_equal = *rest == '=';
-	name[strcspn(name, " \t")] = 0;
+	name[without_blanks(name, strlen(name))] = 0;
 	while (at < SL_METRIC_COUNT && strcmp(name, metrics[at].name))
 		at++;
 	if (at == SL_METRIC_COUNT)

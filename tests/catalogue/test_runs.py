@@ -131,6 +131,9 @@ class Runs(Catalogue):
     def test_wrong_queries_name_the_column(self):
         self.ask("runs", "project:x peek>3", code=2)
         self.assertIn("query, column 11: peek is no field; did you mean peak?\n  project:x peek>3\n            ^\n", self.said)
+        for option, value in ("--status", "finished"), ("--created-after", "2026-02-31"), ("--symbols", "nowhere"):
+            self.ask("runs", option, value, code=2)
+            self.assertIn('%s: "%s" is not ' % (option, value), self.said)
         self.ask("runs", "no/such/folder", code=2)
         self.assertIn("no/such/folder", self.said)
         self.assertFalse(os.path.exists(self.catalogue))

@@ -37,7 +37,8 @@ static void test_sizes_are_binary_with_or_without_iB(void **state)
 static void test_what_is_no_size_is_refused(void **state)
 {
 	static const char *const cases[] = {
-		"", "G", "-1", "4X", "4GG", "4 G iB x", "1.", ".5", "99999999999999999999", "20000000000T", "1e3", "0.5", "1.5B", "0.0001K",
+		"",    "G",   "-1",   "4X",	 "4GG", "4 G iB x", "1.", ".5", "99999999999999999999", "20000000000T",
+		"1e3", "0.5", "1.5B", "0.0001K",
 	};
 	uint64_t bytes;
 

@@ -342,6 +342,11 @@ class Fit(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such setting", done.stderr)
 
+    def test_a_list_of_capacities_has_no_empty_and_no_0(self):
+        for value in "", "1M,", ",1M", "1M,,2M", "0", "0.5":
+            done = subprocess.run([ANALYZE, "fit", "--capacity", value, "/nowhere"], capture_output=True, text=True)
+            self.assertIn('--capacity: "%s" is not ' % value, done.stderr)
+
     def test_no_verdict_where_the_replay_is_not_what_happened(self):
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, "2.14", "other")

@@ -194,9 +194,9 @@ class Limits(Folder):
 
     def test_what_is_no_limit_is_refused(self):
         for option, value in (("--max-peak", "0.5"), ("--max-leak", "-1"), ("--max-hidden", ""), ("--max-growth", "4MiB/"), ("--max-growth", "/step"),
-                              ("--max-growth", "4MiB" + " " * 70 + "or so/step"), ("--max-growth", "1/" + "x" * 200)):
+                              ("--max-growth", "4MiB" + " " * 70 + "or so/step"), ("--max-growth", "1/" + "x" * 200), ("--tolerance", "5"), ("--repository", "/nowhere")):
             with self.subTest(value):
-                self.assertIn('%s: "%s" is not ' % (option, value), check(option, value, self.demo(), code=2).stderr)
+                self.assertIn('%s: "%s" is not ' % (option, value), check("--no-oom", option, value, self.demo(), code=2).stderr)
 
     def test_a_figure_that_is_a_byte_above_its_limit_is_told_in_bytes(self):
         base = self.path("base.json")

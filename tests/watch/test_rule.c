@@ -27,7 +27,8 @@ static void a_rule_has_a_value_that_is_a_number_with_its_unit(void **state)
 	static const char *const bad[] = {"used > 95",	       "used > 101%",	    "used > nan",    "used > nan%",
 					  "used > inf%",       "used > -1%",	    "live > -1MiB",  "live > 16777216TiB",
 					  "growth > nanMiB/s", "growth > 1MiB/age", "full-in < nan", "full-in < infs",
-					  "full-in < -1s",     "ooms > nan",	    "ooms > -1",     "used > 95% for nans"};
+					  "full-in < -1s",     "ooms > nan",	    "ooms > -1",     "used > 95% for nans",
+					  "used x > 95%",      "used > 0.5B"};
 
 	for (unsigned i = 0; i < SL_COUNT(good); i++)
 		if (!is_rule(good[i]))
