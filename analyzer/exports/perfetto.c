@@ -176,14 +176,14 @@ static void annotate(struct writer *w, const char *name, const char *text, uint6
 	sl_proto_end(&w->proto, annotation);
 }
 
-static void put_oom(struct writer *w, struct sl_stream_process *p, uint64_t thread)
+static void put_oom(struct writer *w, struct sl_stream_process *p, const char *name)
 {
 	struct sl_event_view view;
-	char name[128];
+	bool fresh;
+	uint64_t thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
 	size_t packet, event;
 
 	sl_stream_view(&view, w->job->stream, p);
-	snprintf(name, sizeof(name), "out of memory: %s", p->item->hook->plain);
 	event = begin_event(w, p, INSTANT, thread, name, &packet);
 	annotate(w, "requested_bytes", NULL, view.event->bytes);
 	annotate(w, "library", view.where->library, 0);
@@ -211,7 +211,7 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 	enum sl_verb verb = hook ? hook->verb : SL_VERB_CALL;
 	const char *hash = text ? strchr(text, '#') : NULL;
 	int64_t step = sl_item_step(p->item, &p->process.trace->defs);
-	bool fresh, oom = hook && hook->oom && event->result == hook->oom && !(event->flags & SL_FLAG_in_flight);
+	bool fresh;
 	uint64_t thread;
 	char label[300];
 
@@ -223,17 +223,30 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 		put_range(w, p, label);
 		return;
 	}
-	if (!oom && verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK && verb != SL_VERB_BLOCK_OOM)
+	if (verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK)
 		return;
 	thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
 	if (verb == SL_VERB_RANGE_PUSH)
 		put_event(w, p, SLICE_BEGIN, thread, label);
 	else if (verb == SL_VERB_RANGE_POP)
 		put_event(w, p, SLICE_END, thread, NULL);
-	else if (verb == SL_VERB_MARK)
-		put_event(w, p, INSTANT, thread, label);
 	else
-		put_oom(w, p, thread);
+		put_event(w, p, INSTANT, thread, label);
+}
+
+/* Applies the event.  An error that an inner call hands up is one, which PyTorch may report once more. */
+static void put_errors(struct writer *w, struct sl_stream_process *p)
+{
+	uint64_t before = p->process.model->ooms_total;
+	char name[128];
+
+	sl_stream_apply(p);
+	if (p->process.model->ooms_total > before) {
+		snprintf(name, sizeof(name), "out of memory: %s", p->item->hook->plain);
+		put_oom(w, p, name);
+	} else if (p->item->hook && p->item->hook->verb == SL_VERB_BLOCK_OOM) {
+		put_oom(w, p, "PyTorch gave up");
+	}
 }
 
 static void put_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
@@ -289,7 +302,7 @@ static bool run(struct sl_export_job *job)
 	while (fine && (p = sl_stream_next(job->stream))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
 			put_call(&w, p);
-			sl_stream_apply(p);
+			put_errors(&w, p);
 			put_all_counters(&w, p, p->item->event->device);
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			put_sample(&w, p);

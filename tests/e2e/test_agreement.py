@@ -399,7 +399,7 @@ class Agreement(unittest.TestCase):
                 tracks[track[1]] = track.get(2, b"").decode()
             if event.get(9) == 4:
                 most[event[11]] = max(most.get(event[11], 0), event[30])
-            instants += event.get(9) == 3
+            instants += event.get(9) == 3 and event[23].startswith(b"out of memory: ")
         self.assertEqual(instants, len(report["ooms"]))
         held = sorted(bytes for track, bytes in most.items() if re.fullmatch(r"device \d+ held", tracks[track]) and bytes)
         self.assertEqual(held, sorted(peak for peak in peaks if peak))
@@ -636,6 +636,14 @@ for _ in range(4000):
         for name in ("arrays", "capture", "contexts", "driver", "graphs", "hip6", "hip_deep6", "hsa", "hsa_ipc", "imports", "pools", "reset", "two_devices", "vmm"):
             with self.subTest(name), e2e.Recording(os.path.join(e2e.APPS, name), STORMLOG_DEVICE_INTERVAL=5) as run:
                 self.agrees(run)
+
+    def test_pools_of_frameworks_and_errors_that_pytorch_reports_once_more(self):
+        pools = os.path.join(e2e.BUILD, "tests", "pools")
+        for argv in ["llama"], ["jax", os.path.join(pools, "pjrt_plugin.so")], ["tensorflow"]:
+            with self.subTest(argv), e2e.Recording("env", "POOLS_JOURNAL=journal.txt", os.path.join(pools, argv[0]), *argv[1:], STORMLOG_DEVICE_INTERVAL=5) as run:
+                self.agrees(run)
+        with e2e.script(*["tensor=128"] * 14, "drop", "tensor=512", "drop", "tensor=6000", SIM_VRAM="2304M", STORMLOG_DEVICE_INTERVAL=5) as run:
+            self.agrees(run)
 
     def test_the_demo(self):
         examples = os.path.join(e2e.HERE, "..", "..", "examples")
