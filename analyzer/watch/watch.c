@@ -122,17 +122,23 @@ static double known(uint64_t bytes)
 	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
 }
 
+/* NAN: no sample says what others hold of the device. */
+static double used_of(const struct sl_figures *f)
+{
+	return f->used == SL_UNKNOWN ? NAN : (double)sl_figures_used(f);
+}
+
 static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 {
 	switch (metric) {
 	case SL_METRIC_USED:
-		return (double)sl_figures_used(f);
+		return used_of(f);
 	case SL_METRIC_LIVE:
 		return (double)f->live;
 	case SL_METRIC_RESERVED:
 		return known(f->reserved);
 	default:
-		return f->total == SL_UNKNOWN ? NAN : (double)f->total - fmin((double)f->total, (double)sl_figures_used(f));
+		return isnan(used_of(f)) ? NAN : known(f->total) - fmin(known(f->total), used_of(f));
 	}
 }
 

@@ -206,6 +206,15 @@ class Watch(unittest.TestCase):
             self.assertEqual(set(told), {"ooms", "used", "free"})
             self.assertEqual(status, 1)
 
+    def test_what_no_sample_told_of_a_device_is_unknown(self):
+        with job("alloc=300", "sleep=100", STORMLOG_DEVICE_INTERVAL="0") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            rules = "used > 1%", "used < 99%", "free > 1%", "free < 99%", "hidden < 99%", "live > 1%"
+            watcher = Watcher(run.traces, *("%s => file %s" % (rule, alerts) for rule in rules))
+            wait_until(lambda: self.lines(alerts))
+            watcher.end()
+            self.assertEqual({alert["metric"] for alert in self.lines(alerts)}, {"live"})
+
     def test_every_amount_and_operator_at_its_limit(self):
         """300 MiB and a segment of 256 of PyTorch's are held, 300 more are the context's, of 2 GiB."""
         holds = ("live >= 556MiB", "live <= 556MiB", "live > 555MiB", "live < 557MiB", "live > 27%", "reserved >= 256MiB", "reserved <= 12.5%", "hidden >= 300MiB",
