@@ -231,8 +231,10 @@ static bool is_plain(const struct sl_event *event, bool frees)
 
 static enum fate fate_of(const struct sl_event *event)
 {
-	unsigned verb = sl_hooks[event->api].verb;
+	enum sl_verb verb = sl_hooks[event->api].verb;
 
+	if (sl_slot_shape(verb) == SL_SHAPE_RANGE)
+		return FATE_COUNT;
 	switch (verb) {
 	case SL_VERB_CALL:
 	case SL_VERB_RESERVE:
@@ -244,13 +246,6 @@ static enum fate fate_of(const struct sl_event *event)
 	case SL_VERB_BLOCK_DONE:
 	case SL_VERB_BLOCK_FRACTION:
 	case SL_VERB_BLOCK_POOL:
-	case SL_VERB_RANGE_PUSH:
-	case SL_VERB_RANGE_POP:
-	case SL_VERB_RANGE_START:
-	case SL_VERB_RANGE_END:
-	case SL_VERB_MARK:
-	case SL_VERB_PAIR:
-	case SL_VERB_NAME:
 		return FATE_COUNT;
 	case SL_VERB_GRAPH_LAUNCH:
 		return has_nodes || was_awake ? FATE_KEEP
