@@ -201,9 +201,9 @@ static int print_number(FILE *out, const char *spec, char conversion, const char
 	return fprintf(out, spec, width, precision, va_arg(*args, int));
 }
 
-static int take_number(const char **at, va_list *args, int absent)
+static int take_number(const char **at, va_list *args)
 {
-	int number = absent;
+	int number = 0;
 
 	if (**at == '*') {
 		++*at;
@@ -222,10 +222,10 @@ static const char *print_one(struct print *p, const char *at, va_list *args)
 
 	memcpy(flags, at, count < sizeof(flags) ? count : sizeof(flags) - 1);
 	at += count;
-	width = take_number(&at, args, 0);
+	width = take_number(&at, args);
 	if (*at == '.') {
 		at++;
-		precision = take_number(&at, args, 0);
+		precision = take_number(&at, args);
 	}
 	count = strspn(at, "hljzt");
 	memcpy(length, at, count < sizeof(length) ? count : sizeof(length) - 1);

@@ -168,6 +168,15 @@ static bool read_word(const char *words, const char *word, unsigned *number)
 	return true;
 }
 
+/* Reads a number from least to most, with or without a fraction. */
+static bool read_real(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && *value >= least && *value <= most;
+}
+
 /* False: not a valid value of the option. */
 static bool read_value(const struct sl_option *o, const char *value, sl_arguments_take *take, int option, void *context)
 {
@@ -181,7 +190,7 @@ static bool read_value(const struct sl_option *o, const char *value, sl_argument
 	case SL_READ_FLAG:
 		return *(bool *)into = true;
 	case SL_READ_REAL:
-		return sl_arguments_real(value, o->least, o->most, into);
+		return read_real(value, o->least, o->most, into);
 	case SL_READ_LONG:
 	case SL_READ_COUNT:
 		if (!sl_arguments_number(value, LONG_MIN, LONG_MAX, &number) || number < o->least || number > o->most)
@@ -243,12 +252,4 @@ bool sl_arguments_number(const char *text, long least, long most, long *value)
 	errno = 0;
 	*value = strtol(text, &end, 10);
 	return *text && !*end && !errno && *value >= least && *value <= most;
-}
-
-bool sl_arguments_real(const char *text, double least, double most, double *value)
-{
-	char *end;
-
-	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
 }

@@ -95,7 +95,4 @@ void sl_arguments_free(struct sl_arguments *options);
 /* Reads a whole number from least to most, with nothing behind it. */
 bool sl_arguments_number(const char *text, long least, long most, long *value);
 
-/* Reads a number from least to most, with or without a fraction. */
-bool sl_arguments_real(const char *text, double least, double most, double *value);
-
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);

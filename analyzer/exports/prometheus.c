@@ -97,9 +97,9 @@ static void put_libraries(struct sl_export_job *job)
 	}
 }
 
-static void put_process(struct sl_export_job *job, const char *name, const char *type, const char *help, bool ooms)
+static void put_process(struct sl_export_job *job, const char *name, const char *help, bool ooms)
 {
-	put_family(job->out, name, type, help);
+	put_family(job->out, name, "counter", help);
 	for (unsigned i = 0; i < job->stream->count; i++) {
 		const struct sl_stream_process *p = &job->stream->processes[i];
 
@@ -148,8 +148,8 @@ static bool run(struct sl_export_job *job)
 		put_memory(job, of);
 	put_libraries(job);
 	put_hidden(job);
-	put_process(job, "stormlog_out_of_memory_total", "counter", "Calls that ran out of memory.", true);
-	put_process(job, "stormlog_events_total", "counter", "Recorded events.", false);
+	put_process(job, "stormlog_out_of_memory_total", "Calls that ran out of memory.", true);
+	put_process(job, "stormlog_events_total", "Recorded events.", false);
 	return !ferror(job->out);
 }
 

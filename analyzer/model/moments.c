@@ -165,16 +165,17 @@ static int by_address(const void *a, const void *b)
 }
 
 static struct sl_piece *pieces(const struct sl_model *model, const struct sl_table *table, int device, bool torch_only,
-			       struct sl_piece *list, uint32_t *count)
+			       uint32_t *count)
 {
+	struct sl_piece *list = NULL;
+
 	SL_TABLE_EACH(table, live)
 	{
 		if (live->site == SL_NO_SITE || model->sites.item[live->site].device != device ||
 		    (torch_only && !(live->flags & SL_LIVE_TORCH)))
 			continue;
-		if (!(*count & (*count + 1))) { /* the capacity is a power of two */
+		if (!(*count & (*count + 1))) /* the capacity is a power of two */
 			list = sl_memory_must(realloc(list, (size_t)(*count + 1) * 2 * sizeof(*list)));
-		}
 		list[(*count)++] = (struct sl_piece){live->address, live->bytes, live->site};
 	}
 	return list;
@@ -199,8 +200,8 @@ void sl_moments_segments(const struct sl_model *model, int device, struct sl_seg
 	uint32_t mapped_count = 0;
 
 	*segments = (struct sl_segments){.time_ns = model->now_ns, .device = device};
-	segments->segment = pieces(model, &model->pointers, device, true, NULL, &segments->segment_count);
-	mapped = pieces(model, sl_vmm_mappings(model->vmm), device, true, NULL, &mapped_count);
+	segments->segment = pieces(model, &model->pointers, device, true, &segments->segment_count);
+	mapped = pieces(model, sl_vmm_mappings(model->vmm), device, true, &mapped_count);
 	if (mapped_count) {
 		qsort(mapped, mapped_count, sizeof(*mapped), by_address);
 		join(mapped, &mapped_count);
@@ -210,7 +211,7 @@ void sl_moments_segments(const struct sl_model *model, int device, struct sl_seg
 		segments->segment_count += mapped_count;
 	}
 	free(mapped);
-	segments->block = pieces(model, &model->blocks, device, false, NULL, &segments->block_count);
+	segments->block = pieces(model, &model->blocks, device, false, &segments->block_count);
 	if (segments->segment_count)
 		qsort(segments->segment, segments->segment_count, sizeof(*segments->segment), by_address);
 	if (segments->block_count)

@@ -84,7 +84,7 @@ void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t s
 	handle->refs = index;
 }
 
-static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end how)
+static void end_if_unused(struct sl_model *model, uint32_t index)
 {
 	struct sl_vmm *vmm = model->vmm;
 	struct sl_physical *physical = &vmm->physical.item[index];
@@ -94,7 +94,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 		return;
 	physical->site = SL_NO_SITE;
 	*SL_PUSH(&vmm->unused) = index;
-	sl_ledger_end_block(model, site, physical->bytes, physical->time_ns, how);
+	sl_ledger_end_block(model, site, physical->bytes, physical->time_ns, SL_END_FREE);
 }
 
 /* Retains a reference to the memory, and counts it as a block of the call's place. */
@@ -145,7 +145,7 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 	unrefer(model, &vmm->physical.item[index]);
 	if (!vmm->physical.item[index].refs)
 		sl_table_remove(&vmm->handles, handle);
-	end_if_unused(model, index, SL_END_FREE);
+	end_if_unused(model, index);
 	return true;
 }
 
@@ -228,7 +228,7 @@ static void unmap_one(struct sl_model *model, struct sl_live *live)
 	if (mapping.owner == UINT64_MAX)
 		return;
 	model->vmm->physical.item[mapping.owner].mappings--;
-	end_if_unused(model, (uint32_t)mapping.owner, SL_END_FREE);
+	end_if_unused(model, (uint32_t)mapping.owner);
 }
 
 /* One call may unmap several adjacent mappings. */

@@ -32,11 +32,11 @@ static void put_frames(struct sl_json *j, const char *key, const struct sl_stack
 	sl_json_end(j);
 }
 
-void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, struct sl_stack stack)
+void sl_output_stack(struct sl_json *j, struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 
-	put_frames(j, key, frames, sl_process_stack(process, frames, stack));
+	put_frames(j, "stack", frames, sl_process_stack(process, frames, stack));
 }
 
 /* Writes what makes up the hidden peak, by name. */
@@ -166,7 +166,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 		sl_json_bool(j, "recovered", sl_oom_got_over(oom));
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
-	sl_output_stack(j, "stack", process, oom->stack);
+	sl_output_stack(j, process, oom->stack);
 	sl_json_string(j, "bundle", sl_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
 }
@@ -188,17 +188,17 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_double(j, "confidence", leak->growing ? leak->r_squared : NAN);
 	sl_json_string(j, "suggestion", leak->suggestion);
 	sl_json_string(j, "library", leak->library);
-	sl_output_stack(j, "stack", process, leak->stack);
+	sl_output_stack(j, process, leak->stack);
 	sl_json_end(j);
 }
 
 /* Share of the limit that stays for the later parts, in sixteenths. */
 enum { AFTER_PROCESSES = 8, AFTER_OOMS = 6, AFTER_LEAKS = 3, AFTER_FINDINGS = 1 };
 
-/* Begins a part of report.json; arrays of its first `levels` levels stay whole. */
-static void next_part(struct sl_json *j, int levels, unsigned after)
+/* Begins a part of report.json; its outermost arrays stay whole. */
+static void next_part(struct sl_json *j, unsigned after)
 {
-	sl_json_thin(j, levels, sl_json_limited() / 16 * after);
+	sl_json_thin(j, 1, sl_json_limited() / 16 * after);
 }
 
 static void put_processes(struct sl_json *j, struct sl_report *report)
@@ -215,24 +215,24 @@ static void put_processes(struct sl_json *j, struct sl_report *report)
 
 static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
 {
-	next_part(j, 1, AFTER_OOMS);
+	next_part(j, AFTER_OOMS);
 	sl_json_array(j, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
 			put_oom(j, &report->processes[i], &report->processes[i].model->ooms.item[k]);
 	sl_json_end(j);
-	next_part(j, 1, AFTER_LEAKS);
+	next_part(j, AFTER_LEAKS);
 	sl_json_array(j, "leaks");
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
 			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
 	sl_json_end(j);
-	next_part(j, 1, AFTER_FINDINGS);
+	next_part(j, AFTER_FINDINGS);
 	sl_json_array(j, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
 		sl_json_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
-	next_part(j, 1, 0);
+	next_part(j, 0);
 	sl_emit_selected(j, telemetry, report->options.emit);
 	sl_emit_telemetry(j, telemetry, report->options.emit);
 }
@@ -270,7 +270,7 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 
 	sl_outputs_limit(report);
 	sl_json_document(j, "stormlog.report", 1);
-	next_part(j, 1, AFTER_PROCESSES);
+	next_part(j, AFTER_PROCESSES);
 	put_run(j, report);
 	put_processes(j, report);
 	put_findings(j, report, telemetry);

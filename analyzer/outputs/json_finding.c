@@ -148,7 +148,7 @@ void sl_json_finding(struct sl_json *j, const struct sl_report *report, const st
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
 	if (process) {
-		sl_output_stack(j, "stack", process, finding->stack);
+		sl_output_stack(j, process, finding->stack);
 	} else {
 		sl_json_array(j, "stack");
 		sl_json_end(j);

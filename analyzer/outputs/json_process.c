@@ -165,7 +165,7 @@ static void put_holder(struct sl_json *j, struct sl_process *process, const stru
 	sl_json_object(j, NULL);
 	sl_json_double(j, "bytes_per_entry", holder->bytes_per_entry);
 	sl_json_string(j, "library", holder->library);
-	sl_output_stack(j, "stack", process, holder->stack);
+	sl_output_stack(j, process, holder->stack);
 	sl_json_end(j);
 }
 

@@ -63,7 +63,7 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
 	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
-	sl_output_stack(j, "stack", w->process, w->oom->stack);
+	sl_output_stack(j, w->process, w->oom->stack);
 	put_account(j, w);
 }
 

@@ -61,7 +61,7 @@ struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
 /* KEY=VALUE texts as an object; the first value of a key counts. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
 /* A stack as report.json has it: an array of frames, innermost first. */
-void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, struct sl_stack stack);
+void sl_output_stack(struct sl_json *j, struct sl_process *process, struct sl_stack stack);
 
 /* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
 void sl_json_figures(struct sl_json *j, const struct sl_process *process);

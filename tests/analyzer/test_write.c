@@ -97,7 +97,7 @@ static const char *line_of(const struct sl_v3_event *event)
 {
 	struct sl_json *j = sl_json_new(NULL, SL_JSON_PYTHON);
 
-	sl_event_write(j, NULL, event);
+	sl_event_write(j, event);
 	const char *line = sl_arena_strdup(&arena, sl_json_text(j, NULL));
 
 	sl_json_close(j);

@@ -132,7 +132,7 @@ void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct 
 	name_of(segment, name);
 	fd = openat(sink->folder, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	sl_json_rewind(sink->line);
-	sl_event_write(sink->line, NULL, event);
+	sl_event_write(sink->line, event);
 	sl_json_newline(sink->line);
 	text = sl_json_text(sink->line, &length);
 	if (!sink->error && (fd < 0 || !put_line(fd, text, length, segment->bytes)))

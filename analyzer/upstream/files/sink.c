@@ -50,7 +50,7 @@ static bool write_segment(struct sink *sink, const struct sl_session *session, s
 		size_t length;
 
 		sl_json_rewind(line);
-		sl_event_write(line, NULL, &session->events[(*next)++]);
+		sl_event_write(line, &session->events[(*next)++]);
 		sl_json_newline(line);
 		const char *text = sl_json_text(line, &length);
 

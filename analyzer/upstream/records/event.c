@@ -90,9 +90,9 @@ bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *
 	return true;
 }
 
-void sl_event_write(struct sl_json *j, const char *key, const struct sl_v3_event *event)
+void sl_event_write(struct sl_json *j, const struct sl_v3_event *event)
 {
-	sl_json_object(j, key);
+	sl_json_object(j, NULL);
 	sl_json_known(j, "allocator_active_bytes", event->active_bytes);
 	sl_json_int(j, "allocator_allocated_bytes", event->allocated_bytes);
 	sl_json_int(j, "allocator_change_bytes", event->change_bytes);

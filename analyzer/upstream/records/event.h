@@ -41,7 +41,7 @@ bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *
 			  struct sl_record_error *error);
 
 /* The V3 object, keys in order. */
-void sl_event_write(struct sl_json *j, const char *key, const struct sl_v3_event *event);
+void sl_event_write(struct sl_json *j, const struct sl_v3_event *event);
 
 /* used - reserved: what the device holds beyond the allocator. Signed. */
 int64_t sl_event_hidden_gap(const struct sl_v3_event *event);
