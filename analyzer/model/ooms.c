@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that returned out of memory: what was asked for, who held the device, and whether the program recovered. */
+#include <stdlib.h>
 #include <string.h>
 
 #define LESS_MIN     8	 /* a request for at least 1/LESS_MIN of the size counts as the same request made smaller */
@@ -7,6 +8,7 @@
 #define SOUGHT_MIN   3	 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/beside.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/moments.h"
@@ -290,14 +292,27 @@ static bool counts(const struct sl_oom *oom, const struct sl_site *site)
 	return (sl_model_is_on_device(site) || site->kind == SL_KIND_block) && (oom->device < 0 || site->device == oom->device);
 }
 
+/* Sites that differ in their threads, labels or calls alone are one owner, named by the largest of them. */
 static void take_owners(struct sl_model *model, struct sl_oom *oom)
 {
+	size_t count = 2 * model->tracks.count;
+	struct sl_owner *owners = sl_memory_must(calloc(count + 1, sizeof(*owners)));
+
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
+		struct sl_owner *owner = &owners[2 * site->track + site->pooled];
 
-		if (site->live_bytes && counts(oom, site))
-			add_owner(oom, (struct sl_owner){i, site->live_bytes, site->live_blocks});
+		if (!site->live_bytes || !counts(oom, site))
+			continue;
+		if (!owner->bytes || site->live_bytes > model->sites.item[owner->site].live_bytes)
+			owner->site = i;
+		owner->bytes += site->live_bytes;
+		owner->blocks += site->live_blocks;
 	}
+	for (size_t i = 0; i < count; i++)
+		if (owners[i].bytes)
+			add_owner(oom, owners[i]);
+	free(owners);
 }
 
 static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oom)

@@ -334,6 +334,24 @@ print(driver.cuLaunchKernel(*[None] * 11) == 2, runtime.cudaDeviceSynchronize() 
             self.assertEqual(self.causes(report), {"oom.full"})
             self.assertIn("had no room for what the call takes itself", json.dumps(report["findings"]))
 
+    def test_a_line_that_many_threads_pass_is_one_owner(self):
+        of_threads = """
+import ctypes, threading
+cuda, held = ctypes.CDLL("libcudart.so.13"), []
+def work(mib):
+    held.append(ctypes.c_void_p())
+    return cuda.cudaMalloc(ctypes.byref(held[-1]), ctypes.c_size_t(mib << 20))
+for i in range(48):
+    thread = threading.Thread(target=work, args=(16,))
+    thread.start()
+    thread.join()
+assert work(500) == 2
+"""
+        with Recording("/usr/bin/python3", "-c", of_threads, SIM_VRAM="1500M") as run:
+            text = summary(run)
+        self.assertNotIn("smaller parts", text)
+        self.assertRegex(text.split("PEAK")[0], r"(?m)^ +768 MiB .* <string>:6 work$")
+
     def test_calls_of_hip_that_end_so_are_recorded_too_and_get_their_arguments(self):
         calls = """
 import ctypes
