@@ -78,6 +78,7 @@
 #define ONSET_PART   0.1
 #define ONSET_BEFORE 0.1 /* of what is left: kept before */
 #define BEGUN_PART   0.05
+#define SLOWER	     1 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -493,7 +494,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
 	sl_keeping_evenness(series, series->time, &by_time);
-	return last > 0.05 && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
+	return last > 0.05 && last < SLOWER && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
 /* The verdict, now that it is known who freed the blocks: the program, or its end.  After an error that ended it its end did. */
@@ -792,16 +793,18 @@ static const char keepers[] =
 	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
 static const struct {
 	const char *severity, *class, *advice;
+	const char *at_error; /* advice where an error ended the program, which a longer run meets too; NULL: the same */
 } told[] = {
 	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
-	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells"},
-	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
+	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells",
+			     "a cache without a bound, or one whose bound is more than the device has"},
+	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells", keepers},
 	[SL_KEPT_PARTLY] =
 		{"info", "unclear",
 		 "a queue that fills faster than it is emptied, results that were forgotten, or a selection that is meant to stay"},
 	[SL_KEPT_COLLECTED] = {"info", "unclear", "if another run is to collect more, let it collect in parts"},
-	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells"},
-	[SL_KEPT_LATE] = {"info", "unclear", "a leak since then, or what is collected at the end: a longer run tells"},
+	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells", keepers},
+	[SL_KEPT_LATE] = {"info", "unclear", "a leak since then, or what is collected at the end: a longer run tells", keepers},
 	[LEFT] = {"critical", "leak", keepers},
 };
 
@@ -818,6 +821,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 	const struct sl_track *track = kept->track;
 	bool left = kept->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], kept);
 	unsigned how = left ? LEFT : kept->verdict;
+	bool error = told[how].at_error && is_ended_by_error(report->processes[index].model);
 
 	sl_report_find(report, &(struct sl_finding){.id = ids[how],
 						    .severity = told[how].severity,
@@ -827,7 +831,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 						    .device = track->device,
 						    .bytes = kept->bytes,
 						    .text = sl_kept_sentence(&report->processes[index], kept),
-						    .advice = sl_memory_copy(told[how].advice),
+						    .advice = sl_memory_copy(error ? told[how].at_error : told[how].advice),
 						    .stack = track->stack});
 }
 

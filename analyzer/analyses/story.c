@@ -210,6 +210,32 @@ static bool tell_rounding(struct sl_story *story, struct sl_process *process, co
 	return true;
 }
 
+/* Rows that are padded took a large part, and enough for the request. */
+static bool tell_padding(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	uint64_t each = oom->padded_bytes > oom->asked_bytes ? oom->padded_bytes - oom->asked_bytes : 0;
+	char blocks[SL_FORMAT_BYTES], asked[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < oom->owner_count && each; i++) {
+		const struct sl_owner *owner = &oom->owners[i];
+
+		if (!sl_stack_same(process->model->sites.item[owner->site].stack, oom->stack) ||
+		    each * owner->blocks < sl_story_missing(oom) ||
+		    (double)(each * owner->blocks) < ROUNDED_PART * (double)oom->live_bytes)
+			continue;
+		snprintf(story->text, sizeof(story->text),
+			 "about %s of it is padding: each of the %s blocks made there takes %s, since its rows are longer than "
+			 "asked; "
+			 "without padding this one has %s",
+			 SL_SIZE(each * owner->blocks), sl_format_count(blocks, owner->blocks), SL_SIZE(oom->padded_bytes),
+			 sl_format_size(asked, oom->asked_bytes));
+		snprintf(story->advice, sizeof(story->advice),
+			 "ask for rows that fill the pitch which the call returns, or for one block without pitch");
+		return true;
+	}
+	return false;
+}
+
 /* A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -567,8 +593,8 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_rounding(story, process, oom, account)) ||
-	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) || tell_teeth(story, process, oom) ||
-	       tell_jump(story, process, oom) || (fits && tell_larger(story, process, oom)) ||
-	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom) ||
-	       (fits && tell_taken(story, process, oom));
+	       (fits && tell_padding(story, process, oom)) || (fits && tell_leak(story, process, oom)) ||
+	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
+	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
+	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
 }

@@ -221,8 +221,10 @@ struct sl_oom {
 	unsigned neighbour_count;
 	/* when it happened; 0: not known; rounded: as in struct sl_device_state */
 	uint64_t context_bytes, module_bytes, rounded;
-	uint64_t largest_cached;		 /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
-	uint64_t place_births, place_most;	 /* blocks born at the same site before, and the largest of them */
+	uint64_t largest_cached;	   /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
+	uint64_t place_births, place_most; /* blocks born at the same site before, and the largest of them */
+	uint64_t
+		padded_bytes; /* what each of them took, if all took the same and their rows are padded (cudaMallocPitch); else 0 */
 	struct sl_surge device_rise, place_rise; /* what was held then and the rises before, on the device and at the place */
 	/* 1 + track of place_rise, the place that most exceeded its former maximum; 0: none */
 	uint32_t surge;

@@ -230,6 +230,12 @@ static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
 	return false;
 }
 
+/* True: the request is of rows, which the driver makes longer; a failed call does not say by how much. */
+static bool has_rows(const struct sl_item *item)
+{
+	return item->event->kind == SL_KIND_device && (strstr(item->hook->name, "Pitch") || strstr(item->hook->name, "Malloc3D"));
+}
+
 /* Takes what the place asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
@@ -241,6 +247,8 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
 	oom->place_births = model->tracks.item[track].births; /* the request may have moved the array of tracks */
 	oom->place_most = model->tracks.item[track].most_bytes;
+	if (has_rows(item) && oom->place_births && model->tracks.item[track].born_bytes == oom->place_births * oom->place_most)
+		oom->padded_bytes = oom->place_most;
 	oom->sought = was_got_over(model, oom) || is_sought(oom, &model->tracks.item[track], &model->tracks.course[track]);
 }
 

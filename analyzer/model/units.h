@@ -15,7 +15,9 @@ static inline uint64_t sl_units_rounding(uint64_t bytes)
 /* Bytes that the request would have taken on the device. */
 static inline uint64_t sl_units_taken(const struct sl_oom *oom)
 {
-	return oom->asked_bytes + (oom->in_units ? sl_units_rounding(oom->asked_bytes) : 0);
+	uint64_t bytes = oom->padded_bytes > oom->asked_bytes ? oom->padded_bytes : oom->asked_bytes;
+
+	return bytes + (oom->in_units ? sl_units_rounding(bytes) : 0);
 }
 
 /* The largest request that would have fitted. */

@@ -20,7 +20,8 @@
  * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
  * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
  * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
- * Or it keeps 160 blocks, and then makes and frees 15 others (loads-and-works).
+ * Or it keeps 160 blocks, and then makes and frees 15 others (loads-and-works).  Or after each of ten epochs of 20 blocks that pass it
+ * makes eight more, and keeps those of the second until those of the fifth are there (snapshots).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -237,6 +238,23 @@ static void drain(bool at_once)
 		give_back(i, (TURNS * 4 + (at_once && i > 1 ? TURNS * 3 : i)) * TURN_NS + i * 100);
 }
 
+/* Epoch 4 is better than epoch 1, and the last one is not saved when the program ends. */
+static void take_snapshots(void)
+{
+	for (unsigned epoch = 0; epoch < 10; epoch++) {
+		uint64_t begin = epoch * 21 * TURN_NS;
+
+		for (unsigned i = 0; i < 20; i++) {
+			make_other(30, 900, 5, begin + i * TURN_NS);
+			give_back(900, begin + i * TURN_NS + TURN_NS / 2);
+		}
+		for (unsigned i = 0; i < 8; i++)
+			make(epoch * 8 + i, 80, begin + 20 * TURN_NS + i * 1000);
+		for (unsigned i = 0; i < 8 && epoch != 1 && epoch < 9; i++)
+			give_back(8 * (epoch == 4 ? 1 : epoch) + i, begin + 20 * TURN_NS + TURN_NS / 2 + i * 1000);
+	}
+}
+
 static void meet_classes(bool beside, bool evenly)
 {
 	static const unsigned turns[] = {0, 1, 2, 3, 9, 10, 11, 13, 15, 23, 47, 55, 61, 73, 94, 111, 131, 351, 431, 441, 474};
@@ -345,7 +363,7 @@ int main(int argc, char **argv)
 	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
 	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
-	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works");
+	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
 	unsigned births = !works && !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
@@ -357,16 +375,19 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && strcmp(how, "rises"))
+	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots &&
+	    strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works) {
+	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works || snapshots) {
 		if (births)
 			load(births);
 		else if (works)
 			load_and_work();
+		else if (snapshots)
+			take_snapshots();
 		else if (classes)
 			meet_classes(!strcmp(how, "classes-beside"), !strcmp(how, "classes-evenly"));
 		else if (drains)

@@ -352,6 +352,24 @@ assert work(500) == 2
         self.assertNotIn("smaller parts", text)
         self.assertRegex(text.split("PEAK")[0], r"(?m)^ +768 MiB .* <string>:6 work$")
 
+    def test_padding_of_rows_is_part_of_what_a_request_takes(self):
+        images = """
+import ctypes
+cuda, held = ctypes.CDLL("libcudart.so.13"), []
+def image():
+    held.append(ctypes.c_void_p())
+    return cuda.cudaMallocPitch(ctypes.byref(held[-1]), ctypes.byref(ctypes.c_size_t()), ctypes.c_size_t(520), ctypes.c_size_t(40000))
+while not image(): pass
+"""
+        with Recording("/usr/bin/python3", "-c", images, SIM_VRAM="1000M") as run:
+            (finding,) = self.found("oom.full", run.report())
+            truth, = run.truth()
+        taken = [call.bytes for call in truth.calls if call.api == "cuMemAllocPitch_v2" and call.address]
+        self.assertEqual(len(set(taken)), 1)
+        padding = (taken[0] - 520 * 40000) * len(taken)
+        self.assertRegex(finding["description"], "missing of the 40.0 MiB that it takes; about %.0f MiB of it is padding: each of the %d blocks made there takes 39.1 MiB"
+                         % (padding / MIB, len(taken)))
+
     def test_calls_of_hip_that_end_so_are_recorded_too_and_get_their_arguments(self):
         calls = """
 import ctypes
@@ -1029,7 +1047,8 @@ for p in kept: cuda.cudaFree(p)
         report = self.series("fills")
         self.found("memory.filling", report)
         self.absent("leak.kept", report)
-        self.absent("memory.filling", self.series("kept"))
+        for how in ("kept", "snapshots"):
+            self.absent("memory.filling", self.series(how))
 
     def test_a_cache_by_classes_of_sizes_of_which_the_last_are_rare_is_no_leak(self):
         for how in ("classes", "classes-beside"):
