@@ -107,14 +107,16 @@ static uint64_t end_of(const struct sl_model *model)
 }
 
 /*
- * True: other places say nothing about time.  Nearly all births are its own, or come whenever it allocates: those of one missing
- * entry of a cache, or of one step.
+ * True: other places say nothing about time, but the time itself does.  Nearly all births are its own, or come whenever it
+ * allocates: those of one missing entry of a cache, or of one step.  As fast as calls can be made, time tells of the machine only.
  */
 static bool has_no_clock(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_keeping *series)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
 	uint64_t births = track->births < ALONGSIDE_MAX ? 0 : track->births;
 
+	if (sl_keeping_gap(series->time, 0, series->count - 1) < LOADED_NS * (double)course->births_per_window)
+		return false;
 	for (size_t i = 0; i < tracks->count && track->births < ALONGSIDE_MAX; i++) {
 		const struct sl_track_course *other = &tracks->course[i];
 
