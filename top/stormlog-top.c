@@ -26,10 +26,10 @@
 
 static const char usage[] =
 	"usage: stormlog-top [options] [DIR...]\n\n"
-	"What recordings hold while they run: of each DIR the newest run, a finished one too; without DIR of every living\n"
-	"recording on this node that you may read.\n\n"
-	"  -p, --pid PID        of this process alone\n"
-	"  -d, --delay SECONDS  between two looks, 0.1 to 60 (default: 1)\n"
+	"Shows what recorded programs hold while they run.  With DIR: the newest run in each DIR, even a finished one.\n"
+	"Without: every running recording on this node that you may read.\n\n"
+	"  -p, --pid PID        show this process alone\n"
+	"  -d, --delay SECONDS  time between two updates, 0.1 to 60 (default: 1)\n"
 	"      --ascii          no character beyond ASCII (so too where the locale is not UTF-8)\n"
 	"      --help, --version\n\n"
 	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal.\n";

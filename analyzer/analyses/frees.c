@@ -15,9 +15,9 @@
 static const char *advice_for(const struct sl_hook *hook)
 {
 	if (hook->family == SL_FAMILY_hsa)
-		return "give it once what an allocation of its own kind gave";
-	return "give it once what an allocation of its own kind gave: cudaFree what cudaMalloc did, cudaFreeHost what "
-	       "cudaMallocHost did, cudaHostUnregister what cudaHostRegister did";
+		return "free each address once, with the call that belongs to the one that allocated it";
+	return "free each address once, with the call that belongs to the one that allocated it: cudaFree for cudaMalloc, "
+	       "cudaFreeHost for cudaMallocHost, cudaHostUnregister for cudaHostRegister";
 }
 
 static void find(struct sl_report *report, unsigned index, const struct sl_failed_free *failed)

@@ -277,7 +277,7 @@ static void process(struct sl_process *process)
 		if (growth->verdict && !strcmp(growth->verdict, "growing"))
 			name_holders(growth, process->model, step);
 		growth->credited = growth->holder_count && is_credited(process, growth);
-		growth->advice = "free what these lines keep of each one, or bound it";
+		growth->advice = "free what these lines keep from each entry, or limit how much they keep";
 	}
 }
 

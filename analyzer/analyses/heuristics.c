@@ -244,9 +244,10 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 						 100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
 						 sl_format_size(to, last), *larger ? "; " : "", larger),
 			.advice = strdup(
-				found->larger ? "bound what is asked for there: a batch, a length"
+				found->larger ? "limit what is asked for there, such as a batch or a sequence length"
 				: found->grown
-					? "a cache or a list that is still filling, or one without a bound: a longer run tells"
+					? "a cache or a list that is still filling, or one without a limit: record a longer run to "
+					  "tell them apart"
 					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
 			.stack = place->stack});
 }

@@ -798,15 +798,17 @@ static const struct {
 	const char *at_error; /* advice where an error ended the program, which a longer run meets too; NULL: the same */
 } told[] = {
 	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
-	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells",
-			     "a cache without a bound, or one whose bound is more than the device has"},
-	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells", keepers},
+	[SL_KEPT_FILLING] = {"info", "filling",
+			     "a cache without a limit, or one that is not full yet: record a longer run to tell them apart",
+			     "a cache without a limit, or one whose limit is more than the device has"},
+	[SL_KEPT_UNCLEAR] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
 	[SL_KEPT_PARTLY] =
 		{"info", "unclear",
-		 "a queue that fills faster than it is emptied, results that were forgotten, or a selection that is meant to stay"},
-	[SL_KEPT_COLLECTED] = {"info", "unclear", "if another run is to collect more, let it collect in parts"},
-	[SL_KEPT_STAIRS] = {"info", "unclear", "a longer run tells", keepers},
-	[SL_KEPT_LATE] = {"info", "unclear", "a leak since then, or what is collected at the end: a longer run tells", keepers},
+		 "a queue that fills faster than it is emptied, results that were forgotten, or items that are kept on purpose"},
+	[SL_KEPT_COLLECTED] = {"info", "unclear", "if a longer run would collect more than fits, collect and free in parts"},
+	[SL_KEPT_STAIRS] = {"info", "unclear", "record a longer run: it tells whether this is a leak", keepers},
+	[SL_KEPT_LATE] = {"info", "unclear",
+			  "a leak since then, or results collected at the end: record a longer run to tell them apart", keepers},
 	[LEFT] = {"critical", "leak", keepers},
 };
 

@@ -65,21 +65,22 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
 		return;
 	sl_owners_line(process, track->stack, 3, where, sizeof(where));
-	sl_report_find(report,
-		       &(struct sl_finding){
-			       .id = "memory.spike",
-			       .severity = "info",
-			       .class = "spike",
-			       .process = (int)index,
-			       .device = device->device,
-			       .unix_ns = sl_process_unix(process, swing->most_ns),
-			       .bytes = swing->most,
-			       .text = sl_memory_print(
-				       "once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
-				       (double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
-				       SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
-			       .advice = sl_memory_print("do that part of the step in pieces: the peak would be %s", b),
-			       .stack = track->stack});
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "memory.spike",
+			.severity = "info",
+			.class = "spike",
+			.process = (int)index,
+			.device = device->device,
+			.unix_ns = sl_process_unix(process, swing->most_ns),
+			.bytes = swing->most,
+			.text = sl_memory_print("one rise was %.1f times as high as the highest of the other %llu: %s instead of "
+						"%s, with %s at %s",
+						(double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
+						SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
+			.advice = sl_memory_print("do that part of the step in smaller pieces: the peak would then be %s", b),
+			.stack = track->stack});
 }
 
 static void run(struct sl_report *report)

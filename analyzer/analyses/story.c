@@ -250,10 +250,11 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 		return false;
 	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
-		snprintf(story->text, sizeof(story->text), "it only took memory, most at %s, %s: %s a leak, or what it loads",
-			 where, what, is_first_rise(oom) ? "a first step that is too large," : "");
+		snprintf(story->text, sizeof(story->text),
+			 "it took memory and freed none, most at %s, %s: %s a leak, or model loading", where, what,
+			 is_first_rise(oom) ? "a first step that is too large," : "");
 		snprintf(story->advice, sizeof(story->advice),
-			 "%s; if the program loads them: fewer bits, or several devices (how much was still to come is not known)",
+			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)",
 			 is_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
 					    : "find what keeps them");
 		return true;
@@ -321,7 +322,7 @@ void sl_story_larger(char *out, size_t size, struct sl_process *process, const s
 	if (!track)
 		return;
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
-	snprintf(out, size, "what is asked for at %s grew: on average from %s to %s each, up to %llu at once", where,
+	snprintf(out, size, "requests at %s grew: on average from %s to %s each, up to %llu at once", where,
 		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
 		 (unsigned long long)track->most_blocks);
 }
@@ -346,7 +347,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 		if (found->device != oom->device || !found->larger || !is_there(process, oom, found->larger))
 			continue;
 		sl_story_larger(story->text, sizeof(story->text), process, found);
-		advise(story, oom, "bound what is asked for there, a batch or a length", but_once);
+		advise(story, oom, "limit what is asked for there, such as a batch or a sequence length", but_once);
 		return true;
 	}
 	return false;
@@ -379,7 +380,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	} else {
 		return false;
 	}
-	advise(story, oom, "bound what one step takes", "");
+	advise(story, oom, "limit what one step takes", "");
 	return true;
 }
 
@@ -397,7 +398,7 @@ static bool tell_teeth(struct sl_story *story, struct sl_process *process, const
 		 "it grew from round to round at %s: each of %llu rises was higher than all before, and this is %.1f times the "
 		 "first",
 		 where, (unsigned long long)here->rose, (double)here->bytes / (double)here->first);
-	advise(story, oom, "bound what a round gathers there", but_once);
+	advise(story, oom, "limit what a round gathers there", but_once);
 	return true;
 }
 

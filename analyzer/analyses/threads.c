@@ -76,19 +76,20 @@ static void run(struct sl_report *report)
 		if (!track)
 			continue;
 		sl_owners_line(process, track->stack, 2, where, sizeof(where));
-		sl_report_find(report,
-			       &(struct sl_finding){
-				       .id = "stray.threads",
-				       .severity = "info",
-				       .process = (int)i,
-				       .device = device,
-				       .bytes = track->most_bytes,
-				       .text = sl_memory_print("%u threads, as many as there are devices, stray to device %d "
-							       "and use no other: %s",
-							       devices, device, where),
-				       .stack = track->stack,
-				       .advice = sl_memory_copy(
-					       "a thread begins on device 0, whatever another one set: set the device in each")});
+		sl_report_find(
+			report,
+			&(struct sl_finding){
+				.id = "stray.threads",
+				.severity = "info",
+				.process = (int)i,
+				.device = device,
+				.bytes = track->most_bytes,
+				.text = sl_memory_print(
+					"%u threads all use device %d and no other, although there is a device for each: %s",
+					devices, device, where),
+				.stack = track->stack,
+				.advice = sl_memory_copy(
+					"set the device in each thread: a new one starts on device 0, whatever another has set")});
 	}
 }
 

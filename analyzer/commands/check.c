@@ -70,7 +70,7 @@ static const struct sl_option table[] = {
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded, even where a form could not be written; 2: usage; 3: nothing\n"
 	"readable; 4: a form or baseline could not be written.  Option names without dashes are keys of [check] in\n"
-	".stormlog.ini; options win.  A limit that the run cannot tell is unknown, and fails with --strict.";
+	".stormlog.ini; options win.  Where the trace cannot answer, a limit is unknown; --strict fails it.";
 
 static int wrong(const char *name, const char *value, const char *why)
 {

@@ -27,7 +27,7 @@ static const struct sl_option table[] = {
 	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record",
 	 SL_TO_FLAG(file_session)},
 	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version", SL_TO_FLAG(rules.strict)},
-	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
+	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
 	{0},
 };
 

@@ -49,7 +49,7 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "where the bundle goes; in a folder that exists, as stormlog-diagnose-TIME (default: that, here)",
 	 SL_TO_TEXT(output)},
 	{"--duration", 0, "SECONDS", "how long to look at what runs (default: 5)", SL_TO_REAL(duration, 0, 1e6)},
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 0.5)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 0.5)", SL_TO_REAL(interval, 0.1, 3600)},
 	{0},
 };
 
@@ -377,7 +377,7 @@ static int begin(struct diagnosis *d, const struct sl_arguments *options)
 }
 
 static const char about[] =
-	"Writes a bundle of the process that held most, as Python Stormlog's diagnose does.  The exit status is its too: 0 fine,\n"
+	"Writes a bundle of the process that held most, as Python Stormlog's diagnose does.  Exit status as there: 0 fine,\n"
 	"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.";
 
 static int run(struct sl_arguments *options)

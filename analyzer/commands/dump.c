@@ -9,7 +9,7 @@
 #define INTO struct sl_stream_options
 static const struct sl_option table[] = {
 	SL_OPTION_RUN(run),
-	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
+	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
 	{0},
 };
 

@@ -40,7 +40,7 @@ struct monitor {
 
 #define INTO struct monitor
 static const struct sl_option table[] = {
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--format", 0, "table|csv|ndjson", "how the rows are written (default: table)", SL_TO_WORD(format)},
 	{"--output", 'o', "FILE", "write there (default: standard output)", SL_TO_TEXT(output)},
@@ -348,8 +348,8 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
-static const char about[] =
-	"What runs holds now, a row for each device of each process; without PATH of all recordings on this node.";
+static const char about[] = "Prints what running programs hold now, a row for each device of each process.\n"
+			    "Without PATH: of all recordings on this node.";
 
 static int run(struct sl_arguments *parsed)
 {

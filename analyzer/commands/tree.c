@@ -20,7 +20,7 @@
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
-	"stacks for flamegraph.pl and its kin.";
+	"stacks for flamegraph.pl and similar tools.";
 
 struct options {
 	struct sl_pipeline_options pipeline;

@@ -42,7 +42,7 @@ static const struct sl_option table[] = {
 	{"--rule", 0, "RULE",
 	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
 	 "0)"},
-	{"--interval", 0, "SECONDS", "time between two looks, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
+	{"--interval", 0, "SECONDS", "time between two updates, 0.1 to 3600 (default: 1)", SL_TO_REAL(interval, 0.1, 3600)},
 	{"--duration", 0, "SECONDS", "how long it goes on (default: until every process has ended)", SL_TO_REAL(duration, 0, 1e9)},
 	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks",
 	 SL_TO_TEXT(config)},
