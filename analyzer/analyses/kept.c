@@ -536,6 +536,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	}
 	measure(kept, model, &course.series);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
+	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
 }
 

@@ -148,7 +148,7 @@ static void put_full_ins(char *out, size_t size, struct sl_process *process, uns
 		const struct sl_track *track = process->kept.item[i].track;
 
 		sl_leaking_line(process, track->stack, line, sizeof(line));
-		if (track->kind != kind || strcmp(line, where))
+		if (track->kind != kind || strcmp(line, where) || !sl_kept_fills(process, &process->kept.item[i]))
 			continue;
 		put_full_in(out + at, size - at, process, track->device, at ? "," : "; at this rate", &places);
 		if (places > 1)
@@ -165,9 +165,9 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[80];
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
-	snprintf(text, sizeof(text), "      since %s; %s%s%s", sl_kept_begin(time, process, kept),
+	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_kept_begin(time, process, kept),
 		 kept->left_blocks ? "never freed" : "freed only as the program ended",
-		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept));
+		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_young(kept), sl_kept_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");

@@ -236,6 +236,13 @@ static double rate_of(const struct sl_device_state *state, const struct sl_kept 
 	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
 }
 
+bool sl_kept_fills(const struct sl_process *process, const struct sl_kept *kept)
+{
+	int device = kept->track->device;
+
+	return device >= 0 && process->model->devices[device + 1] && rate_of(process->model->devices[device + 1], kept) > 0;
+}
+
 /* The most that was in use: the samples' peak, or, since they miss what is freed soon, the calls' peak above what is hidden. */
 static uint64_t most_used(const struct sl_device_state *state)
 {
@@ -282,7 +289,7 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if (kept->track->device != device)
+		if (kept->track->device != device || !sl_kept_fills(process, kept))
 			continue;
 		++*places;
 		rate += rate_of(state, kept);
@@ -392,6 +399,14 @@ const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *proc
 	return out;
 }
 
+const char *sl_kept_young(const struct sl_kept *kept)
+{
+	return kept->young
+		       ? "; most of them are no older than those it freed had got: a leak, a queue that fills faster than it is "
+			 "emptied, or a load that rises"
+		       : "";
+}
+
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
@@ -426,7 +441,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_PARTLY)
 		return sl_memory_print("%s: %s, evenly as long as it allocated, and %s; the others were freed", where, what, left);
 	sl_kept_label(label, sizeof(label), process, kept);
-	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s", where, rate, label, what, left,
-			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_cut(process, kept),
-			       sl_kept_rounds(rounds, sizeof(rounds), process, kept));
+	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
+			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_young(kept),
+			       sl_kept_cut(process, kept), sl_kept_rounds(rounds, sizeof(rounds), process, kept));
 }

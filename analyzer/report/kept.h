@@ -12,6 +12,8 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first that is kept; of older summaries the place's first */
 const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* the same, from the run's */
+/* True: it takes memory of its device, at a known rate. */
+bool sl_kept_fills(const struct sl_process *process, const struct sl_kept *kept);
 /*
  * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the process,
  * and of the run's other processes.  Negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean
@@ -27,6 +29,9 @@ bool sl_kept_by_thread(const struct sl_model *model, const struct sl_kept *kept)
 
 /* "; 80 rounds: ...", "; about 80 of 240 rounds: ...", what a rate per round is counted by; "" where it is by another thing. */
 const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+
+/* "; most are no older than ...", where it may be a queue and no leak; else "". */
+const char *sl_kept_young(const struct sl_kept *kept);
 
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept);

@@ -70,6 +70,7 @@ struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
 	enum sl_kept_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
+	bool young;			     /* most that is kept is no older than what was freed had got, as in a queue */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
 	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */

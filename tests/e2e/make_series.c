@@ -5,7 +5,7 @@
  * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
  * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or does nothing else (only-fails); frees all and makes one more (collects); or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
  * or frees the block of the turn before it; gives each back at once, but those after the 20th or the 45th turn (late, late-few); takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
- * and lives on for as long as that took (queues); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
+ * and lives on for as long as that took (queues), or two, to the end (backlog); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
  * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
  * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs);
@@ -353,15 +353,16 @@ int main(int argc, char **argv)
 	const char *how = argc == 3 ? argv[2] : "";
 	bool pauses = !strcmp(how, "pauses"), one_line = !strcmp(how, "one-line"), warms = !strcmp(how, "warms");
 	bool vector = !strcmp(how, "vector"), scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
-	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
-	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
-	     only = !strcmp(how, "only-fails"), fails = few || many || only || !strcmp(how, "fails"),
-	     slowly = !strcmp(how, "loads-slowly"), queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"),
-	     few_late = !strcmp(how, "late-few"), late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"),
-	     after = !strcmp(how, "after-steps"), collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"),
-	     pairs = !strcmp(how, "few-pairs"), some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"),
-	     together = !strcmp(how, "together"), bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"),
-	     jump = !strcmp(how, "jump"), beside = amid || jump || !strcmp(how, "tenth");
+	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), backlog = !strcmp(how, "backlog"),
+	     kept = backlog || !strcmp(how, "kept"), loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"),
+	     many = !strcmp(how, "beside-many"), only = !strcmp(how, "only-fails"),
+	     fails = few || many || only || !strcmp(how, "fails"), slowly = !strcmp(how, "loads-slowly"),
+	     queues = !strcmp(how, "queues"), stairs = !strcmp(how, "stairs"), few_late = !strcmp(how, "late-few"),
+	     late = few_late || !strcmp(how, "late"), starts = !strcmp(how, "starts"), after = !strcmp(how, "after-steps"),
+	     collects = !strcmp(how, "collects"), rarely = !strcmp(how, "few-steps"), pairs = !strcmp(how, "few-pairs"),
+	     some = !strcmp(how, "threads-some"), threads = some || !strcmp(how, "threads"), together = !strcmp(how, "together"),
+	     bound = !strcmp(how, "bound"), amid = !strcmp(how, "amid"), jump = !strcmp(how, "jump"),
+	     beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
 	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
 	unsigned births = !works && !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
@@ -434,8 +435,8 @@ int main(int argc, char **argv)
 			give_back(i, i * TURN_NS + 1000);
 		if (late && i <= (few_late ? 45 : 20))
 			give_back(i, i * TURN_NS + 1000);
-		if (queues && i % 4 == 0)
-			give_back(i / 4, i * TURN_NS + 1000);
+		if ((queues && i % 4 == 0) || (backlog && i % 2 == 0))
+			give_back(i / (queues ? 4 : 2), i * TURN_NS + 1000);
 		if (stairs) {
 			give_back(i, i * TURN_NS + 1000);
 			if (i % 12 == 0)

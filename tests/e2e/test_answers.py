@@ -1043,6 +1043,13 @@ for p in kept: cuda.cudaFree(p)
         with script(*["alloc=3", "free"] * 30) as run:
             self.absent("leak.kept", run.report())
 
+    def test_what_keeps_no_old_block_may_be_a_queue(self):
+        text = "most of them are no older than those it freed had got: a leak, a queue that fills faster than it is emptied, or a load that rises"
+        (finding,) = self.found("leak.growing", self.series("backlog"))
+        self.assertIn(text, finding["description"])
+        (finding,) = self.found("leak.growing", self.series("kept"))
+        self.assertNotIn(text, finding["description"])
+
     def test_a_cache_that_fills_more_and_more_slowly_is_no_leak(self):
         report = self.series("fills")
         self.found("memory.filling", report)
