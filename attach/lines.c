@@ -343,26 +343,43 @@ void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
 	**kept = *death;
 }
 
-/* What was kept of this code object; NULL: nothing. */
-static const struct sl_seen_death *death_of(const struct sl_lines *lines, uint64_t code)
+/* The death that was counted so in the slot; NULL: it was not kept. */
+static const struct sl_seen_death *death_of(const struct sl_lines *lines, uint32_t slot, uint64_t count)
 {
 	for (unsigned i = 0; i < DEAD && lines->died[i]; i++)
-		if (lines->died[i]->code == code)
+		if (lines->died[i]->code == SL_SEEN_LINE(SL_SEEN_LINE_CODE(lines->died[i]->code), count) &&
+		    SL_SEEN_SLOT(SL_SEEN_LINE_CODE(lines->died[i]->code), lines->pid) == slot)
 			return lines->died[i];
 	return NULL;
+}
+
+/* Whether the code object of a line has outlived those of its slot that died since.  If not, *death is its own; NULL: not known. */
+static bool outlived(const struct sl_lines *lines, const struct sl_seen_line *line, uint64_t deaths,
+		     const struct sl_seen_death **death)
+{
+	uint64_t code = SL_SEEN_LINE_CODE(line->code);
+
+	for (uint64_t count = SL_SEEN_LINE_DEATHS(line->code); SL_SEEN_LINE(code, count) != SL_SEEN_LINE(code, deaths); count++) {
+		*death = death_of(lines, SL_SEEN_SLOT(code, lines->pid), count);
+		if (!*death || SL_SEEN_LINE_CODE((*death)->code) == code)
+			return false;
+	}
+	*death = NULL;
+	return true;
 }
 
 static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_line *line)
 {
 	static const struct sl_python_text unknown = {.function = "", .file = "", .line = -1};
-	uint64_t code = SL_SEEN_LINE_CODE(line->code);
+	uint64_t code = SL_SEEN_LINE_CODE(line->code), deaths;
 	char function[FUNCTION_BYTES], file[FILE_BYTES];
 	struct sl_python_text text = unknown;
 	bool good = read_code(lines, code, line->instr, &text, function, file);
 
-	if (SL_SEEN_LINE(code, sl_probes_deaths(lines->probes, code)) != line->code) {
+	deaths = sl_probes_deaths(lines->probes, lines->pid, code);
+	if (SL_SEEN_LINE(code, deaths) != line->code)
 		sl_probes_read_deaths(lines->probes);
-		lines->dead = death_of(lines, line->code);
+	if (!outlived(lines, line, deaths, &lines->dead)) {
 		good = lines->dead && read_code(lines, code, line->instr, &text, function, file);
 		lines->dead = NULL;
 		return sl_recording_frame(output, good ? &text : &unknown);

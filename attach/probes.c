@@ -424,9 +424,9 @@ void sl_probes_walk_no_more(struct sl_probes *probes, int pid)
 	put_process(probes, pid, process);
 }
 
-uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code)
+uint64_t sl_probes_deaths(struct sl_probes *probes, long pid, uint64_t code)
 {
-	uint32_t slot = SL_SEEN_SLOT(code);
+	uint32_t slot = SL_SEEN_SLOT(code, pid);
 	struct sl_seen_deaths deaths = {.count = UINT64_MAX};
 
 	bpf.lookup(probes->deaths, &slot, &deaths);

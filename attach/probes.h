@@ -43,7 +43,7 @@ uint64_t sl_probes_loads(struct sl_probes *probes, int pid);
 bool sl_probes_begin(struct sl_probes *probes, int pid);
 
 /* How many code objects of this one's slot have died so far. */
-uint64_t sl_probes_deaths(struct sl_probes *probes, uint64_t code);
+uint64_t sl_probes_deaths(struct sl_probes *probes, long pid, uint64_t code);
 
 /* Reads the deaths of code objects out of turn, by the function that reads everything (sl_probes_read). */
 void sl_probes_read_deaths(struct sl_probes *probes);

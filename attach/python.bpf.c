@@ -85,13 +85,13 @@ static __always_inline void say_death(__u32 pid, __u64 code, __u64 count)
 SEC("uprobe")
 int code_dies(struct registers *at)
 {
-	__u32 slot = SL_SEEN_SLOT(at->di);
+	__u32 pid = SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at)), slot = SL_SEEN_SLOT(at->di, pid);
 	struct sl_seen_deaths *dead = bpf_map_lookup_elem(&deaths, &slot);
 
 	if (!dead)
 		return 0;
 	if (dead->seen)
-		say_death(SL_SEEN_COOKIE_PID(bpf_get_attach_cookie(at)), at->di, dead->count);
+		say_death(pid, at->di, dead->count);
 	__sync_fetch_and_add(&dead->count, 1);
 	return 0;
 }
@@ -176,7 +176,7 @@ CHECKED_ONCE __u64 walk_one(struct sl_seen_lines *lines, struct thread *thread, 
 		return outer;
 	}
 	code = FIELD(__u64, frame, python->code) & ~7ull;
-	slot = SL_SEEN_SLOT(code);
+	slot = SL_SEEN_SLOT(code, lines->pid);
 	dead = bpf_map_lookup_elem(&deaths, &slot);
 	line = &lines->line[n];
 	line->code = SL_SEEN_LINE(code, dead ? dead->count : 0);

@@ -96,6 +96,7 @@ struct sl_seen_line {
 
 #define SL_SEEN_LINE(code, deaths) ((code) >> 4 | (__u64)(deaths) << 44)
 #define SL_SEEN_LINE_CODE(line)	   (((line) & ((1ull << 43) - 1)) << 4)
+#define SL_SEEN_LINE_DEATHS(line)  ((line) >> 44) /* modulo 2^20 */
 #define SL_SEEN_LINE_ENTERED	   (1ull << 43)
 
 /* The Python stack of a call that returns; the call's own record follows. */
@@ -107,8 +108,11 @@ struct sl_seen_lines {
 	struct sl_seen_line line[SL_SEEN_LINES]; /* innermost first */
 };
 
-/* Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason. */
-#define SL_SEEN_SLOT(code) ((__u32)(((code) >> 4) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))
+/*
+ * Deaths of code objects are counted by address, as in agent/stacks/codes.h and for the same reason.  Processes that forked have
+ * theirs at the same addresses, so the process's id counts too.
+ */
+#define SL_SEEN_SLOT(code, pid) ((__u32)(((code) >> 4 ^ (__u64)(pid) << 44) * 0x9e3779b97f4a7c15ull >> (64 - SL_SEEN_SLOT_BITS)))
 
 /* Deaths in a slot, and whether one of its code objects was seen on a stack. */
 struct sl_seen_deaths {

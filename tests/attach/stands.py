@@ -66,6 +66,14 @@ def made(choice):
     exec(compile("def f():\n%s\tallocate()\n\tallocate()\nf()\n" % lines, "<made %d>" % choice.randrange(5), "exec"), space)
 
 
+def crowd(choice):
+    """So many code objects die that some are counted together with those that live on."""
+    allocate()
+    crowd = [allocate.__code__.replace(co_firstlineno=1 + line) for line in range(choice.randrange(2000))]
+    del crowd
+    allocate()
+
+
 def later(choice):
     """In a frame that lives on while others come."""
     list(generate(choice.randrange(6)))
@@ -84,7 +92,7 @@ def multi(
     Thing().value
 
 
-WAYS = [lambda choice: allocate(), lambda choice: deep(choice.randrange(30)), lambda choice: deep(choice.randrange(200)), made, later, multi,
+WAYS = [lambda choice: allocate(), lambda choice: deep(choice.randrange(30)), lambda choice: deep(choice.randrange(200)), made, crowd, later, multi,
         lambda choice: [allocate() for _ in range(2)], lambda choice: eval("allocate()")]
 
 
