@@ -12,6 +12,7 @@
 
 #define CALLS_SHOWN    3
 #define FINDINGS_SHOWN 6
+#define RUNS_MAX       8 /* other runs that are told */
 
 static void put_in_flight(struct sl_screen_page *page)
 {
@@ -99,20 +100,39 @@ static bool put_refused(struct sl_screen_page *page)
 	return true;
 }
 
+static void put_other_runs(struct sl_screen_page *page)
+{
+	const struct sl_images *images = &page->report->images;
+	const struct sl_run *ours = &images->runs[page->report->run];
+	unsigned others = 0, ranks = 0;
+
+	for (unsigned i = 0; i < images->run_count; i++) {
+		const struct sl_run *run = &images->runs[i];
+
+		if (run == ours || !run->id[0])
+			continue;
+		ranks += ours->rank >= 0 && run->rank >= 0 && run->rank != ours->rank;
+		if (others++ < RUNS_MAX)
+			sl_screen_say(page, "other run here: --run %s  (%u process%s)", run->id, run->images,
+				      run->images == 1 ? "" : "es");
+	}
+	if (others > RUNS_MAX)
+		sl_screen_say(page, "other runs here: %u more, listed by stormlog-analyze runs", others - RUNS_MAX);
+	if (ranks)
+		sl_screen_say(page, "ranks of one run? --run all shows them, stormlog-run --job-id makes them one");
+}
+
 static void put_warnings(struct sl_screen_page *page)
 {
 	struct sl_report *report = page->report;
-	bool all = report->options.run && !strcmp(report->options.run, "all");
 
 	sl_report_warn_of_symbols(report);
 	for (size_t i = 0; i < report->warnings.count && i < 8; i++)
 		sl_screen_say(page, "note: %s", report->warnings.item[i]);
 	if (report->warnings.count > 8)
 		sl_screen_say(page, "note: %zu more in report.json", report->warnings.count - 8);
-	for (unsigned i = 0; i < report->images.run_count && !all; i++)
-		if (i != report->run && report->images.runs[i].id[0])
-			sl_screen_say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id,
-				      report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
+	if (!report->options.run || strcmp(report->options.run, "all"))
+		put_other_runs(page);
 }
 
 /* For a run without a device, or a killed one, prints the process with the most resident memory. */

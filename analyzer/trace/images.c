@@ -256,7 +256,7 @@ static int by_segment(const void *a, const void *b)
 	return SL_RISING(x, y) ?: sl_stats_by_text(a, b);
 }
 
-static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns)
+static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns, int64_t rank)
 {
 	uintptr_t *at = sl_map_at(known, id);
 	struct sl_run *run;
@@ -270,7 +270,7 @@ static unsigned run_of(struct sl_images *folder, struct sl_map *known, const cha
 	run = &folder->runs[*at - 1];
 	if (started_ns && started_ns < run->started_ns)
 		run->started_ns = started_ns;
-	run->images++;
+	run->rank = run->images++ ? -1 : rank;
 	return (unsigned)*at - 1;
 }
 
@@ -358,8 +358,9 @@ void sl_images_group(struct sl_images *folder)
 				sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
 			sl_images_drop(image);
 		} else {
-			folder->run_of[kept] = run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns);
 			image->rank = header.known ? header.rank : -1;
+			folder->run_of[kept] =
+				run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns, image->rank);
 			image->pid = header.known ? header.pid : -1;
 			folder->images[kept++] = *image;
 		}

@@ -13,6 +13,7 @@ struct sl_run {
 	char *id;	     /* "" where no header could be read */
 	uint64_t started_ns; /* Unix time of its first process */
 	unsigned images;
+	int64_t rank;	 /* of its one process; -1: unknown, or it has several */
 	unsigned number; /* position in the order in which runs were met */
 };
 

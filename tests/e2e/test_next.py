@@ -176,6 +176,21 @@ class Next(unittest.TestCase):
         self.assertIn(older, step)
         self.assertRegex(tree, r"^ +120 MiB  pid \d+, at \d+ ms, the peak of that kind\n")
 
+    def test_of_ranks_that_were_launched_without_a_job_id(self):
+        code = "import ctypes; ctypes.CDLL('libcudart.so.12').cudaFree(None)"
+        hint = "\nranks of one run? --run all shows them, stormlog-run --job-id makes them one\n"
+        env = {**self.env, "LD_LIBRARY_PATH": e2e.SIM, "SIM_DIR": self.folder}
+        env.pop("STORMLOG_BUILD", None)
+        for rank in [{}] * 8 + [{"RANK": str(rank), "WORLD_SIZE": "3"} for rank in range(3)]:
+            subprocess.run([e2e.RUN, "--quiet", "-o", os.path.join(self.folder, "many"), "--", "python3", "-c", code], env={**env, **rank}, check=True)
+        screen = self.shell("stormlog-analyze many").stdout
+        others = re.findall(r"^other run here: --run (\S+) ", screen, re.M)
+        self.assertEqual(len(others), 8)
+        self.assertIn("\nother runs here: 2 more, listed by stormlog-analyze runs\n", screen)
+        self.assertIn(hint, screen)
+        self.assertNotIn(hint, self.shell("stormlog-analyze --run %s many" % others[-1]).stdout)
+        self.assertNotIn(hint, self.shell("stormlog-analyze --run all many").stdout)
+
     def test_of_the_launcher(self):
         with self.program(MANAGED):
             pass
