@@ -33,12 +33,12 @@ static bool has_stacks(const struct sl_report *report, const struct sl_shared_de
 	return false;
 }
 
-/* Sums the contexts of several processes, and the code of one library. */
+/* Sums the contexts of several processes, the code of one library, and processes that hold as much. */
 static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_name *other)
 {
 	const char *a = one->library ? one->library : "", *b = other->library ? other->library : "";
 
-	return !strcmp(one->what, other->what) && !strcmp(a, b) && strcmp(one->what, "process") != 0;
+	return !strcmp(one->what, other->what) && !strcmp(a, b) && (strcmp(one->what, "process") || one->bytes == other->bytes);
 }
 
 /* "8 contexts of 300 MiB", "code of libcublas.so 120 MiB (step 3)" */
@@ -58,9 +58,10 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 		at_most |= hidden->item[i].at_most;
 		count++;
 	}
-	if (count > 1 && !strcmp(name->what, "context"))
-		return (size_t)snprintf(out, size, "%u contexts%s%s %s", count, bytes == most * count ? " of" : ", together",
-					at_most ? " at most" : "", SL_SIZE(bytes == most * count ? most : bytes));
+	if (count > 1 && (!strcmp(name->what, "context") || !strcmp(name->what, "process")))
+		return (size_t)snprintf(out, size, "%u %s%s%s %s", count, *name->what == 'c' ? "contexts" : "processes",
+					bytes == most * count ? " of" : ", together", at_most ? " at most" : "",
+					SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
 	at = (size_t)snprintf(out, size, "%s",
@@ -102,17 +103,19 @@ static void put_names(char *out, size_t size, const struct sl_hidden *hidden, ui
 	for (size_t i = 0; i < hidden->count; i++)
 		contexts |= !strcmp(hidden->item[i].what, "context");
 	name_rest(rest, sizeof(rest), !contexts, pools, stacks);
-	for (size_t i = 0; i < hidden->count && names < NAMES_SHOWN && at + 2 < size; i++) {
+	for (size_t i = 0; i < hidden->count && at + 2 < size; i++) {
 		bool told = hidden->item[i].bytes < least;
 
 		for (size_t k = 0; k < i && !told; k++)
 			told = is_alike(&hidden->item[k], &hidden->item[i]);
-		if (told)
+		if (told || names++ >= NAMES_SHOWN)
 			continue;
-		if (names++)
+		if (names > 1)
 			at += (size_t)snprintf(out + at, size - at, ", ");
 		at += put_name(out + at, size - at, hidden, i, rest);
 	}
+	if (names > NAMES_SHOWN && at < size)
+		snprintf(out + at, size - at, ", and %u more", names - NAMES_SHOWN);
 }
 
 void sl_screen_hidden(struct sl_screen_page *page)

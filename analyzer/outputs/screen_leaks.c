@@ -383,10 +383,9 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 			 *who ? who : SL_WHO(worst->most));
 	if (worst->device != -1 && sl_devices_held(worst->most) > 1)
 		snprintf(on, sizeof(on), worst->device == SEVERAL ? " on several devices" : " on device %d", worst->device);
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s",
-		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->leak->library,
-		 SL_SIZE(worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s", on,
-		 worst->growing ? ", growing" : "");
+	snprintf(right, sizeof(right), "%s%s, %s in %llu %s%s%s", places > 1 && page->report->process_count == 1 ? "worst: " : "",
+		 where[0] ? where : worst->leak->library, SL_SIZE(worst->bytes), (unsigned long long)worst->blocks,
+		 sl_kept_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "");
 	sl_screen_line(page, 30, left, right);
 	page->said |= growing > 0;
 }

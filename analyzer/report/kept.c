@@ -21,13 +21,11 @@
 #define ONSET_PART    0.75 /* of the births: what is kept of fewer began amid the place's own */
 #define JUMP_PART     0.25 /* of the run: in less it came at once */
 
-struct noun {
-	const char *one, *many;
-};
-
-static struct noun noun_of(unsigned kind)
+const char *sl_kept_noun(unsigned kind, bool many)
 {
-	static const struct noun memory[SL_KIND_COUNT] = {
+	static const struct noun {
+		const char *one, *many;
+	} memory[SL_KIND_COUNT] = {
 		[SL_KIND_pool] = {"block of a memory pool", "blocks of a memory pool"},
 		[SL_KIND_managed] = {"managed block", "managed blocks"},
 		[SL_KIND_vmm] = {"physical block (VMM)", "physical blocks (VMM)"},
@@ -49,10 +47,10 @@ static struct noun noun_of(unsigned kind)
 								      {"retained reference", "retained references"},
 								      {"import of external memory", "imports of external memory"},
 							      };
+	const struct noun *noun = kind >= SL_OBJECT_CONTEXT ? &objects[kind - SL_OBJECT_CONTEXT] : &memory[kind];
 
-	if (kind >= SL_OBJECT_CONTEXT)
-		return objects[kind - SL_OBJECT_CONTEXT];
-	return memory[kind].one ? memory[kind] : block;
+	noun = noun->one ? noun : &block;
+	return many ? noun->many : noun->one;
 }
 
 /* True: a pool reported its blocks itself, and called them something. */
@@ -74,7 +72,7 @@ void sl_kept_amount(char *out, size_t size, const struct sl_process *process, co
 	unsigned kind = is_told(process, kept->track) ? SL_KIND_device : kept->track->kind;
 	char bytes[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
 	int at = snprintf(out, size, "%s%s of %s %s kept", kept->unsure ? "about " : "", SL_NUMBER(kept->blocks),
-			  sl_format_count(births, kept->births), noun_of(kind).many);
+			  sl_format_count(births, kept->births), sl_kept_noun(kind, true));
 
 	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
 		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
@@ -87,7 +85,7 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 		sl_format_size(out, sl_stats_bytes(amount + 0.5));
 	else
 		snprintf(out, size, "%.*f %s", amount - floor(amount + 0.05) < 0.05 ? 0 : 2, amount,
-			 amount < 1.05 && amount > 0.95 ? noun_of(kept->track->kind).one : noun_of(kept->track->kind).many);
+			 sl_kept_noun(kept->track->kind, amount >= 1.05 || amount <= 0.95));
 }
 
 /* Births at once, where each time they are as many; else 1. */

@@ -4,6 +4,8 @@
 
 #include "analyzer/report/report.h"
 
+/* "blocks of pinned host memory", "tensors", "context": what so many of a kind are called; static. */
+const char *sl_kept_noun(unsigned kind, bool many);
 /* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
 void sl_kept_amount(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* "+128 KiB per round", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
