@@ -284,6 +284,8 @@ class OutOfMemory(Answers):
             (finding,) = self.found("device.neighbour", ranks.report())
             size = re.search(r"process \d+, which was not recorded, held (\S+ \w+) of device", finding["description"])[1]
             self.assertRegex(summary(ranks.run), r"(?ms)^HIDDEN .*process \d+ %s" % re.escape(size))
+        with Ranks(3, steps, devices=1, recorded=(0,), SIM_VRAM="8G") as ranks:
+            self.assertRegex(" ".join(summary(ranks.run).split()), r"HIDDEN .* 2 processes of %s" % re.escape(size))
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
 
@@ -1306,6 +1308,10 @@ class Steps(Answers):
         self.assertRegex(text, r"LEAK +\+1\.00 MiB per round, 60 of 60 blocks kept")
         self.assertEqual(len(re.findall("^LEAK", text, re.M)), 1, text)
         self.assertRegex(text, r"LEFT +64\.0 MiB never freed, 1 place")
+
+    def test_what_is_left_is_named_by_its_kind(self):
+        with script("alloc=1", "pin=24", "pin=24") as run:
+            self.assertRegex(" ".join(summary(run).split()), r"LEFT .* in \d blocks? of pinned host memory")
 
     def test_a_leak_is_told_since_a_moment_of_the_run_and_not_of_its_own_process(self):
         def steps(rank):
