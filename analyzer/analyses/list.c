@@ -6,7 +6,8 @@
 /* `kept` is first: others do not repeat what it has reported.  `heuristics` is last: it is silent where others explain. */
 #define ANALYSES(A)                                                                                                                \
 	A(kept)                                                                                                                    \
-	A(leaks) A(growth) A(accounts) A(hidden) A(ranks) A(strays) A(sharing) A(frees) A(threads) A(host) A(spikes) A(heuristics)
+	A(leaks)                                                                                                                   \
+	A(growth) A(accounts) A(hidden) A(ranks) A(strays) A(sharing) A(frees) A(threads) A(host) A(spikes) A(overlap) A(heuristics)
 
 #define DECLARED(name) extern const struct sl_analysis sl_analysis_##name;
 ANALYSES(DECLARED)

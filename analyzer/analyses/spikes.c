@@ -20,13 +20,10 @@
 /* What each track held at the device's peak beyond its own second highest swing; returns the track with the most. */
 static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
 {
-	uint64_t *at_peak = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*at_peak)));
+	uint64_t *at_peak = sl_model_tracks_at_peak(model, device);
 	const struct sl_track *found = NULL;
 
 	*beyond = 0;
-	for (size_t i = 0; i < model->sites.count; i++)
-		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))
-			at_peak[model->sites.item[i].track] += sl_model_site_at_peak(model, &model->sites.item[i]);
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		uint64_t usual = model->tracks.item[i].usual_bytes;
 

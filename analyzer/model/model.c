@@ -58,6 +58,16 @@ uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_sit
 	return is_saved(model, site) ? site->at_peak_bytes : site->live_bytes;
 }
 
+uint64_t *sl_model_tracks_at_peak(const struct sl_model *model, int device)
+{
+	uint64_t *bytes = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*bytes)));
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))
+			bytes[model->sites.item[i].track] += sl_model_site_at_peak(model, &model->sites.item[i]);
+	return bytes;
+}
+
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site)
 {
 	return is_saved(model, site) ? site->at_peak_blocks : site->live_blocks;

@@ -580,6 +580,7 @@ int64_t sl_collectives_communicators(const struct sl_model *model);
  * counts.  The rest, which no site held: its name, or NULL where there is none.
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
+uint64_t *sl_model_tracks_at_peak(const struct sl_model *model, int device); /* the same of each track; malloc'ed */
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site);
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
 const char *sl_model_rest_name(const struct sl_torch *torch);

@@ -46,7 +46,8 @@ struct sl_track {
 	uint32_t last_label;		   /* text id: label of the last birth; 0: none */
 	uint32_t live_blocks, most_blocks; /* most_blocks: most that lived at once */
 	int16_t device;
-	uint8_t kind; /* a kind of memory, or enum sl_object */
+	uint8_t kind;  /* a kind of memory, or enum sl_object */
+	uint8_t turns; /* how often in succession all that lived was freed only after as much again was made; at most 255 */
 	uint64_t live_bytes, born_bytes, births;
 	uint64_t most_bytes;	    /* size of the largest block */
 	uint64_t usual_bytes;	    /* the second highest rise of live_bytes (swing.h) */
@@ -63,6 +64,9 @@ struct sl_track_course {
 	uint64_t launches; /* of graphs, before the last birth */
 	uint64_t bursts;   /* groups of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
+	/* What lived when the deaths before the last had ended, what of it still lives, when that was; whether a younger died */
+	uint64_t turn_bytes, turn_left, turn_ns;
+	bool younger_died, died; /* died: any, since the last birth */
 	/* live_bytes at its last rise by two of its largest blocks, the birth then, and the most births between two such rises */
 	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;

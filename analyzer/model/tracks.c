@@ -190,6 +190,21 @@ static void rise(const struct sl_track *track, struct sl_track_course *course)
 	course->crest_births = track->births;
 }
 
+/*
+ * A birth after deaths.  They were a turn if all that had lived at the end of the deaths before died in them, and as much that
+ * was made since then did not.
+ */
+static void turn(struct sl_track *track, struct sl_track_course *course)
+{
+	uint64_t made = track->live_bytes, old = course->turn_bytes;
+	bool whole = old && !course->turn_left && !course->younger_died && made + made / 4 >= old && old + old / 4 >= made;
+
+	track->turns = !whole ? 0 : track->turns < UINT8_MAX ? track->turns + 1 : UINT8_MAX;
+	course->turn_bytes = course->turn_left = track->live_bytes;
+	course->turn_ns = course->last_death_ns;
+	course->died = course->younger_died = false;
+}
+
 static void add_recent(struct sl_track_recent *recent, uint64_t number, uint64_t now_ns, uint64_t bytes)
 {
 	uint32_t at = (uint32_t)number % SL_TRACK_RECENT;
@@ -210,6 +225,8 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	sl_tracks_asked(tracks);
 	tracks->last_birth_ns = model->now_ns;
 	rise(track, course);
+	if (course->died)
+		turn(track, course);
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;
@@ -295,6 +312,11 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->live_bytes -= bytes;
 	track->live_blocks--;
 	course->last_death_ns = model->now_ns;
+	course->died = true;
+	if (born_ns <= course->turn_ns && bytes <= course->turn_left)
+		course->turn_left -= bytes;
+	else
+		course->younger_died = true;
 	swing(track, course, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;

@@ -94,7 +94,7 @@ SHAPE(site, sl_site, STACK(stack, ), M(label), M(thread), M(api), M(device), M(k
 SHAPE(swing, sl_swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns), M(first), M(rose));
 SHAPE(surge, sl_surge, M(bytes), M(most), M(count), M(first), M(rose));
 SHAPE(track, sl_track, STACK(stack, ), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
-      M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns));
+      M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns), M(turns));
 SHAPE(tracks, sl_tracks, LIST(item, count, track), M(ticks), M(last_birth_ns), M(teardown_ns));
 SHAPE(row, sl_row, M(used), M(allocations), M(frees), M(failed_allocations), M(implicit_frees), M(allocated_bytes), M(live_blocks), M(live_bytes),
       M(peak_bytes), M(peak_at_ns), LINE(line));

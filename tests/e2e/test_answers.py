@@ -1341,6 +1341,35 @@ def step(count):
         with Recording("python3", "-c", self.PIECES + program) as run:
             self.absent("memory.spike", run.report())
 
+    ROUNDS = """
+def made(n):
+    return [take(8) for _ in range(n)]
+def drop(blocks):
+    for block in blocks:
+        rt.cudaFree(block)
+net = made(4)
+"""
+
+    def test_a_round_that_is_freed_after_the_next_is_made_is_told(self):
+        program = self.ROUNDS + "before = []\nfor _ in range(10):\n    now = made(6)\n    drop(before)\n    before = now\ndrop(before + net)\n"
+        with Recording("python3", "-c", self.PIECES + program) as run:
+            (finding,) = self.found("memory.overlap", run.report())
+        self.assertEqual(finding["bytes"], 48 << 20)
+        self.assertRegex(finding["description"], r"^48\.0 MiB of the peak were of the round before: <string>:\d+ take < <string>:\d+ made.* \(seen 7 times\)$")
+        self.assertRegex(finding["recommendation"], r"the peak would be 80\.0 MiB$")
+
+    def test_what_is_freed_before_or_one_by_one_or_grows_is_no_round_of_its_own(self):
+        loops = {"freed before": "drop(before)\n    before = made(6)",
+                 "one by one": "before = [(rt.cudaFree(old), take(8))[1] for old in before]",
+                 "one by one, afterwards": "before = [(take(8), rt.cudaFree(old))[0] for old in before]",
+                 "a queue": "before += made(1)\n    drop([before.pop(0)])",
+                 "a vector that doubles": "now = made(2 * len(before))\n    drop(before)\n    before = now"}
+        for what, loop in loops.items():
+            times = 5 if "doubles" in what else 9
+            program = self.ROUNDS + "before = made(6)\nfor _ in range(%d):\n    %s\ndrop(before + net)\n" % (times, loop)
+            with self.subTest(what), Recording("python3", "-c", self.PIECES + program) as run:
+                self.absent("memory.overlap", run.report())
+
     def test_a_loop_of_the_set_up_is_no_period_of_the_program(self):
         program = "\nmodel = []\nfor _ in range(12):\n    model.append(take(3))\n    model.append(take(1))\n" \
                   "for _ in range(60):\n    step(7)\n    model.append(take(1))"

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds places that free what they made in one round only after they have made the next round's (model/track.h, turns), so that
+ * the peak holds both: results that a variable keeps until it gets the new ones.
+ */
+#include <stdlib.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/report.h"
+
+#define TURNS_MIN 3
+#define PEAK_PART 0.25 /* of the device's peak */
+
+/* Bytes of one round: at most two of them lived at once. */
+static uint64_t round_of(const struct sl_track *track)
+{
+	return sl_stats_bytes((double)track->born_bytes / (double)track->births * track->most_blocks / 2);
+}
+
+/* Bytes at the device's peak that the round before had made, of all places; *most: the place with most of them. */
+static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **most, unsigned *places)
+{
+	uint64_t *at_peak = sl_model_tracks_at_peak(model, device), all = 0, largest = 0;
+
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		uint64_t round, old;
+
+		if (track->turns < TURNS_MIN)
+			continue;
+		round = round_of(track);
+		old = at_peak[i] > round ? at_peak[i] - round : 0;
+		if (!old)
+			continue;
+		old = old < round ? old : round;
+		all += old;
+		++*places;
+		if (old > largest) {
+			largest = old;
+			*most = track;
+		}
+	}
+	free(at_peak);
+	return all;
+}
+
+static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
+{
+	struct sl_process *process = &report->processes[index];
+	const struct sl_track *most = NULL;
+	unsigned places = 0;
+	uint64_t old = old_at_peak(process->model, device->device, &most, &places);
+	char where[300], more[64] = "";
+
+	if (!most || (double)old < PEAK_PART * (double)device->known_peak)
+		return;
+	sl_owners_line(process, most->stack, 3, where, sizeof(where));
+	if (places > 1)
+		snprintf(more, sizeof(more), ", with %u other place%s", places - 1, places == 2 ? "" : "s");
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "memory.overlap",
+			.severity = "info",
+			.class = "overlap",
+			.process = (int)index,
+			.device = device->device,
+			.bytes = old,
+			.text = sl_memory_print("%s of the peak were of the round before: %s frees what it made only after it has "
+						"made as much again%s (seen %u times)",
+						SL_SIZE(old), where, more, most->turns),
+			.advice = sl_memory_print("drop the old before the new are made (del, or None), or write into them: the "
+						  "peak would be %s",
+						  SL_SIZE(device->known_peak - old)),
+			.stack = most->stack});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++)
+			if (report->processes[i].model->devices[d])
+				find(report, i, report->processes[i].model->devices[d]);
+}
+
+const struct sl_analysis sl_analysis_overlap = {.name = "overlap", .run = run};
