@@ -393,7 +393,7 @@ const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *proc
 		return out;
 	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
-	snprintf(out + strlen(out), size - strlen(out), ": so often several places allocate");
+	snprintf(out + strlen(out), size - strlen(out), " (a round: what several places do equally often)");
 	return out;
 }
 
