@@ -176,14 +176,15 @@ class Attached(unittest.TestCase):
             self.assertEqual(values, [(4, 0x123456789abc), (1, 1), (1, 0), (4, 7)])
 
     def watch(self, run):
-        """From the moment at which it has made what it needs until its calls are done."""
+        """From the moment at which it has made what it needs until its calls are done.  It lives on until what was seen has its names."""
         self.addCleanup(run.process.kill)
         wait_until(lambda: exists(run, "made"))
         attached = attachments.Attached(run)
         touch(run, "go")
         wait_until(lambda: exists(run, "done"), 600)
-        touch(run, "end")
+        attached.process.send_signal(signal.SIGINT)
         self.assertEqual(attached.end(), 0)
+        touch(run, "end")
 
     def test_python_stacks_are_what_every_cpython_at_hand_says(self):
         """Each at one moment of its own, so each stack is compared whole.  Code that was gone before it was read has no name, and no other."""
