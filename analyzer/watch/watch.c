@@ -193,7 +193,9 @@ static double of_process(const struct sl_watch *watch, const struct sl_rule *rul
 {
 	if (rule->metric == SL_METRIC_OOMS)
 		return (double)followed->process.model->ooms_total;
-	return rule->metric == SL_METRIC_UNLIKE ? unlike(follow, followed) : oldest_call(watch, &followed->process);
+	if (rule->metric == SL_METRIC_UNLIKE)
+		return followed->ended ? NAN : unlike(follow, followed);
+	return oldest_call(watch, &followed->process);
 }
 
 /* ---- changes of state */
