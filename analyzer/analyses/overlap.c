@@ -56,7 +56,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	uint64_t old = old_at_peak(process->model, device->device, &most, &places);
 	char where[300], more[64] = "";
 
-	if (!most || (double)old < PEAK_PART * (double)device->known_peak)
+	if (!most || old > device->known_peak || (double)old < PEAK_PART * (double)device->known_peak)
 		return;
 	sl_owners_line(process, most->stack, 3, where, sizeof(where));
 	if (places > 1)
