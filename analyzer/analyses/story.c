@@ -411,7 +411,10 @@ static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 	return most;
 }
 
-/* The device held as much for most of the time, and then much more within a moment. */
+/*
+ * The device held as much for most of the time, and then much more within a moment.  Where nothing was freed before and the
+ * same places go on, a program that fills the device paused.
+ */
 static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -420,6 +423,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
 	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
+	bool begun = false;
 	char where[300], then[SL_FORMAT_BYTES];
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
@@ -438,8 +442,13 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	for (unsigned i = oom->owner_count; i--;) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
 
-		stack = process->model->tracks.item[site->track].first_ns >= then_ns ? site->stack : stack;
+		if (process->model->tracks.item[site->track].first_ns >= then_ns) {
+			stack = site->stack;
+			begun = true;
+		}
 	}
+	if (!begun && is_first_rise(oom))
+		return false;
 	sl_owners_line(process, stack, 2, where, sizeof(where));
 	snprintf(story->text, sizeof(story->text), "it had held %s at most until %s, and then at once %.1f times that, %s %s",
 		 SL_SIZE(before), sl_format_duration(then, sl_process_unix(process, then_ns) - process->report->started_unix_ns),

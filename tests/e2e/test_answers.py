@@ -1005,7 +1005,7 @@ for p in kept: cuda.cudaFree(p)
             with self.subTest(how), self.made(how) as run:
                 text = summary(run, columns=200)
                 self.assertRegex(text, r"LEAK +" + rate)
-                self.assertEqual(re.findall(r"(about \d+ of )?200 rounds: so often", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
+                self.assertEqual(re.findall(r"(about \d+ of )?200 rounds \(a round: ", text), {"amid": ["about 78 of "], "tenth": [""], "jump": []}[how])
 
     def test_blocks_that_a_vector_keeps_as_it_grows_are_counted(self):
         with self.made("vector") as run:
@@ -1508,10 +1508,11 @@ globals()[sys.argv[1]]()
                 self.assertEqual(len(told), times, said)
 
     def test_requests_of_a_line_that_were_all_kept_are_growth(self):
-        with script(*["try=600"] * 8, SIM_VRAM="4G") as run:
-            report = run.report()
-        (finding,) = [one for one in self.found("oom.full", report)][:1]
-        self.assertRegex(finding["description"], r"it was still filling: [3-6] requests before this one at script.py:\d+ .*nothing was given back meanwhile")
+        for pause in 0, 0.5:  # of a machine that is busy, or the program's own
+            with self.subTest(pause), script("try=600", "sleep=%g" % pause, *["try=600"] * 7, SIM_VRAM="4G") as run:
+                report = run.report()
+            (finding,) = [one for one in self.found("oom.full", report)][:1]
+            self.assertRegex(finding["description"], r"it was still filling: [3-6] requests before this one at script.py:\d+ .*nothing was given back meanwhile")
 
     def test_hidden_code_has_its_line_and_little_code_has_not(self):
         with script("alloc=1", "module", "samples=2", SIM_MODULE_BYTES="400M", CUDA_MODULE_LOADING="EAGER") as run:
