@@ -16,7 +16,7 @@
 
 #include "agent/process/procfile.h"
 
-static const int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+static sigset_t started_with; /* our signal mask, which is the command's too */
 
 /* Our library goes before those already in LD_PRELOAD, which keep their order. */
 static void preload(const char *library)
@@ -45,8 +45,34 @@ static void need_not_be_first(void)
 	free(joined);
 }
 
+static void take_unprinted(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGPIPE);
+	sigaddset(set, SIGXFSZ);
+}
+
+void sl_child_signals_block(void)
+{
+	sigset_t set;
+
+	take_unprinted(&set);
+	sigprocmask(SIG_BLOCK, &set, &started_with);
+}
+
+void sl_child_signals_restore(void)
+{
+	sigset_t set;
+
+	take_unprinted(&set);
+	while (sigtimedwait(&set, NULL, &(const struct timespec){0}) > 0)
+		;
+	sigprocmask(SIG_SETMASK, &started_with, NULL);
+}
+
 int sl_child_exec(const struct sl_launch *run)
 {
+	sl_child_signals_restore();
 	preload(run->library);
 	need_not_be_first();
 	sl_git_tell();
@@ -127,18 +153,17 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
-	sigset_t set, before;
+	sigset_t set;
 	int status = 0;
 	pid_t child;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < SL_COUNT(handed_on); i++)
-		/* Signals that nohup or a shell's & made us ignore stay ignored here and in the command. */
-		if (!sigaction(handed_on[i], NULL, &is) && is.sa_handler != SIG_IGN)
-			sigaddset(&set, handed_on[i]);
 	sigaction(SIGCHLD, &plain, &chld);
-	sigprocmask(SIG_BLOCK, &set, &before);
+	sigfillset(&set);
+	for (int number = 1; number <= SIGRTMAX; number++)
+		/* Signals that nohup or a shell's & made us ignore stay ignored here and in the command. */
+		if (!sigaction(number, NULL, &is) && is.sa_handler == SIG_IGN)
+			sigdelset(&set, number);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	sl_witness_start(run);
 	sl_outside_begin(run);
 	child = fork();
@@ -148,7 +173,6 @@ int sl_child_run(const struct sl_launch *run)
 	}
 	if (!child) {
 		sigaction(SIGCHLD, &chld, NULL);
-		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(sl_child_exec(run));
 	}
 	if (child > 0 && (status = wait_for(run, child, &set)) >= 0)

@@ -75,6 +75,13 @@ void sl_git_tell(void);
 
 /* --- launcher/child.c --- */
 
+/*
+ * We outlive what cannot be printed: a pipe for our messages that nobody reads, a full file.  To be called first; every process
+ * that becomes another program takes the signals back.
+ */
+void sl_child_signals_block(void);
+void sl_child_signals_restore(void);
+
 /* Runs in the process that becomes the command: sets variables, then execs.  Returns the exit status that says why exec failed. */
 int sl_child_exec(const struct sl_launch *run);
 

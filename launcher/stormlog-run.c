@@ -136,6 +136,7 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 			if (!strcmp(verb, "oom"))
 				alarm(OOM_SECONDS);
 			dup2(STDERR_FILENO, STDOUT_FILENO);
+			sl_child_signals_restore();
 			execv(analyzer, strcmp(verb, "check") ? one : check);
 			_exit(SL_LAUNCH_FAILED);
 		}
@@ -203,8 +204,10 @@ int main(int argc, char **argv)
 	struct sl_launch run = {0};
 	/* Only the first rank's launcher prints; one started by another launcher prints nothing. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
-	int verdict = 0, status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
+	int verdict = 0, status;
 
+	sl_child_signals_block();
+	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
 		return status;
 	if (run.check)

@@ -30,6 +30,7 @@ static bool rules_are_read(char **argv, unsigned count)
 		int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 		dup2(nothing, STDOUT_FILENO);
+		sl_child_signals_restore();
 		execv(argv[0], argv);
 		_exit(SL_LAUNCH_FAILED);
 	}
@@ -70,6 +71,7 @@ bool sl_watcher_start(const struct sl_launch *run)
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		dup2(STDERR_FILENO, STDOUT_FILENO);
+		sl_child_signals_restore();
 		execv(program, argv);
 		_exit(SL_LAUNCH_FAILED);
 	}

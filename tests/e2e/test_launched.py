@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-run stands between a program and who started it: what each does reaches the other as without it."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+NAMES = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+print("ready", flush=True)
+got = 0
+while got != signal.SIGTERM:
+    got = signal.sigwait(signal.valid_signals())
+    print(got, flush=True)
+"""
+
+
+class Launched(unittest.TestCase):
+    def setUp(self):
+        self.run_of = e2e.Recording("true", preload=False)
+        self.addCleanup(self.run_of.__exit__)
+        self.environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
+        self.environment.update(STORMLOG_DIR=self.run_of.traces)
+
+    def each(self, *argv, flags=((), ("--host",)), **how):
+        """Runs the command in front of nothing, then of the launcher with each set of flags."""
+        how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.run_of.folder,
+               "env": self.environment, "text": True, **how}
+        for front in ([], *([e2e.RUN, *some, "--"] for some in flags)):
+            with self.subTest(front=front[1:]), subprocess.Popen([*front, *argv], **how) as running:
+                try:
+                    yield running
+                finally:
+                    running.kill()
+
+    def test_every_signal_sent_to_the_launcher_reaches_the_program(self):
+        numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}) + [signal.SIGTERM]
+        for running in self.each(sys.executable, "-c", NAMES):
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            for number in numbers:
+                running.send_signal(number)
+                self.assertEqual(running.stdout.readline().split(), [str(number)])
+            self.assertEqual(running.wait(), 0)
+
+    def test_nobody_reads_what_the_launcher_says(self):
+        reads, writes = os.pipe()
+        os.close(reads)
+        self.addCleanup(os.close, writes)
+        for running in self.each("sh", "-c", "echo ran; exit 3", stderr=writes):
+            self.assertEqual((running.communicate()[0], running.returncode), ("ran\n", 3))
+        for running in self.each("sh", "-c", "echo ran; kill -PIPE $$", stderr=writes):
+            self.assertEqual((running.communicate()[0], running.returncode), ("ran\n", -signal.SIGPIPE))
+
+    def test_what_the_launcher_says_finds_no_room(self):
+        with open(os.path.join(self.run_of.folder, "said"), "w") as said:
+            for running in self.each("sh", "-c", "echo ran; exit 3", stderr=said,
+                                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))):
+                self.assertEqual((running.communicate()[0], running.returncode), ("ran\n", 3))
+
+
+if __name__ == "__main__":
+    e2e.side_by_side()
