@@ -46,7 +46,7 @@ class Launched(unittest.TestCase):
 
     def test_every_signal_sent_to_the_launcher_reaches_the_program(self):
         numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}) + [signal.SIGTERM]
-        for running in self.each(sys.executable, "-c", NAMES):
+        for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in numbers]):  # nohup
             self.assertEqual(running.stdout.readline(), "ready\n")
             for number in numbers:
                 running.send_signal(number)
