@@ -174,7 +174,7 @@ static bool read_real(const char *text, double least, double most, double *value
 	char *end;
 
 	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
+	return !text[strspn(text, "0123456789.e+-")] && *text != '+' && end != text && !*end && *value >= least && *value <= most;
 }
 
 /* False: not a valid value of the option. */
@@ -251,5 +251,5 @@ bool sl_arguments_number(const char *text, long least, long most, long *value)
 
 	errno = 0;
 	*value = strtol(text, &end, 10);
-	return *text && !*end && !errno && *value >= least && *value <= most;
+	return !text[strspn(text, "0123456789-")] && *text && !*end && !errno && *value >= least && *value <= most;
 }
