@@ -132,6 +132,10 @@ class Report(unittest.TestCase):
             verb = (verb,) if isinstance(verb, str) else verb
             self.assertIn("nowhere: No such file or directory", said(*verb, "nowhere"))
         self.assertLessEqual(len(said(picture).splitlines()), 3)
+        with open(os.path.join(self.folder, "rank-00099-1.msgpack.zst"), "wb") as file:
+            file.write(bytes(4096))
+        for verb in ("report", "tree", "table", "dump"):
+            self.assertIn("rank-00099-1.msgpack.zst: no header can be read", said(verb, self.folder))
         self.assertIn("did you mean report?", said("reprot", self.folder))
         self.assertIn("did you mean --json?", said("--jsno", self.folder))
 
