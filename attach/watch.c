@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: what begins, follows and ends the watch of a process shares its state, which nobody else sees. */
 #include "attach/watch.h"
 
 #include <errno.h>
@@ -226,18 +227,22 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 	return !watch->probes;
 }
 
-/* Watches libraries loaded since the last look. */
+/* Watches libraries loaded since the last look.  Looks until nothing is new: loads count once native stacks are prepared. */
 static struct look add_libraries(struct sl_attach_watch *watch, struct watched *one)
 {
 	struct look look = {.watch = watch, .one = one};
+	size_t known;
 
-	one->loads = watch->probes ? sl_probes_loads(watch->probes, (int)one->pid) : 0;
-	sl_mappings_each(one->pid, add_library, &look);
-	if (!one->known_count || !watch->probes)
-		return look;
-	find_lines(watch, one);
-	if (!one->unwind && !one->no_unwind)
-		one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
+	do {
+		known = one->known_count;
+		one->loads = watch->probes ? sl_probes_loads(watch->probes, (int)one->pid) : 0;
+		sl_mappings_each(one->pid, add_library, &look);
+		if (!one->known_count || !watch->probes)
+			return look;
+		find_lines(watch, one);
+		if (!one->unwind && !one->no_unwind)
+			one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
+	} while (one->known_count > known);
 	return look;
 }
 
@@ -461,11 +466,18 @@ static void find_new_libraries(struct sl_attach_watch *watch, struct watched *on
 		return;
 	look = add_libraries(watch, one);
 	if (look.calls)
-		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+		sl_recording_note(one->output, "a library was loaded while it was watched: its first calls are not seen");
 	say_unwatched(one, &look);
 }
 
-/* Once a second: write what was seen, and watch libraries that were loaded since. */
+/* True: it has loaded libraries since they were looked for last, and neither executed a program nor lost its main thread. */
+static bool has_loaded(struct sl_attach_watch *watch, const struct watched *one)
+{
+	return one->unwind && sl_probes_loads(watch->probes, (int)one->pid) != one->loads && program_of(one->pid) == one->program &&
+	       sl_mappings_thread(one->pid) == one->pid;
+}
+
+/* Once a second: write what was seen, and watch libraries that were loaded since, those too whose loads are not counted. */
 static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
 	uint64_t program = program_of(one->pid);
@@ -513,6 +525,9 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 	       (!(seconds > 0) || (double)(sl_now_ns(CLOCK_MONOTONIC) - begin_ns) < seconds * 1e9)) {
 		if (watch->probes)
 			step.tv_nsec = look(watch) ? 1000000 : LOOK_MS * 1000000;
+		for (size_t i = 0; i < watch->count; i++)
+			if (has_loaded(watch, &watch->item[i]))
+				find_new_libraries(watch, &watch->item[i]);
 		if (sl_now_ns(CLOCK_MONOTONIC) - flushed_ns > FLUSH_NS) {
 			close_gone(watch);
 			for (size_t i = 0; i < watch->count; i++)

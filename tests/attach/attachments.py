@@ -70,6 +70,8 @@ def differences(trace, truth, since_ns):
     wrong, ours, blocks = [], {}, []
     # The simulator initialises in the first call, before it writes that the call was entered.
     since_ns = max(since_ns, min((call for call in truth.calls if call.returned_ns), key=lambda call: call.entered_ns).returned_ns)
+    # A library that came while it was watched is told of, and watched from then on.
+    since_ns = max([since_ns, *(note["ns"] for note in trace.defs.get("note", []) if "a library was loaded" in note["text"])])
     journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # its stubs write nothing
     events, verbs = trace.events(), trace.verbs()
     tids = {thread["id"]: thread["tid"] for thread in trace.defs.get("thread", [])}

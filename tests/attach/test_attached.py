@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """stormlog-attach on running processes without a recorder: traces against the simulator's journal.  Skipped where the kernel forbids it."""
+import concurrent.futures
 import os
 import random
 import re
@@ -42,6 +43,32 @@ class Attached(unittest.TestCase):
             with self.subTest(what):
                 self.assertEqual(wrong, [])
                 self.assertGreater(calls, 0)
+
+    def test_a_library_that_comes_while_it_begins_or_later_is_watched(self):
+        """At each moment of its first tenth of a second."""
+        program = ("import ctypes, sys, time; ctypes.CDLL('libcudart.so.12'); print('go', flush=True); time.sleep(int(sys.argv[1]) / 1000)\n"
+                   "cu, p = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\n"
+                   "assert not cu.cuInit(0) and not cu.cuDevicePrimaryCtxRetain(ctypes.byref(p), 0) and not cu.cuCtxSetCurrent(p)\n"
+                   "while True: time.sleep(0.01 + cu.cuMemAlloc_v2(ctypes.byref(p), 4096))")
+
+        def seen(run):
+            return any(trace.hooks[api - 1][0] == "cuMemAlloc_v2" for trace in stormlog_trace.open_folder(run.traces) if trace.events()
+                       for api in trace.events()["api"].tolist())
+
+        def watch(ms):
+            def during(run):
+                self.addCleanup(run.process.kill)
+                run.process.stdout.readline()
+                attached = attachments.Attached(run)
+                try:
+                    wait_until(lambda: seen(run))
+                finally:
+                    run.process.kill()
+                self.assertEqual(attached.end(), 0)
+            with e2e.Recording("python3", "-c", program, str(ms), preload=False, code=-9, during=during):
+                pass
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
+            list(pool.map(watch, range(0, 100, 5)))
 
     def test_it_comes_and_goes_under_load_and_the_program_does_not_notice(self):
         def during(run):
