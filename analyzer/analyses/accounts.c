@@ -485,6 +485,14 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(account->advice);
 		account->advice = strdup("free there what is not needed any more: a higher limit is reached later");
 	}
+	if (account->cause == SL_CAUSE_NEIGHBOUR && sl_story_grew(&story, process, oom)) {
+		char *others = account->advice;
+
+		account->cause_text = sl_memory_print("%s; of this process: %s", cause, story.text);
+		account->advice = sl_memory_print("%s; or %s", story.advice, others);
+		free(others);
+		free(cause);
+	}
 	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
 		return;
 	if (sl_story_tell(&story, process, oom, account)) {

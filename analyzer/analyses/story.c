@@ -236,8 +236,7 @@ static bool tell_padding(struct sl_story *story, struct sl_process *process, con
 	return false;
 }
 
-/* A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model. */
-static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+bool sl_story_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_story_leak(process, oom);
 	char where[300], what[300];
@@ -603,7 +602,7 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_rounding(story, process, oom, account)) ||
-	       (fits && tell_padding(story, process, oom)) || (fits && tell_leak(story, process, oom)) ||
+	       (fits && tell_padding(story, process, oom)) || (fits && sl_story_grew(story, process, oom)) ||
 	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
 	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));

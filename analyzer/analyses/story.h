@@ -14,6 +14,12 @@ struct sl_story {
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account);
 
 /*
+ * A place that grew until no memory was left, or several; or that only took memory, as one does that loads a model.  False: none
+ * held a good part.
+ */
+bool sl_story_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom);
+
+/*
  * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
  * where its context was made, if that is most of it; "" if it was not recorded.  Returns the advice, static.
  */

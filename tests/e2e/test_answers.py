@@ -198,7 +198,9 @@ class OutOfMemory(Answers):
                 return ["meet=held", "grow=60", "try=30", "meet=failed"] if rank == 0 else ["alloc=%d" % mib, "meet=held", "meet=failed"]
             with Ranks(2, steps, devices=1, recorded=[0], SIM_VRAM="%dM" % (2 * 300 + mib + 60 + 20), STORMLOG_DEVICE_INTERVAL="10") as ranks:
                 report = ranks.report()
-            self.found(cause, report)
+            (finding,) = self.found(cause, report)
+            self.assertRegex(finding["description"], "grew|took memory and freed none")
+            self.assertEqual("it would have fitted; of this process: it " in finding["description"], cause == "oom.neighbour")
 
     def test_what_a_recorded_neighbours_blocks_and_code_take_is_the_neighbours(self):
         def steps(rank):
