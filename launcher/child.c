@@ -128,9 +128,10 @@ static bool child_goes_on(pid_t child, int *status)
 	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(*status))
 			return false;
-		/* A shell that controls jobs watches us: stop with the command, and wake it when we are woken. */
+		/* A shell that controls jobs watches us: stop with the command.  The SIGCONT that wakes us is passed on. */
+		sl_witness_wake(child);
 		raise(SIGSTOP);
-		kill(child, SIGCONT);
+		sl_witness_wake(0);
 	}
 	return got == 0 || errno == EINTR;
 }

@@ -117,6 +117,9 @@ void sl_witness_end(void);
 /* True: the signal that just reached us was sent to our whole group.  Ask once for each signal. */
 bool sl_witness_saw(int number);
 
+/* Sends us SIGCONT as long as this stopped child of ours goes on or has ended; 0: no longer. */
+void sl_witness_wake(pid_t child);
+
 /* --- launcher/watcher.c --- */
 
 /* Starts a watcher beside the command, with run->watch as its rules.  False: a rule cannot be read; the analyzer has said so. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group, with
- * every signal blocked.  If it has received a signal too, that was sent to the group, and the command has it already.
+ * every signal blocked.  If it has received a signal too, that was sent to the group, and the command has it already.  While we
+ * are stopped with the command it wakes us when that goes on or ends, which somebody may cause who knows the command alone.
  */
 #include "launcher/launcher.h"
 
@@ -15,12 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUESTION    SIGRTMAX /* Linux delivers it after whatever else is pending */
-#define FRESH_S	    5	     /* seconds; an older sighting belongs to another signal */
-#define ASKED	    5	     /* times the witness is asked: a sender that signals one process after the other may reach us first */
+#include "agent/process/procfile.h"
+
+#define QUESTION    SIGRTMAX	   /* Linux delivers it after whatever else is pending */
+#define STOPPED	    (SIGRTMAX - 1) /* its value is the command's process id, then 0 */
+#define FRESH_S	    5		   /* seconds; an older sighting belongs to another signal */
+#define ASKED	    5 /* times the witness is asked: a sender that signals one process after the other may reach us first */
 #define AGAIN_NS    20000000
 #define STOPPED_MS  1000
-#define STOPPED_MAX 5 /* times it is sent SIGCONT; a debugger may hold it */
+#define STOPPED_MAX 5	      /* times it is sent SIGCONT; a debugger may hold it */
+#define LOOK_NS	    100000000 /* between looks at a command that is stopped */
 
 static pid_t witness = -1;
 static int answers = -1;
@@ -47,18 +52,24 @@ static void hide(const struct sl_launch *run)
 
 _Noreturn static void watch(pid_t launcher, int out)
 {
+	const struct timespec look = {.tv_nsec = LOOK_NS};
 	time_t seen[_NSIG] = {0};
 	siginfo_t info;
 	sigset_t all;
+	pid_t stopped = 0;
 
 	sigfillset(&all);
 	for (;;) {
-		int number = sigwaitinfo(&all, &info);
+		int number = sigtimedwait(&all, &info, stopped ? &look : NULL);
 
+		if (stopped && sl_procfile_state((uint64_t)stopped) != 'T')
+			kill(launcher, SIGCONT); /* again and again: it may not have stopped yet */
 		if (number < 0)
 			continue;
 		if (info.si_pid != launcher) {
 			seen[number] = now_s();
+		} else if (number == STOPPED) {
+			stopped = info.si_value.sival_int;
 		} else if (number == QUESTION) {
 			int asked = info.si_value.sival_int;
 			char saw = seen[asked] && now_s() - seen[asked] < FRESH_S;
@@ -126,6 +137,12 @@ bool sl_witness_saw(int number)
 		saw = ask(number);
 	}
 	return saw;
+}
+
+void sl_witness_wake(pid_t child)
+{
+	if (witness > 0)
+		sigqueue(witness, STOPPED, (union sigval){.sival_int = child});
 }
 
 void sl_witness_end(void)

@@ -25,6 +25,26 @@ while got != signal.SIGTERM:
     print(got, flush=True)
 """
 
+# stops; a child of its own waits until it and the launcher have, and then wakes it alone, or kills it
+STOPS = """
+import os, signal, sys, time
+def state(pid):
+    return open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()
+me, launcher, starter, woken = os.getpid(), os.getppid(), int(sys.argv[2]), []
+signal.signal(signal.SIGCONT, lambda number, frame: woken.append(number))
+if not os.fork():
+    while not all(state(pid)[0] == "T" for pid in {me, launcher} - {starter}):
+        time.sleep(0.01)
+    os.kill(me, int(sys.argv[1]))
+    os._exit(0)
+os.kill(me, signal.SIGSTOP)
+os.wait()
+while state(launcher)[0] == "T":
+    time.sleep(0.01)
+print(len(woken))
+sys.exit(6)
+"""
+
 
 class Launched(unittest.TestCase):
     def setUp(self):
@@ -52,6 +72,12 @@ class Launched(unittest.TestCase):
                 running.send_signal(number)
                 self.assertEqual(running.stdout.readline().split(), [str(number)])
             self.assertEqual(running.wait(), 0)
+
+    def test_a_stopped_program_that_is_woken_or_killed_alone(self):
+        """The launcher, which has stopped with it, does not stay so."""
+        for number, said, status in ((signal.SIGCONT, "1\n", 6), (signal.SIGKILL, "", -signal.SIGKILL)):
+            for running in self.each(sys.executable, "-c", STOPS, str(int(number)), str(os.getpid())):
+                self.assertEqual((running.communicate(timeout=60)[0], running.returncode), (said, status))
 
     def test_nobody_reads_what_the_launcher_says(self):
         reads, writes = os.pipe()
