@@ -23,7 +23,8 @@
 #include "agent/stacks/utf8.h"
 #include "common/now.h"
 
-#define SPINS_MAX 1000
+#define SPINS_MAX      1000
+#define UNLOAD_WAIT_NS 1000000000
 
 struct place {
 	uint64_t begin, end;
@@ -55,15 +56,22 @@ struct module {
 
 /*
  * The owner of this lock waits for nobody: it walks the loader's list, whose lock it already has, or looks into the table.
- * False: another thread has held the lock for longer than that takes.
+ * False: another thread has held the lock for longer than that takes.  Who is about to unload waits longer, for an owner that
+ * has no processor: what is not defined before it goes would have the name of what comes to its place.
  */
-static bool lock(void)
+static bool lock(bool unloads)
 {
-	for (unsigned spins = 0; atomic_exchange_explicit(&locked, 1, memory_order_acquire); spins++)
-		if (spins == SPINS_MAX)
-			return false;
-		else
-			sched_yield();
+	uint64_t now, until = 0;
+
+	for (unsigned spins = 0; atomic_exchange_explicit(&locked, 1, memory_order_acquire); spins++) {
+		if (spins >= SPINS_MAX) {
+			now = sl_now_kernel_ns(CLOCK_MONOTONIC);
+			until = until ? until : now + UNLOAD_WAIT_NS;
+			if (!unloads || now >= until)
+				return false;
+		}
+		sched_yield();
+	}
 	return true;
 }
 
@@ -312,7 +320,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 				atomic_store(&walked_ns, sl_now_kernel_ns(CLOCK_MONOTONIC));
 			return 1;
 		}
-		visit->locked = lock();
+		visit->locked = lock(visit->unloads);
 		visit->failed = !visit->locked;
 		if (visit->failed)
 			return 1;
@@ -374,7 +382,7 @@ bool sl_modules_hash(struct sl_intern_key *hash, void *const *pcs, uint32_t coun
 {
 	if (!atomic_load(&has_moved))
 		return true;
-	if (!lock())
+	if (!lock(false))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = place_at((uintptr_t)pcs[i] - 1);
