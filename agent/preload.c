@@ -3,6 +3,7 @@
 #include "agent/preload.h"
 
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -308,6 +309,17 @@ static void start(struct sl_agent *agent)
 }
 
 /*
+ * True: this is a child of vfork or clone(CLONE_VM) whose parent has not called yet.  What it began would be the parent's, and
+ * the writer would end with the child.
+ */
+static bool borrows_memory(void)
+{
+	long pid = syscall(SYS_getpid);
+
+	return !sl_objects_trusted() && !sl_objects_is_forked() && !syscall(SYS_kcmp, pid, syscall(SYS_getppid), KCMP_VM, 0, 0);
+}
+
+/*
  * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
  * handler.
  */
@@ -316,7 +328,7 @@ static bool ensure_started(const struct sl_mute *signals)
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
 
-	if (!agent)
+	if (!agent || (atomic_load(&agent->phase) == SL_PHASE_IDLE && borrows_memory()))
 		return false;
 	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
 		sl_writer_thread_signals(signals);
@@ -325,7 +337,7 @@ static bool ensure_started(const struct sl_mute *signals)
 	}
 	while (atomic_load(&agent->phase) == SL_PHASE_STARTING)
 		sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, START_NS);
-	return atomic_load(&agent->generation) != 0;
+	return is_ours(agent); /* the state of a thread that its parent lends a vfork child would be taken for the parent's own */
 }
 
 /* A signal handler may have interrupted malloc, which making a thread calls. */
@@ -333,7 +345,7 @@ bool sl_agent_unpark(void)
 {
 	if (sl_writer_thread_resume() || !sl_writer_thread_is_parked())
 		return true;
-	if (!sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
+	if (!is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
 	watch_exit();
 	sl_writer_thread_unpark();

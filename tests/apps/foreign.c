@@ -379,6 +379,41 @@ static int cloned(int parent)
 	return 0;
 }
 
+static int call_and_leave(void *unused)
+{
+	void *p;
+
+	(void)unused;
+	if (!cudaMalloc(&p, 4096))
+		OK(cudaFree(p));
+	_exit(3);
+}
+
+/* A child that shares the memory of its parent calls before that does: by vfork, or (1) clone, or (2) vfork before an exec. */
+static int shared(int way)
+{
+	char *stack = malloc(1 << 18), *argv[] = {(char *)"true", NULL};
+	int status = -1;
+	pid_t child;
+	void *p;
+
+	CHECK(stack);
+	if (way == 1) {
+		child = clone(call_and_leave, stack + (1 << 18), CLONE_VM | SIGCHLD, NULL);
+	} else if (!(child = vfork())) {
+		if (!way)
+			call_and_leave(NULL);
+		OK(cudaMalloc(&p, 4096));
+		execvp("true", argv);
+		_exit(1);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	for (int i = 0; i < 5; i++)
+		OK(cudaMalloc(&p, MB));
+	printf("the child ended with %x\n", (unsigned)status);
+	return 4;
+}
+
 /* Every thread takes part in setgid, also one that was begun anew after a fork. */
 static int setgid_after_fork(int unused)
 {
@@ -417,6 +452,7 @@ int main(int argc, char **argv)
 		     {"raw_end", raw_end},
 		     {"threads_leave_by_call", threads_leave_by_call},
 		     {"cloned", cloned},
+		     {"shared", shared},
 		     {"setgid_after_fork", setgid_after_fork}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -84,6 +84,14 @@ class Foreign(unittest.TestCase):
     def test_so_does_one_in_which_a_lock_of_the_loader_is_held_for_ever(self):
         self.plain_and_recorded("cloned", 2, timeout=60)
 
+    def test_a_child_in_the_parents_memory_that_calls_first_leaves_the_parent_its_recording(self):
+        """The parent's calls were lost, its end took 2 s more, and with --host it never ended."""
+        for way, host in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)):
+            with self.subTest(way=way, host=host):
+                run = self.plain_and_recorded("shared", way, timeout=60, STORMLOG_HOST=host)
+                row = self.device_row(run)
+                self.assertEqual((row["allocations"], row["frees"]), (5, 0))
+
     def test_the_writer_has_a_stack_of_its_own_size(self):
         for stack in (16384, 24576, 36864):
             with self.subTest(stack=stack):
