@@ -232,6 +232,20 @@ static void watch_exit(void)
 		watched = !on_exit(note_status, NULL);
 }
 
+static void exit_begins(void *unused)
+{
+	watch_exit();
+}
+
+/* What a constructor asks of on_exit is called after our destructor.  The main thread's own destructors are called before. */
+static void watch_exit_later(void)
+{
+	int (*at_end)(void (*)(void *), void *, void *) = sl_resolve_symbol("__cxa_thread_atexit_impl");
+
+	if (at_end)
+		at_end(exit_begins, NULL, &key);
+}
+
 static bool has_locked_memory(void)
 {
 	char line[24];
@@ -284,7 +298,7 @@ static void start(struct sl_agent *agent)
 		sl_stacks_child();
 		sl_device_child();
 	}
-	if (may_allocate)
+	if (may_allocate && !options->host)
 		watch_exit();
 	threads = (may_allocate || sl_objects_trusted()) && sl_threads_try();
 	if (!sl_objects_trusted()) {
@@ -563,6 +577,7 @@ static void in_child(void)
 static bool begin(struct sl_agent_thread *thread, const struct sl_mute *signals)
 {
 	if (ensure_started(signals)) {
+		watch_exit_later();
 		atomic_store(&sl_agent->ring->file->outside, SL_OUTSIDE_MAY);
 		if (sl_agent->options.device_interval)
 			sl_device_sample_host(sl_agent_now());

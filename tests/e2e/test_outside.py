@@ -72,6 +72,12 @@ class Outside(unittest.TestCase):
         self.assertLessEqual(len(samples), most or 20, times)
         return samples
 
+    def test_how_it_ended_is_told(self):
+        """By exit() and by main's return, which run what a constructor asked for after our end, with GPU calls and without."""
+        for script in ("sys.exit(3)", CALLS + "sys.exit(3)"):
+            process, = self.assert_whole(self.recorded("/usr/bin/python3", "-c", "import sys, time\n" + script, code=3))
+            self.assertEqual(process["exit_status"], 3)
+
     def test_a_program_that_calls_no_gpu_has_the_threads_that_it_made(self):
         for launcher in (HOST, ("--host", "--quiet", "--report"), ("--host", "--rank", "3", "--world-size", "4")):
             with self.subTest(launcher=launcher):
