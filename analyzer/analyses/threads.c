@@ -85,7 +85,7 @@ static void run(struct sl_report *report)
 				.device = device,
 				.bytes = track->most_bytes,
 				.text = sl_memory_print(
-					"%u threads all use device %d and no other, although there is a device for each: %s",
+					"%u threads stray to device %d and use no other, although there is a device for each: %s",
 					devices, device, where),
 				.stack = track->stack,
 				.advice = sl_memory_copy(

@@ -57,7 +57,7 @@ def on_screen(program, screen):
     """Whether one block has both the class words and the place; and whether the place is the first that it names."""
     right = first = False
     for block in blocks(screen):
-        if has_words(program, block) and any(is_named(place, block) for place in program.places()):
+        if has_words(program, " ".join(block.split())) and any(is_named(place, block) for place in program.places()):
             right = True
             named = re.search(r"[\w.+-]+:\d+", block)
             first |= bool(named) and any(is_named(place, named.group()) for place in program.places())

@@ -32,6 +32,10 @@ class Screen(unittest.TestCase):
     def test_the_place_in_another_block_than_the_class_word_is_wrong(self):
         self.assertEqual(rules.on_screen(program("hidden", ("train.py", 10)), SCREEN), (False, False))
 
+    def test_the_words_may_stand_on_two_lines(self):
+        screen = "OUT OF MEMORY\n  requests at train.py:10 step grew, up to 2 at\n      once\n"
+        self.assertEqual(rules.on_screen(program("oom-spike", ("train.py", 10)), screen), (True, True))
+
     def test_a_line_is_not_a_longer_one_nor_a_file_a_longer_one(self):
         self.assertFalse(rules.on_screen(program("leak", ("train.py", 1)), SCREEN)[0])
         self.assertFalse(rules.on_screen(program("leak", ("rain.py", 10)), SCREEN)[0])

@@ -1863,7 +1863,7 @@ for thread in threads:
                 continue
             (finding,) = self.found("stray.threads", report)
             self.assertEqual((finding["severity"], finding["device"]), ("info", 0))
-            self.assertRegex(finding["description"], r"^4 threads all use device 0 and no other, although there is a device for each: \S")
+            self.assertRegex(finding["description"], r"^4 threads stray to device 0 and use no other, although there is a device for each: \S")
 
     def test_two_ranks_that_share_a_device_are_no_strays(self):
         with Ranks(2, lambda rank: ["device=0", "alloc=500", "samples=4", "meet=done"], devices=1) as ranks:

@@ -6,6 +6,7 @@
 extern "C" {
 #include "../../apps/gpu.h"
 }
+#include <unistd.h>
 
 struct Buffer {
 	void *p;
@@ -18,8 +19,10 @@ static void replica(int device)
 {
 	Buffer weights(512 * MB); // CULPRIT
 
-	for (int i = 0; i < 120; i++)
+	for (int i = 0; i < 120; i++) {
 		Buffer activations(64 * MB + device);
+		usleep(2000);
+	}
 }
 
 int main()
