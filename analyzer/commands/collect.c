@@ -165,13 +165,14 @@ static int pack(struct collection *collection, char **paths, const char *output)
 {
 	struct sl_images images = {0};
 	struct sl_save save;
+	unsigned read;
 	int status = sl_native_images(&images, paths);
 
 	if (status < 0) {
 		keep_what_is_packed(&images);
 		status = SL_EXIT_FINE;
-		if (images.image_count &&
-		    !(sl_save_begin(&save, output, false) && sl_save_end(&save, sl_archive_write(save.out, &images, -1, 0)))) {
+		if (images.image_count && !(sl_save_begin(&save, output, false) &&
+					    sl_save_end(&save, sl_archive_write(save.out, &images, -1, 0, &read)))) {
 			sl_paths_failed(output);
 			status = SL_EXIT_UNSAVED;
 		}

@@ -23,9 +23,12 @@ static const char about[] =
 static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
 {
 	struct sl_save save;
+	unsigned read = 1;
 
-	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt)))
+	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt, &read) && read))
 		return SL_EXIT_FINE;
+	if (!read)
+		return SL_EXIT_UNREADABLE;
 	sl_paths_failed(path);
 	return SL_EXIT_UNSAVED;
 }

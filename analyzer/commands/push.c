@@ -69,6 +69,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	struct sl_images images = {0};
 	char *paths[] = {path, NULL};
 	int status = sl_native_images(&images, paths), chosen;
+	unsigned read;
 	FILE *out;
 	bool fine;
 
@@ -78,7 +79,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	if (chosen < -1)
 		return SL_EXIT_USAGE;
 	out = fopen(made, "wxe");
-	fine = out && sl_archive_write(out, &images, chosen, 0);
+	fine = out && sl_archive_write(out, &images, chosen, 0, &read);
 	fine = out && !fclose(out) && fine;
 	if (!fine)
 		sl_paths_failed(made);

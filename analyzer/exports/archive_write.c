@@ -301,7 +301,7 @@ static bool add_file(struct packer *p, const char *path, const char *name, bool 
 	return ring ? push_ring(p, path, name) : push_masked(p, path, name);
 }
 
-static bool add_image(struct packer *p, const struct sl_image *image)
+static bool add_image(struct packer *p, const struct sl_image *image, unsigned *read)
 {
 	const char *base = sl_paths_name(image->name);
 	struct sl_damage damage = {0};
@@ -318,13 +318,16 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 	for (unsigned i = 0; i < image->file_count && fine; i++)
 		fine = add_file(p, image->files[i], sl_paths_name(image->files[i]), false, names, i ? 0 : names_size);
 	free(names);
-	sl_damage_free(&damage);
+	*read += trace != NULL;
 	if (trace)
 		sl_trace_close(trace);
+	else
+		sl_damage_print(&damage);
+	sl_damage_free(&damage);
 	return fine;
 }
 
-bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt)
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt, unsigned *read)
 {
 	struct packer p = {
 		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}, .symbols = salt ? NULL : sl_symbols_new()};
@@ -333,9 +336,10 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64
 
 	ZSTD_CCtx_setParameter(p.zstd, ZSTD_c_compressionLevel, LEVEL);
 	ZSTD_CCtx_setParameter(p.zstd, ZSTD_c_checksumFlag, 1);
+	*read = 0;
 	for (unsigned i = 0; i < images->image_count && fine; i++)
-		if (run < 0 || images->run_of[i] == (unsigned)run)
-			fine = add_image(&p, &images->images[i]);
+		if (run < 0 || images->run_of[i] == (unsigned)run || !images->runs[images->run_of[i]].id[0])
+			fine = add_image(&p, &images->images[i], read);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);

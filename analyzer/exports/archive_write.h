@@ -6,5 +6,8 @@
 
 #include "analyzer/trace/images.h"
 
-/* Packs the images of run `run` (an index), or of all runs (-1). salt 0: names are not masked.  False: errno. */
-bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
+/*
+ * Packs the images of run `run` (an index), or of all runs (-1); those of which no header can be read go with each, as they are,
+ * and are named on stderr.  salt 0: names are not masked.  False: errno.  *read: how many could be read.
+ */
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt, unsigned *read);

@@ -156,6 +156,19 @@ class Pack(unittest.TestCase):
             self.assertEqual(done.returncode, 3)
             self.assertEqual([n for n in os.listdir(self.folder) if "evil" in n], [])
 
+    def test_a_trace_that_cannot_be_read_is_named_and_goes_along_and_alone_it_is_no_pack(self):
+        bad = os.path.join(self.folder, "bad")
+        os.mkdir(bad)
+        for folder in (bad, self.demo):
+            with open(os.path.join(folder, "rank-00077-7.msgpack.zst"), "wb") as file:
+                file.write(b"no frame" * 100)
+        for masked in ([], ["--redact"]):
+            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("pack", *masked, "-o", self.file, bad, code=3).stderr)
+            self.assertFalse(os.path.exists(self.file))
+            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("pack", *masked, "-o", self.file, self.demo).stderr)
+            self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("--json", self.file).stderr)
+            os.unlink(self.file)
+
     def test_usage(self):
         self.analyze("pack", code=2)
         self.analyze("pack", os.path.join(self.folder, "nowhere"), code=2)

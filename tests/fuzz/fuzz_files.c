@@ -79,11 +79,12 @@ static void fuzz_exports(const uint8_t *bytes, size_t size)
 static void fuzz_redact(const uint8_t *bytes, size_t size)
 {
 	struct sl_images images = {0};
+	unsigned read;
 
 	put_trace(bytes, size);
 	sl_images_add(&images, folder);
 	sl_images_group(&images);
-	sl_archive_write(nowhere, &images, -1, 7);
+	sl_archive_write(nowhere, &images, -1, 7, &read);
 	sl_images_free(&images);
 }
 
