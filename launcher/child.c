@@ -2,7 +2,7 @@
 /*
  * The command runs in our process group, so that it sees the terminal and its signals as it would without us.
  * A signal sent to the group reaches both, and only the command acts on it; a signal sent to us alone is passed on to
- * the command.
+ * the command; whoever kills us kills it.
  */
 #include "launcher/launcher.h"
 
@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,9 +155,9 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
+	pid_t child, launcher = getpid();
 	sigset_t set;
 	int status = 0;
-	pid_t child;
 
 	sigaction(SIGCHLD, &plain, &chld);
 	sigfillset(&set);
@@ -173,6 +174,9 @@ int sl_child_run(const struct sl_launch *run)
 		status = SL_LAUNCH_FAILED << 8;
 	}
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* the one signal that we cannot pass on */
+		if (getppid() != launcher)
+			raise(SIGKILL);
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}

@@ -79,6 +79,12 @@ class Launched(unittest.TestCase):
             for running in self.each(sys.executable, "-c", STOPS, str(int(number)), str(os.getpid())):
                 self.assertEqual((running.communicate(timeout=60)[0], running.returncode), (said, status))
 
+    def test_who_kills_the_launcher_kills_the_program(self):
+        for running in self.each("sh", "-c", "echo ready; for i in $(seq 900); do sleep 0.1; done"):
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            running.kill()
+            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("", -signal.SIGKILL))  # nobody holds its output open
+
     def test_nobody_reads_what_the_launcher_says(self):
         reads, writes = os.pipe()
         os.close(reads)
