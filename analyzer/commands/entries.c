@@ -266,12 +266,14 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 	}
 	if (printer.json)
 		sl_json_close(printer.json);
-	if (read && !printer.any)
+	if (read && !printer.any && !strcmp(how->label, SL_ENTRIES_ALL))
+		sl_door_print(stderr, "stormlog-analyze: no range was opened\n");
+	else if (read && !printer.any)
 		sl_door_print(stderr,
 			      "stormlog-analyze: no range is called %s; --entries '" SL_ENTRIES_ALL "' lists those of all\n",
 			      how->label);
 	sl_report_free(&report);
-	return read ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	return !read ? SL_EXIT_UNREADABLE : printer.any || !strcmp(how->label, SL_ENTRIES_ALL) ? SL_EXIT_FINE : SL_EXIT_USAGE;
 }
 
 int sl_entries_print(char **paths, const struct sl_entries_how *how)

@@ -30,7 +30,8 @@ static const struct sl_option table[] = {
 	 "of the device, as --limit has it; what everything else took is subtracted as recorded (default: the recorded one)"},
 	{"--allocator-capacity", 0, "SIZE,...", "of PyTorch's allocator alone"},
 	{"--settings", 0, "TEXT",
-	 "of PYTORCH_CUDA_ALLOC_CONF, may be given several times (default: the recorded ones and some that are often tried)"},
+	 "of PYTORCH_CUDA_ALLOC_CONF (PYTORCH_HIP_ALLOC_CONF), may be given several times (default: the recorded ones and some "
+	 "that are often tried)"},
 	{"--addresses", 0, "reused|rising|falling",
 	 "where the driver puts segments: in slots that are used again, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
 	 "default: as the recorded addresses tell, else reused)"},

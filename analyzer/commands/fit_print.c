@@ -65,7 +65,7 @@ static void put_best(const struct sl_fit_subject *s)
 
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	sl_door_print(stdout, "best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
+	sl_door_print(stdout, "best: PYTORCH_%s_ALLOC_CONF=%s needs %s", s->recording->rocm ? "HIP" : "CUDA", sl_fit_name(s, best),
 		      SL_SIZE(s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
 		sl_door_print(stdout, ", %s less",

@@ -20,6 +20,7 @@
 #include "analyzer/model/pending.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/model/stacks.h"
+#include "analyzer/report/words.h"
 
 /* What a thread did since its last report. */
 struct thread {
@@ -754,6 +755,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->session = b->session;
 	out->trace = b->process->trace;
 	out->text = b->text;
+	out->rocm = !strcmp(sl_words_backend(b->model), "rocm");
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	out->asks_free = asks_free(b);
 	/* up to 2.9 it asks for the device's size, which is seen */

@@ -45,6 +45,7 @@ struct sl_fit_recording {
 	int device;
 	unsigned release; /* SL_FIT_RELEASE; 0: not known */
 	const char *text; /* the recorded settings */
+	bool rocm;
 	struct sl_fit_settings settings;
 	uint64_t device_total; /* 0: not known */
 	SL_VECTOR(struct sl_fit_op) ops;

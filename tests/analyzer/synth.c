@@ -82,6 +82,7 @@ static const struct row {
 	ROW(range_pop, RANGE_POP, none, label),
 	ROW(range_start, RANGE_START, none, label),
 	ROW(range_end, RANGE_END, none, label),
+	ROW(hipMalloc, ALLOC, device, hip),
 #undef ROW
 };
 

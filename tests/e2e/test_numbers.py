@@ -274,7 +274,7 @@ class Trained(unittest.TestCase):
 
     def test_entries_of_no_range_and_of_no_verb_are_said(self):
         run, _ = self.train(40)
-        for words, code, said in ((["table", "--entries", "step"], 0, "no range is called step; --entries '\\*'"), (["tree", "--entries", "step_#"], 2, "is of table"),
+        for words, code, said in ((["table", "--entries", "step"], 2, "no range is called step; --entries '\\*'"), (["tree", "--entries", "step_#"], 2, "is of table"),
                                   (["table", "--entries", "step_#", "--by", "rank"], 2, "go with it"), (["table", "--csv"], 2, "--csv is of table --entries"),
                                   (["table", "--entries", "step_#", "--run", "none"], 2, "no run none")):
             done = subprocess.run([e2e.ANALYZE, *words, run.traces], capture_output=True, text=True)

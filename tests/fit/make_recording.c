@@ -5,6 +5,7 @@
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * FRACTION in the environment: the program set that memory fraction first.
  * SLOTS in the environment: the driver has slots of powers of two, and not ever higher addresses.
+ * HIP in the environment: it calls HIP.
  * SWAPPED in the environment: handles of streams are in the opposite order.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
@@ -73,7 +74,8 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 
 	said += grown != 0;
 	if (grown)
-		synth_call(s, thread, "cudaMalloc", .address = sl_fit_places_take(&segments, grown), .bytes = grown, .device = 0);
+		synth_call(s, thread, getenv("HIP") ? "hipMalloc" : "cudaMalloc", .address = sl_fit_places_take(&segments, grown),
+			   .bytes = grown, .device = 0);
 	if (op->captures && told != held[op->pool].driver) {
 		synth_call(s, thread, "cudaStreamGetCaptureInfo", .bytes = told = held[op->pool].driver, .device = -1);
 		said++;

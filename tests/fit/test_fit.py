@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 try:
@@ -316,6 +317,12 @@ class Fit(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, "2.14", "batch=2")
             self.assertEqual(fit(folder, "--allocator-capacity", "8G")["ended_by"], [])
+
+    def test_the_best_settings_are_told_as_the_variable_of_the_programs_runtime(self):
+        for hip, name in ("", "CUDA"), ("1", "HIP"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"HIP": hip} if hip else {}):
+                recording(folder, "2.14", 3)
+                self.assertIn("best: PYTORCH_%s_ALLOC_CONF=" % name, subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout)
 
     def test_no_verdict_where_an_older_agent_saw_a_graph(self):
         with tempfile.TemporaryDirectory() as folder:
