@@ -152,12 +152,20 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 	return WIFEXITED(status) || WIFSIGNALED(status) ? status : -1;
 }
 
+/* SIGKILL is the one signal that we cannot pass on. */
+static void die_with(pid_t launcher)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != launcher)
+		raise(SIGKILL);
+}
+
 int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
 	pid_t child, launcher = getpid();
 	sigset_t set;
-	int status = 0;
+	int status;
 
 	sigaction(SIGCHLD, &plain, &chld);
 	sigfillset(&set);
@@ -169,20 +177,21 @@ int sl_child_run(const struct sl_launch *run)
 	sl_witness_start(run);
 	sl_outside_begin(run);
 	child = fork();
-	if (child < 0) {
-		sl_launcher_say("cannot start a process: %s", strerror(errno));
-		status = SL_LAUNCH_FAILED << 8;
-	}
 	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* the one signal that we cannot pass on */
-		if (getppid() != launcher)
-			raise(SIGKILL);
+		die_with(launcher);
+	} else if (child < 0) {
+		if (!run->options.quiet)
+			sl_launcher_say("no process can be started beside the command, which runs alone: %s", strerror(errno));
+		sl_witness_end();
+	}
+	if (child <= 0) {
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}
-	if (child > 0 && (status = wait_for(run, child, &set)) >= 0)
+	status = wait_for(run, child, &set);
+	if (status >= 0)
 		sl_ended_tell(run, child, status);
-	else if (child > 0)
+	else
 		status = SL_LAUNCH_FAILED << 8;
 	sl_witness_end();
 	return status;

@@ -97,7 +97,7 @@ class Limits(unittest.TestCase):
     def test_small_files(self):
         self.below("-f 65536", RUNTIME)
 
-    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root has another user at hand, and setpriv")
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv") and shutil.which("prlimit"), "only root has another user at hand, and setpriv")
     def test_no_more_processes(self):
         """Threads are processes to this limit: there is no writer."""
         folder = os.path.dirname(os.path.abspath(e2e.PRELOAD))
@@ -105,8 +105,12 @@ class Limits(unittest.TestCase):
             if not os.stat(folder).st_mode & 1:
                 self.skipTest("another user cannot read the build")
             folder = os.path.dirname(folder)
-        argv = ("sh", "-c", "umask 0; mkdir -m 777 -p traces && chmod 777 . journal && exec setpriv --reuid=65533 --clear-groups sh -c 'ulimit -u 1; exec \"$@\"' sh \"$@\"", "sh", RUNTIME)
+        argv = ("sh", "-c", "umask 0; mkdir -m 777 -p traces && chmod 777 . journal && exec setpriv --reuid=65533 --clear-groups prlimit --nproc=1 \"$@\"", "sh", RUNTIME)
         self.holds(*argv, SIM_DEVICES=1)
+        for flags in ([], ["--host", "--quiet"]):
+            with self.subTest(flags=flags), Recording(*argv[:-1], e2e.RUN, *flags, "--", RUNTIME, preload=False, SIM_DEVICES=1) as run:
+                wrong, report = equal_to_journal(run)
+                self.assertEqual((wrong, len(report["processes"])), ([], 1))
 
     @unittest.skipUnless(shutil.which("bwrap"), "no bubblewrap")
     def test_in_a_sandbox_of_namespaces(self):
