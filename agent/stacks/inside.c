@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
@@ -15,16 +13,12 @@
 
 _Atomic uintptr_t sl_stacks_inner_callers[SL_STACKS_INNER_CALLERS];
 
-/*
- * The thread is in a handler on its alternate stack, and the outer call's frame is elsewhere.  False where a seccomp filter
- * of the program might forbid the question.
- */
+/* The thread is in a handler on its alternate stack, and the outer call's frame is elsewhere. */
 static bool is_on_alternate_stack(uintptr_t outer)
 {
 	stack_t now;
 
-	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, &now) && now.ss_flags & SS_ONSTACK &&
-	       outer - (uintptr_t)now.ss_sp >= now.ss_size;
+	return sl_walk_is_on_alternate_stack(&now) && outer - (uintptr_t)now.ss_sp >= now.ss_size;
 }
 
 #ifdef __x86_64__

@@ -102,7 +102,8 @@ bool sl_stacks_may_allocate(void);
 
 /*
  * True: the stack has so many bytes left below the calling function's frame.  The kernel is asked, and its answer kept.  Where
- * a stack has no guard page, mapped memory below it counts as left.  The trace says once what was not done for want of room.
+ * a fiber's stack has no guard page, mapped memory below it counts as left.  The trace says once what was not done for want of
+ * room.
  */
 #define SL_STACKS_ROOM_FIRST 8192u /* a thread's first call, a failure, the first look for Python */
 #define SL_STACKS_ROOM_NEW   6144u /* a stack that is not known */

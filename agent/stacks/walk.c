@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/mute.h"
+#include "agent/process/kept.h"
 #include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
@@ -53,14 +54,22 @@ static bool grows_to(uintptr_t low)
 	return end - low <= limit.rlim_cur;
 }
 
+bool sl_walk_is_on_alternate_stack(stack_t *alternate)
+{
+	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
+}
+
 bool sl_walk_has_room(uintptr_t bytes)
 {
 	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
 	static __thread uintptr_t known __attribute__((tls_model("initial-exec")));
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / PAGE * PAGE, begin = known / PAGE * PAGE;
+	stack_t alternate;
 
 	if (low >= begin && here - begin < known % PAGE * PAGE)
 		return true;
+	if (sl_walk_is_on_alternate_stack(&alternate))
+		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += PAGE)
 		if (!sl_walk_readable(page)) /* for the kernel; below valgrind a stack grows without it */
 			return grows_to(low);

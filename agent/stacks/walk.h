@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -97,7 +98,13 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
 /* True: the word at `address`, or around it, can be read.  Changes errno. */
 bool sl_walk_readable(uintptr_t address);
 
-/* True: so much can be read below here, or will be once it is needed.  The answer is kept.  Changes errno. */
+/* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
+bool sl_walk_is_on_alternate_stack(stack_t *alternate);
+
+/*
+ * True: so much can be read below here, or will be once it is needed.  The answer is kept.  On an alternate stack, which seldom
+ * has a guard page: so much of it is left.  Changes errno.
+ */
 bool sl_walk_has_room(uintptr_t bytes);
 
 /* Forgets the rules, and with the next walk all names: objects were unloaded. */

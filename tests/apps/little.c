@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * little BYTES CALLS [first]: a thread, or the first one, makes so many calls with all its stack, and then one with so many bytes of it
- * left above a page that nothing may touch.  As a library it has allocate_above for programs of other languages.
+ * little BYTES CALLS [first|alternate]: a thread, or the first one, makes so many calls with all its stack, and then one with
+ * so many bytes of it left above a page that nothing may touch, or of an alternate stack above data.  As a library it has
+ * allocate_above for programs of other languages.
  */
 #include "gpu.h"
 
 #include <alloca.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, GUARD = 8192 };
+enum { STACK = 256 << 10, GUARD = 8192, ALTERNATE = 64 << 10 };
 
+static char data_and_alternate[2 * ALTERNATE];
 static size_t left;
 static int calls;
 
@@ -48,8 +51,12 @@ static char *lowest(void)
 {
 	pthread_attr_t how;
 	size_t bytes;
+	stack_t now;
 	void *low;
 
+	CHECK(!sigaltstack(NULL, &now));
+	if (now.ss_flags & SS_ONSTACK)
+		return now.ss_sp;
 	if (syscall(SYS_gettid) == getpid())
 		return lowest_of_first();
 	CHECK(!pthread_getattr_np(pthread_self(), &how) && !pthread_attr_getstack(&how, &low, &bytes));
@@ -76,6 +83,24 @@ static void *work(void *unused)
 	return NULL;
 }
 
+static void handle(int number)
+{
+	OK(allocate_above(left));
+}
+
+static void work_in_a_handler(void)
+{
+	stack_t alternate = {.ss_sp = data_and_alternate + ALTERNATE, .ss_size = ALTERNATE};
+	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+
+	for (int i = 0; i < calls; i++)
+		OK(allocate());
+	memset(data_and_alternate, 'x', ALTERNATE);
+	CHECK(!sigaltstack(&alternate, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
+	for (int i = 0; i < ALTERNATE; i++)
+		CHECK(data_and_alternate[i] == 'x');
+}
+
 int main(int argc, char **argv)
 {
 	pthread_attr_t how;
@@ -86,6 +111,10 @@ int main(int argc, char **argv)
 
 	left = (size_t)atol(argv[1]);
 	calls = atoi(argv[2]);
+	if (argc > 3 && !strcmp(argv[3], "alternate")) {
+		work_in_a_handler();
+		return 0;
+	}
 	if (argc > 3) {
 		CHECK(!setrlimit(RLIMIT_STACK, &most));
 		work(NULL);

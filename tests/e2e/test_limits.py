@@ -76,6 +76,15 @@ class Limits(unittest.TestCase):
                     self.assertEqual(missing, stacks == "native" and left < 6144)
                     self.assertEqual(missing, any("stack was left" in note["text"] for note in trace.defs.get("note", [])))
 
+    def test_little_of_an_alternate_stack_left(self):
+        """The data below it stays what it was."""
+        for stacks in ("none", "native"):
+            for left in (2500, 4000, 5500, 7500, 12000):
+                with self.subTest(stacks=stacks, left=left), Recording(os.path.join(e2e.APPS, "little"), left, 3, "alternate", STORMLOG_STACKS=stacks) as run:
+                    trace, = stormlog_trace.open_folder(run.traces)
+                    made = [native for size, native in zip(*(trace.events()[name].tolist() for name in ("bytes", "native"))) if size == 4096]
+                    self.assertEqual((len(made), stacks == "native" and not made[-1]), (4, stacks == "native" and left < 6144))
+
     def test_little_of_a_stack_left_below_python(self):
         for stacks in ("none", "python", "python,native"):
             for calls, left in itertools.product((0, 3), (1800, 4000, 12000)):

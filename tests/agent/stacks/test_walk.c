@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "agent/process/kept.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/walk.h"
 #include "common/base.h"
@@ -35,6 +36,11 @@ _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	return dl_iterate_phdr(visit, data);
+}
+
+bool sl_kept_sandboxed(void)
+{
+	return false;
 }
 
 static unsigned draw(unsigned below)
