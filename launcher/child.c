@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +153,28 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 	return WIFEXITED(status) || WIFSIGNALED(status) ? status : -1;
 }
 
+#define TIMERS 3 /* ITIMER_REAL, ITIMER_VIRTUAL and ITIMER_PROF are 0 to 2 */
+
+static void take_timers(struct itimerval *timers)
+{
+	for (int i = 0; i < TIMERS; i++)
+		setitimer(i, &(struct itimerval){0}, &timers[i]);
+}
+
+/* What would have outlived an exec and does not outlive fork: alarm() and its kin, and that sd_listen_fds() is for this process. */
+static void hand_over(const struct itimerval *timers, pid_t launcher)
+{
+	static const char *const whose[] = {"LISTEN_PID", "WATCHDOG_PID"};
+	char pid[16];
+
+	for (int i = 0; i < TIMERS; i++)
+		setitimer(i, &timers[i], NULL);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	for (unsigned i = 0; i < sizeof(whose) / sizeof(*whose); i++)
+		if (getenv(whose[i]) && atoi(getenv(whose[i])) == launcher)
+			setenv(whose[i], pid, 1);
+}
+
 /* SIGKILL is the one signal that we cannot pass on. */
 static void die_with(pid_t launcher)
 {
@@ -163,6 +186,7 @@ static void die_with(pid_t launcher)
 int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
+	struct itimerval timers[TIMERS];
 	pid_t child, launcher = getpid();
 	sigset_t set;
 	int status;
@@ -176,6 +200,7 @@ int sl_child_run(const struct sl_launch *run)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	sl_witness_start(run);
 	sl_outside_begin(run);
+	take_timers(timers);
 	child = fork();
 	if (!child) {
 		die_with(launcher);
@@ -185,6 +210,7 @@ int sl_child_run(const struct sl_launch *run)
 		sl_witness_end();
 	}
 	if (child <= 0) {
+		hand_over(timers, launcher);
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}

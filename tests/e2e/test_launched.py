@@ -79,6 +79,15 @@ class Launched(unittest.TestCase):
             for running in self.each(sys.executable, "-c", STOPS, str(int(number)), str(os.getpid())):
                 self.assertEqual((running.communicate(timeout=60)[0], running.returncode), (said, status))
 
+    def test_what_outlives_an_exec_reaches_the_program(self):
+        """A timer that was set before, and sd_listen_fds's word that the descriptors are for this process."""
+        for running in self.each("sh", "-c", "exec sleep 900", preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 2)):
+            self.assertEqual(running.wait(timeout=60), -signal.SIGALRM)
+        for flags in ((), ("--host",)):
+            done = subprocess.run(["sh", "-c", 'export LISTEN_PID=$$ WATCHDOG_PID=1; exec "$@"', "sh", e2e.RUN, *flags, "--", "sh", "-c", "echo $((LISTEN_PID - $$)) $WATCHDOG_PID"],
+                                  env=self.environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.stdout, "0 1\n")
+
     def test_who_kills_the_launcher_kills_the_program(self):
         for running in self.each("sh", "-c", "echo ready; for i in $(seq 900); do sleep 0.1; done"):
             self.assertEqual(running.stdout.readline(), "ready\n")
