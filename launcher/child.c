@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,6 +154,21 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 	return WIFEXITED(status) || WIFSIGNALED(status) ? status : -1;
 }
 
+/*
+ * True: after unshare -p the next process is the first of a pid namespace, which ends with it.  That is to be the command's child.
+ * Before there is one the link says nothing.
+ */
+static bool has_new_namespace(void)
+{
+	static const char children[] = "/proc/self/ns/pid_for_children";
+	char ours[64], theirs[64];
+	ssize_t length = readlink("/proc/self/ns/pid", ours, sizeof(ours));
+	struct stat unused;
+
+	return length > 0 && !lstat(children, &unused) &&
+	       (readlink(children, theirs, sizeof(theirs)) != length || memcmp(ours, theirs, (size_t)length));
+}
+
 #define TIMERS 3 /* ITIMER_REAL, ITIMER_VIRTUAL and ITIMER_PROF are 0 to 2 */
 
 static void take_timers(struct itimerval *timers)
@@ -187,7 +203,8 @@ int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
 	struct itimerval timers[TIMERS];
-	pid_t child, launcher = getpid();
+	pid_t child = -1, launcher = getpid();
+	bool alone = has_new_namespace();
 	sigset_t set;
 	int status;
 
@@ -198,15 +215,18 @@ int sl_child_run(const struct sl_launch *run)
 		if (!sigaction(number, NULL, &is) && is.sa_handler == SIG_IGN)
 			sigdelset(&set, number);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	sl_witness_start(run);
-	sl_outside_begin(run);
 	take_timers(timers);
-	child = fork();
+	if (!alone) {
+		sl_witness_start(run);
+		sl_outside_begin(run);
+		child = fork();
+	}
 	if (!child) {
 		die_with(launcher);
 	} else if (child < 0) {
 		if (!run->options.quiet)
-			sl_launcher_say("no process can be started beside the command, which runs alone: %s", strerror(errno));
+			sl_launcher_say("no process can be started beside the command, which runs alone: %s",
+					alone ? "its pid namespace is new" : strerror(errno));
 		sl_witness_end();
 	}
 	if (child <= 0) {

@@ -87,7 +87,7 @@ int sl_child_exec(const struct sl_launch *run);
 
 /*
  * Runs the command as a child: passes on signals sent to us, and stops when it stops.  Returns its wait status, or one that
- * means exit 125..127.  Where no process can be started it becomes the command.
+ * means exit 125..127.  Where no process can be started beside it, it becomes the command.
  */
 int sl_child_run(const struct sl_launch *run);
 

@@ -121,6 +121,13 @@ class Limits(unittest.TestCase):
                 wrong, report = equal_to_journal(run)
                 self.assertEqual((wrong, len(report["processes"])), ([], 1))
 
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("unshare"), "only root makes namespaces, by unshare")
+    def test_the_first_process_of_a_namespace_is_the_programs(self):
+        for flags in ([], ["--host"]):
+            with self.subTest(flags=flags), Recording("unshare", "--pid", e2e.RUN, *flags, "--", "sh", "-c", "/bin/echo forked; exec \"$0\"", RUNTIME, preload=False) as run:
+                self.assertIn(b"forked\n", run.done.stdout)
+                self.assertTrue(run.truth())
+
     @unittest.skipUnless(shutil.which("bwrap"), "no bubblewrap")
     def test_in_a_sandbox_of_namespaces(self):
         self.holds("bwrap", "--dev-bind", "/", "/", "--unshare-ipc", "--unshare-uts", "--die-with-parent", RUNTIME)
