@@ -52,11 +52,13 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	struct sl_process *process = &report->processes[index];
 	const struct sl_swing *swing = &device->swing;
 	uint64_t held, beyond, second = swing->second;
+	/* what PyTorch keeps of it is not in use any more */
+	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
 	char where[300], b[SL_FORMAT_BYTES];
 
 	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
-	    swing->most < TIMES * second || !device->line || !device->line->begun || !is_short(device->line, second))
+	    swing->most < TIMES * second || !line || !line->begun || !is_short(line, second))
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
@@ -72,8 +74,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 			.device = device->device,
 			.unix_ns = sl_process_unix(process, swing->most_ns),
 			.bytes = swing->most,
-			.text = sl_memory_print("one rise was %.1f times as high as the highest of the other %llu: %s instead of "
-						"%s, with %s at %s",
+			.text = sl_memory_print("one rise and fall was %.1f times as high as the highest of the other %llu: %s "
+						"instead of %s, with %s at %s",
 						(double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
 						SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
 			.advice = sl_memory_print("do that part of the step in smaller pieces: the peak would then be %s", b),

@@ -540,7 +540,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 /* What a place held then that it had mostly given back each time before. */
 static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, struct sl_stack stack, char *where, size_t size)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes[2] = {0};
 	char other[300];
 
 	sl_leaking_line(process, stack, where, size);
@@ -549,9 +549,9 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 
 		sl_leaking_line(process, site->stack, other, sizeof(other));
 		if (2 * oom->owners[i].blocks <= site->total_blocks && !strcmp(where, other))
-			bytes += oom->owners[i].bytes;
+			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
-	return bytes;
+	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors lie in what the device gave for them */
 }
 
 /* Another try, at another line, that failed beside what the first had got. */
@@ -559,13 +559,14 @@ static bool tell_retry(struct sl_story *story, struct sl_process *process, const
 {
 	const struct sl_oom *first = oom > process->model->ooms.item ? oom - 1 : NULL;
 	uint64_t kept;
-	char where[300];
+	char where[300], here[300];
 
 	if (!first || first->thread != oom->thread || first->device != oom->device || first->recovered == 1 ||
 	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes || sl_stack_same(first->stack, oom->stack))
 		return false;
 	kept = unreturned_at(process, oom, first->stack, where, sizeof(where));
-	if (kept < sl_story_missing(oom) || !where[0])
+	sl_leaking_line(process, oom->stack, here, sizeof(here));
+	if (kept < sl_story_missing(oom) || !where[0] || !strcmp(where, here))
 		return false;
 	snprintf(story->text, sizeof(story->text),
 		 "a try at %s had failed before, and the %s that it had got there was not given back: the exception may keep it",

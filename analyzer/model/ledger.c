@@ -393,7 +393,8 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
-	sl_ledger_swing(model, device);
+	if (!device->torch.told) /* else its next report tells what of this segment is in use */
+		sl_ledger_swing(model, device);
 	if (device->known > device->known_peak) {
 		device->known_peak = device->known;
 		sl_ledger_peak(model, device);

@@ -40,7 +40,8 @@ static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t n
 		return;
 	}
 	if (swing->high > swing->low && (swing->high - held) * 2 > swing->high - swing->low) {
-		sl_swing_end(swing);
+		if (held + (swing->high - swing->low) >= swing->low) /* else a small rise amid a fall */
+			sl_swing_end(swing);
 		swing->low = swing->high = held;
 	} else if (held < swing->low) {
 		swing->low = swing->high = held;

@@ -235,10 +235,12 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	device->torch.used = true;
 	device->torch.events++;
-	if (pool)
+	if (pool) {
 		device->torch.pooled = true;
-	else
+	} else if (!device->torch.told) {
 		device->torch.told = true;
+		device->swing.high = device->swing.low; /* the segment for this block was counted as a whole */
+	}
 	if (!model->torch_seen) {
 		if (model->in_use_max_before >= 0)
 			model->in_use_max = model->in_use_max_before;

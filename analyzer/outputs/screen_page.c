@@ -197,8 +197,10 @@ void sl_screen_said(struct sl_screen_page *page, const char *id, int process, in
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
-		if (strcmp(finding->id, id) == 0 && finding->device == device && (process < 0 || finding->process == process))
+		if (strcmp(finding->id, id) == 0 && finding->device == device && (process < 0 || finding->process == process)) {
 			sl_screen_say(page, "      %s", finding->text);
+			page->noted = true;
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ struct sl_screen_page {
 	FILE *out;
 	const struct sl_screen_style *style;
 	bool said;				   /* something worth a report was printed */
-	bool noted;				   /* a NOTE stands on the screen */
+	bool noted;				   /* a NOTE, or what was found of a peak, stands on the screen */
 	unsigned indent;			   /* columns the heading of this line took */
 	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* the errors printed so far */
 	struct sl_leaking leaking;		   /* the leaking places of the run */

@@ -233,7 +233,8 @@ void sl_screen_peak(struct sl_screen_page *page)
 		put_peak_owners(page, process, device);
 	}
 	put_roles(page, process, device);
-	sl_screen_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	if (!fell_there(page, process, device))
+		sl_screen_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 	put_names(page, process->model);
 	put_managed(page, device->known_peak);
 }

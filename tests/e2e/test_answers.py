@@ -1343,6 +1343,19 @@ def step(count):
         with Recording("python3", "-c", self.PIECES + program) as run:
             self.absent("memory.spike", run.report())
 
+    def test_a_small_rise_amid_the_fall_from_a_spike_is_not_what_others_reach(self):
+        program = "full, kept = [take(100) for _ in range(20)], []\nfor one in full:\n    kept.append(take(25)); rt.cudaFree(one)\n" \
+                  "import time\nfor _ in range(30):\n    step(2); time.sleep(0.01)"
+        with Recording("python3", "-c", self.PIECES + program) as run:
+            (finding,) = self.found("memory.spike", run.report())
+        self.assertRegex(finding["description"], r"4\.0 times as high as the highest of the other \d\d: 1\.98 GiB instead of 505 MiB")
+
+    def test_a_spike_of_tensors_is_told_though_pytorch_keeps_its_memory(self):
+        with script("tensor=20", *sum([["tensor=%d" % (90 if n == 13 else 5), "sleep=0.01", "drop"] for n in range(30)], [])) as run:
+            (finding,) = self.found("memory.spike", run.report())
+            self.assertIn("nothing else to report", summary(run))
+        self.assertRegex(finding["description"], r"4\.4 times as high as the highest of the other \d+: 110 MiB instead of 25\.0 MiB")
+
     ROUNDS = """
 def made(n):
     return [take(8) for _ in range(n)]
