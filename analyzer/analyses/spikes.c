@@ -17,7 +17,10 @@
 #define PLACE_PART 0.4	/* share of the difference */
 #define SHORT_PART 0.25 /* of the run's time */
 
-/* What each track held at the device's peak beyond its own second highest swing; returns the track with the most. */
+/*
+ * What each track held at the device's peak beyond its own second highest swing; returns the track with the most.  A segment that
+ * PyTorch keeps is not what rose: its tensors are.
+ */
 static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
 {
 	uint64_t *at_peak = sl_model_tracks_at_peak(model, device);
@@ -27,6 +30,9 @@ static const struct sl_track *place_of(const struct sl_model *model, int device,
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		uint64_t usual = model->tracks.item[i].usual_bytes;
 
+		if (model->devices[device + 1]->torch.used && model->tracks.item[i].kind != SL_KIND_block &&
+		    2 * model->tracks.item[i].live_bytes > at_peak[i])
+			continue;
 		if (at_peak[i] <= usual || at_peak[i] - usual <= *beyond)
 			continue;
 		*beyond = at_peak[i] - usual;

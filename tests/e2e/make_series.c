@@ -21,7 +21,8 @@
  * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
  * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
  * Or it keeps 160 blocks, and then makes and frees 15 others (loads-and-works).  Or after each of ten epochs of 20 blocks that pass it
- * makes eight more, and keeps those of the second until those of the fifth are there (snapshots).
+ * makes eight more, and keeps those of the second until those of the fifth are there (snapshots).  Or PyTorch takes 128 MiB for a tensor
+ * of 20, and makes one of 5 in each turn, of 90 in the 20th (spike-of-tensors).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,36 @@ static int keep_beside(const char *folder, unsigned processes)
 	return 0;
 }
 
+static void tell_tensor(const char *name, unsigned block, uint64_t mib, uint64_t allocated_mib, uint64_t at_ns)
+{
+	synth_event(s, 1, name,
+		    (struct sl_event){.address = 0x710000000000 + block * 128 * MIB,
+				      .bytes = mib * MIB,
+				      .extra = allocated_mib * MIB,
+				      .extra2 = 128 * MIB,
+				      .device = 0,
+				      .python = stack,
+				      .time_ns = SYNTH_START_NS + at_ns});
+}
+
+static int spike_in_tensors(const char *folder)
+{
+	static const char *const functions[] = {"allocate", "<module>"};
+
+	s = synth_new(folder, -1, 77);
+	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
+	make(0, 128, 0);
+	tell_tensor("block_alloc", 0, 20, 20, 1000);
+	for (unsigned i = 1; i <= TURNS; i++) {
+		uint64_t mib = i == 20 ? 90 : 5;
+
+		tell_tensor("block_alloc", 1, mib, 20 + mib, i * TURN_NS);
+		tell_tensor("block_free", 1, mib, 20, i * TURN_NS + TURN_NS / 2);
+	}
+	synth_close(s, SYNTH_COMPLETED);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
@@ -370,6 +401,8 @@ int main(int argc, char **argv)
 
 	if (!strncmp(how, "leaking-", 8))
 		return keep_beside(argv[1], (unsigned)strtoul(how + 8, NULL, 10));
+	if (!strcmp(how, "spike-of-tensors"))
+		return spike_in_tensors(argv[1]);
 	if (!strcmp(how, "neighbour-comes"))
 		return meet_late(argv[1]);
 	if (!strncmp(how, "neighbour", 9))

@@ -765,8 +765,10 @@ class Bundles(Answers):
                 _, bundles = self.kept(run, "--oom-buffer-size", str(asked))
                 (bundle,) = bundles.values()
                 got = [e["metadata"]["bytes"] for e in bundle["events.json"] if e["event_type"] == "allocation" and e["metadata"].get("api") == "cudaMalloc"]
-                there = asked // 2 - 20  # as many frees, and a few samples
-                self.assertEqual(got[-there:], [*range(402 - there, 401), 3 * MIB])
+                beside = sum(e["event_type"] not in ("allocation", "deallocation") for e in bundle["events.json"])  # a slow run has more samples
+                self.assertEqual(len(bundle["events.json"]), asked)
+                self.assertIn(2 * len(got) - (asked - beside), (0, 1))  # as many frees
+                self.assertEqual(got, [*range(402 - len(got), 401), 3 * MIB])
 
     def test_what_it_says_of_itself(self):
         with script("alloc=7", "try=900000", STORMLOG_TAG="night", STORMLOG_META="model=a") as run:
@@ -1351,10 +1353,9 @@ def step(count):
         self.assertRegex(finding["description"], r"4\.0 times as high as the highest of the other \d\d: 1\.98 GiB instead of 505 MiB")
 
     def test_a_spike_of_tensors_is_told_though_pytorch_keeps_its_memory(self):
-        with script("tensor=20", *sum([["tensor=%d" % (90 if n == 13 else 5), "sleep=0.01", "drop"] for n in range(30)], [])) as run:
-            (finding,) = self.found("memory.spike", run.report())
-            self.assertIn("nothing else to report", summary(run))
-        self.assertRegex(finding["description"], r"4\.4 times as high as the highest of the other \d+: 110 MiB instead of 25\.0 MiB")
+        report = self.series("spike-of-tensors")
+        (finding,) = self.found("memory.spike", report)
+        self.assertRegex(finding["description"], r"4\.4 times as high as the highest of the other 40: 110 MiB instead of 25\.0 MiB, with 110 MiB at work\.py:10 ")
 
     ROUNDS = """
 def made(n):
