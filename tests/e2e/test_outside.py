@@ -141,11 +141,11 @@ for _ in range(int(sys.argv[1])):
                     self.assertEqual([row["allocations"] for row in process["memory"]], [count])
 
     def test_a_program_whose_launcher_is_killed_ends_as_without_it(self):
-        """Its parent is another then, and its samples are those of its ends."""
-        script = HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n"
+        """One that no longer dies with its parent. Its parent is another then, and its samples are those of its ends."""
+        script = "import ctypes; ctypes.CDLL(None).prctl(1, 0); open('lives_on', 'w').close()\n" + HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n"
         run = self.recorded(sys.executable, "-c", script, 10, code=-signal.SIGKILL,
-                            kill_when=lambda run: wait_for(lambda: any(name.endswith(".zst") and os.path.getsize(os.path.join(run.traces, name))
-                                                                           for name in run.files())))
+                            kill_when=lambda run: wait_for(lambda: os.path.exists(os.path.join(run.folder, "lives_on")) and any(
+                                name.endswith(".zst") and os.path.getsize(os.path.join(run.traces, name)) for name in run.files())))
         said = os.path.join(run.folder, "said")
         wait_for(lambda: os.path.exists(said) and os.path.getsize(said) and not [name for name in run.files() if name.endswith(".ring")])
         with open(said) as file:
