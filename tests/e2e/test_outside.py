@@ -35,6 +35,7 @@ assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 <<
 time.sleep(1)
 """
 HOST = ("--host", "--quiet")
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
 def wait_for(condition):
@@ -141,8 +142,9 @@ for _ in range(int(sys.argv[1])):
                     self.assertEqual([row["allocations"] for row in process["memory"]], [count])
 
     def test_a_program_whose_launcher_is_killed_ends_as_without_it(self):
-        """One that no longer dies with its parent. Its parent is another then, and its samples are those of its ends."""
-        script = "import ctypes; ctypes.CDLL(None).prctl(1, 0); open('lives_on', 'w').close()\n" + HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n"
+        """The kernel kills it with its launcher, unless it has cleared the signal for that. Then nobody samples it from outside any more."""
+        script = (f"import ctypes; ctypes.CDLL(None).prctl({PR_SET_PDEATHSIG}, 0); open('lives_on', 'w').close()\n"
+                  + HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n")
         run = self.recorded(sys.executable, "-c", script, 10, code=-signal.SIGKILL,
                             kill_when=lambda run: wait_for(lambda: os.path.exists(os.path.join(run.folder, "lives_on")) and any(
                                 name.endswith(".zst") and os.path.getsize(os.path.join(run.traces, name)) for name in run.files())))
