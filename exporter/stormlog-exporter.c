@@ -228,6 +228,7 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 		{"once", 0, NULL, 'o'},	  {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
 	char *end = "";
 	int option;
+	long most;
 
 	while ((option = getopt_long(argc, argv, "l:", table, NULL)) != -1) {
 		switch (option) {
@@ -241,7 +242,8 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 			*SL_PUSH(&exporter->names) = optarg;
 			break;
 		case 'm':
-			exporter->most = (unsigned)strtoul(optarg, &end, 10);
+			most = strtol(optarg, &end, 10);
+			exporter->most = most > 0 && most <= INT_MAX ? (unsigned)most : 0;
 			break;
 		case 'o':
 			*once = true;

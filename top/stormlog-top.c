@@ -295,15 +295,18 @@ static int parse(struct sl_top *top, int argc, char **argv)
 	static const struct option table[] = {{"pid", 1, NULL, 'p'},  {"delay", 1, NULL, 'd'},	 {"ascii", 0, NULL, 'a'},
 					      {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
 	char *end = "";
+	bool is_right = true;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "p:d:", table, NULL)) != -1) {
 		switch (option) {
 		case 'p':
 			top->pid = strtol(optarg, &end, 10);
+			is_right = end > optarg && top->pid > 0 && top->pid <= INT_MAX;
 			break;
 		case 'd':
 			top->interval = strtod(optarg, &end);
+			is_right = top->interval >= 0.1 && top->interval <= 60;
 			break;
 		case 'a':
 			top->ascii = true;
@@ -317,7 +320,7 @@ static int parse(struct sl_top *top, int argc, char **argv)
 		default:
 			return 2;
 		}
-		if (*end || top->pid < 0 || !(top->interval >= 0.1 && top->interval <= 60)) {
+		if (*end || !is_right) {
 			sl_door_print(stderr, "stormlog-top: %s is not what this option takes\n", optarg);
 			return 2;
 		}

@@ -160,14 +160,27 @@ static bool is_instead(struct sl_model *model, struct sl_oom *oom, const struct 
 	const struct sl_event *event = item->event;
 	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
 
-	bool other_order = event->bytes < oom->requested_bytes / LESS_MIN;
+	bool other_order = event->bytes < oom->asked_bytes / LESS_MIN;
 
 	oom->elsewhere = other_order || (!is_at(oom, event) && !is_beside(&both));
 	if (other_order)
-		return event->bytes >= oom->requested_bytes / FAR_LESS_MIN && !is_at(oom, event) && is_beside(&both) &&
+		return event->bytes >= oom->asked_bytes / FAR_LESS_MIN && !is_at(oom, event) && is_beside(&both) &&
 		       !is_usual(model, oom, item);
 	return is_at(oom, event) ||
 	       ((is_beside(&both) || is_by_another_function(&both) || oom->sought) && !is_usual(model, oom, item));
+}
+
+/* True: the request may be what followed the error: of the same call, or a tensor after an error that PyTorch reported. */
+static bool is_answer(const struct sl_oom *oom, const struct sl_item *item)
+{
+	if (oom->thread != item->thread)
+		return false;
+	return item->hook->verb == SL_VERB_BLOCK_ALLOC ? oom->reported_by_torch : oom->api == item->event->api;
+}
+
+static bool is_settled(const struct sl_oom *oom)
+{
+	return oom->less_bytes || (oom->recovered >= 0 && !oom->reported_by_torch);
 }
 
 /*
@@ -181,16 +194,22 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
-		if (oom->thread != item->thread || oom->api != item->event->api)
+		if (!is_answer(oom, item))
 			continue;
-		if (oom->less_bytes || oom->recovered >= 0 || item->event->bytes >= oom->requested_bytes ||
+		if (is_settled(oom) || item->event->bytes >= oom->asked_bytes ||
 		    (last && (!sl_stack_same(oom->stack, last->stack))) || (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
 		oom->elsewhere |= last && last->elsewhere;
-		sl_ledger_thread(model, item->thread)->pending--;
+		sl_ledger_thread(model, item->thread)->pending -= oom->recovered < 0;
 		last = oom;
 	}
+}
+
+void sl_ooms_tensor(struct sl_model *model, const struct sl_item *item)
+{
+	if (model->ooms.count)
+		relent(model, item);
 }
 
 void sl_replay_failed(struct sl_model *model)

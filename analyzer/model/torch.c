@@ -209,6 +209,7 @@ static void apply_torch(struct sl_model *model, const struct sl_item *item, stru
 	if (event->extra2 > reserved)
 		adopt(model, item->thread, event->extra2 - reserved);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		sl_ooms_tensor(model, item);
 		add_block(model, item, device, 0, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
 		remove_block(model, event->address, device, site);

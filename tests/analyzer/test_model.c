@@ -376,6 +376,33 @@ static void a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not(void 
 	replay_free(&r);
 }
 
+/* A program that catches PyTorch's error and makes a smaller tensor at that line, or one that makes it elsewhere. */
+static void a_smaller_tensor_at_the_line_that_failed_is_a_recovery(void **state)
+{
+	static const char *const line[] = {"step"};
+
+	for (int same = 0; same < 2; same++) {
+		struct replay r;
+		uint32_t failed, next;
+
+		replay_begin(&r);
+		failed = synth_python(r.synth, 1, line, "train.py", 10);
+		next = same ? failed : synth_python(r.synth, 1, line, "save.py", 90);
+		synth_call(r.synth, 1, "cudaMalloc", .bytes = 64 * MIB, .result = 2, .python = failed);
+		synth_call(r.synth, 1, "cudaMalloc", .bytes = 64 * MIB, .result = 2, .python = failed);
+		synth_call(r.synth, 1, "block_oom", .bytes = 64 * MIB, .extra = 0, .extra2 = 64 * MIB, .python = failed);
+		synth_call(r.synth, 1, "block_alloc", .address = 0x1000, .bytes = 32 * MIB, .extra = 32 * MIB, .extra2 = 64 * MIB,
+			   .python = next);
+		replay_end(&r, SYNTH_COMPLETED);
+		assert_int_equal(r.model->ooms.count, 2);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(r.model->ooms.item[i].less_bytes, same ? 32 * MIB : 0);
+			assert_int_equal(sl_oom_got_over(&r.model->ooms.item[i]), same);
+		}
+		replay_free(&r);
+	}
+}
+
 /* Expandable segments ask page by page: the retry got its first page, and failed at the second. */
 static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
 {
@@ -950,6 +977,7 @@ int main(void)
 		cmocka_unit_test(what_a_launch_left_outlives_the_graph_and_is_made_again_by_the_launch_after_its_free),
 		cmocka_unit_test(reserved_bytes_fall_when_the_driver_gets_a_segment_back),
 		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),
+		cmocka_unit_test(a_smaller_tensor_at_the_line_that_failed_is_a_recovery),
 		cmocka_unit_test(a_page_got_in_a_retry_that_failed_later_is_no_recovery),
 		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
 		cmocka_unit_test(what_pytorch_held_at_the_peak_has_the_block_that_made_it),

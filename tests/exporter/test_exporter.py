@@ -212,6 +212,10 @@ class Scrapes(unittest.TestCase):
             self.assertGreater(processes, 1)
             self.assertEqual(len(one["stormlog_events"][1]), 1)
             self.assertEqual(values(one, "stormlog_exporter_processes_left_out"), {(): processes - 1})
+            for wrong in ("0", "-5", "99999999999", "1x", ""):
+                done = subprocess.run([EXPORTER, "--once", "--most", wrong, job.traces], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("not what this option takes", done.stderr)
 
     def test_both_texts_and_promtool(self):
         with Job("python3", e2e.SCRIPT, "alloc=7", "sleep=100") as job, Exporter(job.traces) as exporter:

@@ -412,7 +412,8 @@ class Top(unittest.TestCase):
                 self.assertIn("monitor", top.wait_for("status 2"))
 
     def test_what_it_cannot_do_is_said(self):
-        for arguments, words in ((["/no/such"], "terminal"), (["-d", "0"], "not what this option takes")):
+        for arguments, words in ((["/no/such"], "terminal"), *((wrong, "not what this option takes") for wrong in (
+                ["-d", "0"], ["-d", "nan"], ["-d", ""], ["-p", "0"], ["-p", ""], ["-p", "x"]))):
             done = subprocess.run([TOP, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
