@@ -168,6 +168,8 @@ class Pack(unittest.TestCase):
             self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("pack", *masked, "-o", self.file, self.demo).stderr)
             self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("--json", self.file).stderr)
             os.unlink(self.file)
+        self.assertIn("rank-00077-7.msgpack.zst: no header can be read", self.analyze("collect", "-o", self.file, bad, code=3).stderr)
+        self.assertFalse(os.path.exists(self.file))
 
     def test_usage(self):
         self.analyze("pack", code=2)
