@@ -440,7 +440,7 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
 		break;
 	case SL_CAUSE_NEIGHBOUR:
-		account->advice = strdup(sl_story_others(most, sizeof(most), account));
+		account->advice = strdup(sl_story_others(most, sizeof(most), process, oom, account));
 		account->cause_text = sl_memory_print("without %s, which held %s%s, it would have fitted", who,
 						      SL_SIZE(account->others_bytes), most);
 		break;

@@ -12,17 +12,21 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-#define TURNS_MIN 3
-#define PEAK_PART 0.25 /* of the device's peak */
+#define TURNS_MIN   3
+#define PEAK_PART   0.25 /* of the device's peak */
+#define ROUND_SLACK 50	 /* rounds differ by less than one of so many parts */
 
-/* Bytes of one round: at most two of them lived at once. */
+/* Mean bytes of one round: at most two of them lived at once. */
 static uint64_t round_of(const struct sl_track *track)
 {
 	return sl_stats_bytes((double)track->born_bytes / (double)track->births * track->most_blocks / 2);
 }
 
-/* Bytes at the device's peak that the round before had made, of all places; *most: the place with most of them. */
-static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **most, unsigned *places)
+/*
+ * Bytes at the device's peak that the round before had made, of all places; *most: the place with most of them.  *about: where
+ * more than two mean rounds lived at the peak the last two were larger, each about half of it (a turn is of about equal rounds).
+ */
+static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **most, unsigned *places, bool *about)
 {
 	uint64_t *at_peak = sl_model_tracks_at_peak(model, device), all = 0, largest = 0;
 
@@ -36,7 +40,12 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 		old = at_peak[i] > round ? at_peak[i] - round : 0;
 		if (!old)
 			continue;
-		old = old < round ? old : round;
+		if (old > round + round / ROUND_SLACK) {
+			old = at_peak[i] / 2;
+			*about = true;
+		} else if (old > round) {
+			old = round;
+		}
 		all += old;
 		++*places;
 		if (old > largest) {
@@ -53,7 +62,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	struct sl_process *process = &report->processes[index];
 	const struct sl_track *most = NULL;
 	unsigned places = 0;
-	uint64_t old = old_at_peak(process->model, device->device, &most, &places);
+	bool about = false;
+	uint64_t old = old_at_peak(process->model, device->device, &most, &places, &about);
 	char where[300], more[64] = "";
 
 	if (!most || old > device->known_peak || (double)old < PEAK_PART * (double)device->known_peak)
@@ -70,12 +80,13 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 			.process = (int)index,
 			.device = device->device,
 			.bytes = old,
-			.text = sl_memory_print("%s of the peak were of the round before: %s frees what it made only after it has "
-						"made as much again%s (seen %u times)",
-						SL_SIZE(old), where, more, most->turns),
+			.text = sl_memory_print("%s%s of the peak were of the round before: %s frees what it made only after it "
+						"has made as much again%s (seen %u times%s)",
+						about ? "about " : "", SL_SIZE(old), where, more, most->turns,
+						most->turns == UINT8_MAX ? " or more" : ""),
 			.advice = sl_memory_print("drop the old before the new are made (del, or None), or write into them: the "
-						  "peak would be %s",
-						  SL_SIZE(device->known_peak - old)),
+						  "peak would be %s%s",
+						  about ? "about " : "", SL_SIZE(device->known_peak - old)),
 			.stack = most->stack});
 }
 

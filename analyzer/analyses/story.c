@@ -27,6 +27,7 @@
 #define STAIRS_PART   0.3  /* share of what the process held */
 #define OTHERS_PART   4	   /* at least one of so many parts of what others held is worth its line */
 #define NEAR_PEAK     0.9  /* of it, where what it held then is about what it held at its peak */
+#define BELOW_PART    0.8  /* share of what all places took that only took */
 #define TAKEN_PART    0.4  /* share of what the process held */
 #define LARGEST_TIMES 4
 #define ROUNDED_PART  0.25 /* share of what the process asked for */
@@ -236,10 +237,78 @@ static bool tell_padding(struct sl_story *story, struct sl_process *process, con
 	return false;
 }
 
+/* The frames of a stack that may name a place: the place, and its callers. */
+struct chain {
+	struct sl_stack_frame all[SL_STACK_MAX];
+	const struct sl_stack_frame *frame[SL_STACK_MAX], *via[SL_PLACE_VIA];
+	unsigned count, via_count;
+};
+
+static void take_chain(struct chain *chain, struct sl_process *process, struct sl_stack stack)
+{
+	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
+				      chain->via, &chain->via_count);
+}
+
+static bool passes(const struct chain *chain, const struct sl_stack_frame *line)
+{
+	for (unsigned i = 0; i < chain->count; i++)
+		if (sl_place_same(chain->frame[i], line))
+			return true;
+	return false;
+}
+
+/* How many places that only took memory did so below the line, what they took, and what all of them did. */
+static unsigned taken_below(struct sl_process *process, int device, const struct sl_stack_frame *line, uint64_t *bytes,
+			    uint64_t *all)
+{
+	struct chain chain;
+	unsigned places = 0;
+
+	*bytes = *all = 0;
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->verdict != SL_KEPT_UNCLEAR || kept->track->device != device || kept->bytes == SL_UNKNOWN)
+			continue;
+		*all += kept->bytes;
+		take_chain(&chain, process, kept->track->stack);
+		if (!passes(&chain, line))
+			continue;
+		places++;
+		*bytes += kept->bytes;
+	}
+	return places;
+}
+
+/* "a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", or the line below which nearly all is, where several places took it. */
+static void say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
+{
+	struct chain chain;
+	char where[300], line[200], caller[200];
+	uint64_t bytes, all;
+
+	take_chain(&chain, process, kept->track->stack);
+	for (unsigned i = 0; i + 1 < chain.count; i++) {
+		unsigned places = taken_below(process, kept->track->device, chain.frame[i], &bytes, &all);
+
+		if ((double)bytes < BELOW_PART * (double)all)
+			continue;
+		if (places == 1)
+			break;
+		sl_stacks_describe(line, sizeof(line), chain.frame[i]);
+		sl_stacks_describe(caller, sizeof(caller), chain.frame[i + 1]);
+		snprintf(out, size, "below %s < %s, %u places, %s", line, caller, places, SL_SIZE(bytes));
+		return;
+	}
+	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
+	snprintf(out, size, "at %s, %s", where, what);
+}
+
 bool sl_story_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = sl_story_leak(process, oom);
-	char where[300], what[300];
+	char where[300], what[300], taken[620];
 	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom), together = then;
 	unsigned places = 1;
 
@@ -247,17 +316,17 @@ bool sl_story_grew(struct sl_story *story, struct sl_process *process, const str
 		places = leaks_together(process, oom, &together);
 	if (!then || (double)together < GREW_PART * (double)oom->live_bytes)
 		return false;
-	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
-		snprintf(story->text, sizeof(story->text),
-			 "it took memory and freed none, most at %s, %s: %s a leak, or model loading", where, what,
-			 is_first_rise(oom) ? "a first step that is too large," : "");
+		say_taken(taken, sizeof(taken), process, kept, what);
+		snprintf(story->text, sizeof(story->text), "it took memory and freed none, most %s: %s a leak, or model loading",
+			 taken, is_first_rise(oom) ? "a first step that is too large," : "");
 		snprintf(story->advice, sizeof(story->advice),
 			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)",
 			 is_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"
 					    : "find what keeps them");
 		return true;
 	}
+	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
 	if (places > 1)
 		snprintf(story->text, sizeof(story->text), "it grew: %u places leak, %s together, most at %s, %s", places,
 			 SL_SIZE(together), where, what);
@@ -267,12 +336,26 @@ bool sl_story_grew(struct sl_story *story, struct sl_process *process, const str
 	return true;
 }
 
-const char *sl_story_others(char *out, size_t size, const struct sl_account *account)
+/* True: what this process holds most of comes from that line too, as in workers that each load the model. */
+static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, const char *line)
+{
+	char own[300] = "";
+
+	if (oom->owner_count)
+		sl_leaking_line(process, process->model->sites.item[oom->owners[0].site].stack, own, sizeof(own));
+	return !strcmp(own, line);
+}
+
+const char *sl_story_others(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom,
+			    const struct sl_account *account)
 {
 	static const char own[] = "give each process a device of its own: CUDA_VISIBLE_DEVICES";
+	static const char shared[] = "share one copy between these processes, run fewer of them, or give each a device of its own: "
+				     "CUDA_VISIBLE_DEVICES";
 	const struct sl_device_state *state;
 	struct sl_process *other;
 	struct sl_owners owners;
+	bool alike = false;
 	unsigned most = 0, held;
 	char where[300];
 
@@ -297,10 +380,12 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 	held = 2 * state->context_bytes < account->others[most].bytes ? owners.share.item[0].child : 0;
 	if (held && owners.share.item[held].bytes) {
 		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes &&
-		    (double)account->others[most].bytes >= NEAR_PEAK * (double)owners.share.item[0].bytes)
-			snprintf(out, size, ", %s of it at %s",
+		    (double)account->others[most].bytes >= NEAR_PEAK * (double)owners.share.item[0].bytes) {
+			alike = holds_most_at(process, oom, owners.share.item[held].name);
+			snprintf(out, size, ", %s of it at %s%s",
 				 2 * owners.share.item[held].bytes >= account->others_bytes ? "most" : "the largest part",
-				 owners.share.item[held].name);
+				 owners.share.item[held].name, alike ? ", where this one holds most too" : "");
+		}
 	} else {
 		held = 0;
 		sl_leaking_line(other, state->context_stack, where, sizeof(where));
@@ -309,6 +394,8 @@ const char *sl_story_others(char *out, size_t size, const struct sl_account *acc
 	sl_owners_free(&owners);
 	if (account->others[most].stray)
 		return "let those ranks use their own device alone: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
+	if (alike)
+		return shared;
 	return held ? own : "let those processes make no context there, or give each a device of its own: CUDA_VISIBLE_DEVICES";
 }
 

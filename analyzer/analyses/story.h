@@ -7,7 +7,7 @@
 
 /* Each writes the end of a sentence. */
 struct sl_story {
-	char text[700], advice[400];
+	char text[800], advice[400];
 };
 
 /* True: the device was full and this is the last of so many attempts; false: the trace shows no such thing. */
@@ -23,7 +23,8 @@ bool sl_story_grew(struct sl_story *story, struct sl_process *process, const str
  * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
  * where its context was made, if that is most of it; "" if it was not recorded.  Returns the advice, static.
  */
-const char *sl_story_others(char *out, size_t size, const struct sl_account *account);
+const char *sl_story_others(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom,
+			    const struct sl_account *account);
 
 /* "%s less would have ..." */
 #define SL_WOULD_PASS "would have let this request pass"

@@ -42,9 +42,17 @@ static bool has_a_block(const char *id)
 	return !strncmp(id, "oom.", 4);
 }
 
+/* True: the finding printed before it is of the same kind and ends with the same advice. */
+static bool repeats(const struct sl_finding *before, const struct sl_finding *finding)
+{
+	return before && !strcmp(before->id, finding->id) && before->advice && finding->advice &&
+	       !strcmp(before->advice, finding->advice);
+}
+
 /* Prints the findings that have no block of their own above. */
 static void put_findings(struct sl_screen_page *page)
 {
+	const struct sl_finding *before = NULL;
 	unsigned shown = 0, more = 0;
 
 	for (size_t i = 0; i < page->report->findings.count; i++) {
@@ -66,8 +74,11 @@ static void put_findings(struct sl_screen_page *page)
 			sl_process_who(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
 			who[0] = 0; /* the finding names its process itself, or is about the run */
-		sl_screen_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
-			      finding->advice ? finding->advice : "");
+		if (finding->advice && !repeats(before, finding))
+			sl_screen_say(page, "    %s%s%s: %s", who, *who ? ": " : "", finding->text, finding->advice);
+		else
+			sl_screen_say(page, "    %s%s%s", who, *who ? ": " : "", finding->text);
+		before = finding;
 		page->said |= tone != SL_SCREEN_PLAIN;
 		page->noted |= tone == SL_SCREEN_PLAIN;
 		shown++;

@@ -251,7 +251,10 @@ struct cured {
 
 static void add_cured(struct cured *cured, struct sl_process *process, const struct sl_oom *oom)
 {
-	if (!cured->count++ || oom->asked_bytes > cured->most->asked_bytes) {
+	unsigned before = cured->count;
+
+	cured->count += 1 + process->accounts[oom - process->model->ooms.item].attempts_before;
+	if (!before || oom->asked_bytes > cured->most->asked_bytes) {
 		cured->process = process;
 		cured->most = oom;
 	}

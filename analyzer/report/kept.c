@@ -415,6 +415,15 @@ const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *
 		       : "";
 }
 
+/* True: a request there was refused, for which it had to slow down. */
+static bool was_refused(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->ooms.count; i++)
+		if (sl_stack_same(model->ooms.item[i].stack, track->stack))
+			return true;
+	return false;
+}
+
 char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
@@ -426,7 +435,9 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	if (kept->verdict == SL_KEPT_LATE)
 		return sl_memory_print("%s: %s, nearly all of them since %s", where, what, sl_kept_begin(rate, process, kept));
 	if (kept->verdict == SL_KEPT_FILLING)
-		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
+		return sl_memory_print("%s still fills, %s: %s", where,
+				       was_refused(process->model, track) ? "and was refused memory" : "more and more slowly",
+				       what);
 	if (kept->verdict == SL_KEPT_UNCLEAR)
 		return sl_memory_print("%s: %s: a leak, or what it loads", where, what);
 	sl_kept_rate(rate, sizeof(rate), process, kept);

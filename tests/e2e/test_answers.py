@@ -671,6 +671,15 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
             (finding,) = self.found("oom.neighbour", ranks.report())
         self.assertIn("which held 1.07 GiB, it would have fitted", finding["description"])
 
+    def test_processes_that_each_take_most_at_one_line_are_told_to_share_it(self):
+        for own in ("alloc=3000", "losses=3000"):
+            def steps(rank):
+                return ["device=0", own if rank else "alloc=3000", "samples=2", "meet=there"] + (["try=3000"] if rank else []) + ["meet=done"]
+            with self.subTest(own), Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+                (finding,) = self.found("oom.neighbour", ranks.report())
+            for said, words in (("description", "where this one holds most too"), ("recommendation", "share one copy between these processes")):
+                self.assertEqual(words in finding[said], own == "alloc=3000", finding)
+
     def test_a_neighbour_that_was_first_seen_after_the_error(self):
         def steps(rank):
             return (["device=0", "alloc=5000", "meet=there"] if rank == 0 else ["meet=there", "device=0", "try=4000", "samples=1"]) + ["meet=done"]
@@ -1203,6 +1212,37 @@ for step in range(400):
         for how in "grows", "levels":
             with self.subTest(how), e2e.Recording(sys.executable, "-c", program, how, SIM_VRAM="1G") as run:
                 (self.found if how == "grows" else self.absent)("memory.rising", run.report())
+
+    def test_what_several_lines_took_until_there_was_none_is_told_by_the_line_below_which_they_are(self):
+        program = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+def get(bytes):
+    p = ctypes.c_void_p()
+    if cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(bytes)): raise MemoryError
+    return p
+class Block:
+    def __init__(self):
+        self.up = get(1 << 24)
+        self.down = get(1 << 24)
+class Model:
+    def __init__(self):
+        self.blocks = [get(1 << 20)]
+        for i in range(100):
+            self.blocks.append(Block())
+def build():
+    return Model()
+build()
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.py")
+            with open(path, "w") as file:
+                file.write(program)
+            with e2e.Recording(sys.executable, path, code=1, SIM_VRAM="1G") as run:
+                report, screen = run.report(), summary(run)
+        self.assertRegex(report["ooms"][-1]["cause"], r"freed none, most below large.py:16 Model.__init__ < large.py:18 build, 2 places, 7\d\d MiB: .* or model loading$")
+        self.assertEqual(len(self.found("memory.only_taken", report)), 2)
+        self.assertEqual(screen.count("a cache without"), 1, screen)
 
     def test_what_a_place_kept_later_is_not_said_of_a_request_that_failed_before(self):
         report = self.series("fails")

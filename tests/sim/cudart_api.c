@@ -158,6 +158,22 @@ RT(cudaMemSetMemPool, OTHER, (void *at, int type, void *pool), d->cuMemSetMemPoo
 
 /* ---- arrays ---- */
 
+/* Needs no driver and cannot fail; C++ programs reach it by a template of channel_descriptor.h. */
+struct channels cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
+{
+	return (struct channels){x, y, z, w, kind};
+}
+
+static bool is_channel(int bits)
+{
+	return bits == 0 || bits == 8 || bits == 16 || bits == 32;
+}
+
+static bool is_format(const struct channels *c)
+{
+	return c && c->x && is_channel(c->x) && is_channel(c->y) && is_channel(c->z) && is_channel(c->w);
+}
+
 static struct array3d describe(const struct channels *c, size_t width, size_t height, size_t depth, unsigned flags)
 {
 	static const unsigned formats[3][3] = {{8, 9, 10}, {1, 2, 3}, {0, 0x10, 0x20}};
@@ -169,7 +185,7 @@ static struct array3d describe(const struct channels *c, size_t width, size_t he
 
 static int make_array(const struct driver *d, void **out, const struct channels *c, struct extent e, unsigned flags, bool plain)
 {
-	if (!out || !c)
+	if (!out || !is_format(c))
 		return INVALID_VALUE;
 	struct array3d a = describe(c, e.width, e.height, e.depth, flags);
 	struct {
