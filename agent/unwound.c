@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/unwound.h"
 
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "agent/file/ring.h"
 #include "agent/stacks/stacks.h"
 
 #define REFUSED_MAX 16
-
-static bool on_alternate_stack(void)
-{
-	stack_t stack;
-
-	return !syscall(SYS_sigaltstack, NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
-}
 
 /*
  * A frame that was left can look alive, where what the program has on the stack in its place does not write all of it.  A
@@ -45,7 +34,7 @@ bool sl_unwound_inside_at(uintptr_t frame)
 
 	if (SL_LIKELY(!depth))
 		return false;
-	if (is_whole(thread) && (frame < thread->inside_at[0] || on_alternate_stack())) {
+	if (is_whole(thread) && (frame < thread->inside_at[0] || sl_stacks_on_alternate())) {
 		if (depth <= SL_AGENT_WORKS && thread->ring && sl_stacks_interrupts((const void *)thread->inside_at[depth - 1]))
 			return false; /* a handler's call */
 		if (!too_many_refused(thread))
@@ -102,7 +91,7 @@ void sl_unwound_drop(struct sl_agent_thread *thread, const struct sl_frame *now)
 			top = NULL;
 			break;
 		}
-		if ((uintptr_t)top >= (uintptr_t)(now + 1) || ((uintptr_t)(top + 1) <= (uintptr_t)now && on_alternate_stack()))
+		if ((uintptr_t)top >= (uintptr_t)(now + 1) || ((uintptr_t)(top + 1) <= (uintptr_t)now && sl_stacks_on_alternate()))
 			break;
 		if (frame.slot)
 			abandon(thread, frame.seq, frame.seq + 1);

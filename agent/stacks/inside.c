@@ -174,6 +174,16 @@ bool sl_stacks_may_allocate(void)
 	return may;
 }
 
+bool sl_stacks_on_alternate(void)
+{
+	int saved = errno;
+	stack_t now;
+	bool is = sl_walk_is_on_alternate_stack(&now);
+
+	errno = saved;
+	return is;
+}
+
 bool sl_stacks_interrupts(const void *frame)
 {
 	int saved = errno;

@@ -5,6 +5,7 @@
 
 #include "agent/file/define.h"
 #include "agent/mute.h"
+#include "agent/process/kept.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/thread.h"
@@ -322,7 +323,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 			return id;
 		}
 	}
-	if (tables_lie() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
+	/* libunwind asks the kernel (mincore) about each new page of the stack */
+	if (tables_lie() || sl_kept_sandboxed() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())

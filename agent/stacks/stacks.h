@@ -53,6 +53,9 @@ void sl_stacks_prepare(void);
 /* The thread ends and passes its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 
+/* True: the caller runs on its alternate signal stack; false, too, where a filter of the program might forbid the question. */
+bool sl_stacks_on_alternate(void);
+
 /* A capture of the calling thread was unwound by longjmp. */
 void sl_stacks_unwound(void);
 

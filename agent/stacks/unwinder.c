@@ -13,6 +13,7 @@
 #include "agent/mute.h"
 #include "agent/pages.h"
 #include "agent/process/file.h"
+#include "agent/process/kept.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
@@ -272,8 +273,9 @@ int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 
 bool sl_unwinder_walk_alone(void)
 {
-	return atomic_load(&alone) || (atomic_load_explicit(&libunwind, memory_order_acquire) &&
-				       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads);
+	return atomic_load(&alone) || sl_kept_sandboxed() ||
+	       (atomic_load_explicit(&libunwind, memory_order_acquire) &&
+		atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads);
 }
 
 void sl_unwinder_describe(struct sl_text *text)

@@ -16,6 +16,7 @@
 #include "common/base.h"
 
 #define PAGE	  4096u
+#define NEAR	  (1u << 20)
 #define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
 /* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
@@ -59,6 +60,26 @@ bool sl_walk_is_on_alternate_stack(stack_t *alternate)
 	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
 }
 
+/*
+ * The same for a call at `here`.  Near where the thread was on its own stack before, and not on its alternate stack of then, this
+ * asks nothing: the program may have forbidden the question since, and the filter is not yet seen.
+ */
+static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
+{
+	static __thread uintptr_t own __attribute__((tls_model("initial-exec"))), begin __attribute__((tls_model("initial-exec"))),
+		size __attribute__((tls_model("initial-exec")));
+
+	if ((own && here - own + NEAR < 2 * NEAR && here - begin >= size) || sl_kept_sandboxed() ||
+	    syscall(SYS_sigaltstack, NULL, alternate))
+		return false;
+	begin = (uintptr_t)alternate->ss_sp;
+	size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
+	if (alternate->ss_flags & SS_ONSTACK)
+		return true;
+	own = here;
+	return false;
+}
+
 bool sl_walk_has_room(uintptr_t bytes)
 {
 	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
@@ -68,7 +89,7 @@ bool sl_walk_has_room(uintptr_t bytes)
 
 	if (low >= begin && here - begin < known % PAGE * PAGE)
 		return true;
-	if (sl_walk_is_on_alternate_stack(&alternate))
+	if (is_on_alternate_stack(here, &alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += PAGE)
 		if (!sl_walk_readable(page)) /* for the kernel; below valgrind a stack grows without it */

@@ -231,6 +231,18 @@ static const int allowed[] = {SYS_futex,	 SYS_pwrite64, SYS_pread64,	SYS_newfsta
 			      SYS_clock_gettime, SYS_getpid,   SYS_sched_yield, SYS_nanosleep,	SYS_clock_nanosleep,
 			      SYS_madvise,	 SYS_exit,     SYS_gettid,	SYS_write,	SYS_exit_group};
 
+/* A call from a place far below others. */
+static __attribute__((noinline)) void call_below(void)
+{
+	volatile char space[40000];
+	void *p;
+
+	space[0] = 0;
+	OK(cudaMalloc(&p, 4096));
+	OK(cudaFree(p));
+	space[1] = space[0];
+}
+
 /* A sandbox of all threads that kills for whatever is not on the list. */
 static int sandbox(int unused)
 {
@@ -255,6 +267,7 @@ static int sandbox(int unused)
 		if (i % 200 == 0)
 			usleep(20000);
 	}
+	call_below(); /* a new stack, on pages that none before was on: the filter has been seen by now */
 	return 7;
 }
 
