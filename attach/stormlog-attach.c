@@ -14,6 +14,7 @@
 #include "attach/watch.h"
 #include "common/base.h"
 #include "common/ringfile.h"
+#include "common/standard.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
 #define ID_BYTES 6 /* shorter prefixes would match many containers */
@@ -286,6 +287,7 @@ int main(int argc, char **argv)
 	sigset_t ends;
 	int status;
 
+	sl_standard_hold();
 	/* an interrupt ends the attachment, not this program */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);

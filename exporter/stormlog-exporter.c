@@ -18,6 +18,7 @@
 #include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
 #include "common/now.h"
+#include "common/standard.h"
 #include "exporter/exporter.h"
 #include "exporter/slow.h"
 
@@ -305,8 +306,10 @@ int main(int argc, char **argv)
 	const char *listen = "127.0.0.1:9836";
 	char node[SL_HOST_HEADER_MAX] = "";
 	bool once = false;
-	int status = parse(&exporter, argc, argv, &listen, &once), fd = 0;
+	int status, fd = 0;
 
+	sl_standard_hold();
+	status = parse(&exporter, argc, argv, &listen, &once);
 	if (!gethostname(node, sizeof(node) - 1))
 		*SL_PUSH(&exporter.names) = node;
 	if (status < 0 && !once)

@@ -15,6 +15,7 @@
 
 #include "analyzer/base/door.h"
 #include "common/size.h"
+#include "common/standard.h"
 #include "server/http.h"
 #include "server/runs.h"
 #include "server/work.h"
@@ -221,9 +222,11 @@ static int backup(struct sl_server *server, const char *path)
 int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
-	int status = parse(&s, argc, argv);
 	struct addrinfo *address;
+	int status;
 
+	sl_standard_hold();
+	status = parse(&s, argc, argv);
 	if (status >= 0)
 		return status;
 	signal(SIGPIPE, SIG_IGN);

@@ -218,9 +218,12 @@ static int collect(char **folder, const struct settings *s, const char *output)
 {
 	struct collection collection = {0};
 	int status = SL_EXIT_FINE;
+	struct stat st;
 	glob_t found;
 
-	if (!realpath(*folder, collection.home)) {
+	errno = ENOTDIR;
+	if (!realpath(*folder, collection.home) || stat(collection.home, &st) || !S_ISDIR(st.st_mode) ||
+	    access(collection.home, R_OK | X_OK)) {
 		sl_paths_failed(*folder);
 		return SL_EXIT_USAGE;
 	}

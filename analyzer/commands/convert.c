@@ -7,6 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/native.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
@@ -68,6 +69,10 @@ static int convert(struct conversion *c, char **paths)
 		struct sl_source_reader reader = {convert_record, report, c};
 		struct sl_arena names = {0};
 
+		if (sl_pipeline_is_native(paths, 1)) {
+			report(c, SL_SOURCE_FILE, *paths, 0, SL_NATIVE_NO_TELEMETRY);
+			continue;
+		}
 		c->file = *paths;
 		c->rules.collector = sl_source_form(c->file) == SL_SOURCE_CSV ? "legacy.csv" : NULL;
 		if (c->file_session)
@@ -78,7 +83,7 @@ static int convert(struct conversion *c, char **paths)
 	sl_arena_free(&c->arena);
 	if (!sl_json_close(c->out)) {
 		perror("stormlog-analyze: writing the records");
-		return SL_EXIT_UNREADABLE;
+		return SL_EXIT_UNSAVED;
 	}
 	return c->all ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }

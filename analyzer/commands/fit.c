@@ -153,6 +153,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 			continue;
 		result->sessions[result->process_count] = sl_report_session(trace);
 		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count]);
+		sl_damage_print(&trace->damage);
 		result->process_count++;
 	}
 	return result->process_count;

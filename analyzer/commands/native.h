@@ -6,6 +6,8 @@
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/trace/images.h"
 
+#define SL_NATIVE_NO_TELEMETRY "traces, not telemetry; report writes theirs to analysis/telemetry"
+
 /* Reads and analyses the paths, prints problems on stderr; returns an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 

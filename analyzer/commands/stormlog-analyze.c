@@ -11,6 +11,7 @@
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 #include "common/nearest.h"
+#include "common/standard.h"
 
 #define DAILY	    6 /* number of verbs that --help shows */
 #define ENTRY(name) &sl_command_##name,
@@ -80,6 +81,7 @@ static int obey(const struct sl_command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	sl_standard_hold();
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
 	signal(SIGXFSZ, SIG_IGN); /* so does a file beyond ulimit -f */
 	allow_many_files();

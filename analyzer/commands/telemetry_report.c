@@ -154,7 +154,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 	int status = SL_EXIT_FINE;
 
 	for (char **path = paths; !status && *path; path++) {
-		if (access(*path, F_OK) == 0) {
+		if (access(*path, R_OK) == 0) {
 			found += sl_telemetry_add_path(t, *path, count > 1);
 			continue;
 		}

@@ -9,6 +9,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/native.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
@@ -76,9 +77,7 @@ static void check_folder(struct validation *v, const char *path)
 
 	if (sl_telemetry_add_path(t, path, true) == 0 && t->problems.count == 0)
 		report(v, SL_SOURCE_FILE, path, 0,
-		       sl_pipeline_is_native(&(char *){(char *)path}, 1)
-			       ? "traces, not telemetry; report writes theirs to analysis/telemetry"
-			       : "nothing here is telemetry");
+		       sl_pipeline_is_native(&(char *){(char *)path}, 1) ? SL_NATIVE_NO_TELEMETRY : "nothing here is telemetry");
 	for (size_t i = 0; i < t->problems.count; i++)
 		report(v, t->problems.item[i].loss, t->problems.item[i].file, t->problems.item[i].line, t->problems.item[i].reason);
 	sl_telemetry_free(t);
@@ -102,6 +101,8 @@ static void check_path(struct validation *v, const char *path)
 		check_folder(v, path);
 	else if (strcmp(name, "manifest.json") == 0)
 		check_folder(v, name > path ? sl_arena_strndup(&v->arena, path, (size_t)(name - 1 - path)) : ".");
+	else if (sl_pipeline_is_native(&(char *){(char *)path}, 1))
+		report(v, SL_SOURCE_FILE, path, 0, SL_NATIVE_NO_TELEMETRY);
 	else
 		sl_source_read(path, &reader);
 }

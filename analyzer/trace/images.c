@@ -2,11 +2,13 @@
 #include "analyzer/trace/images.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
@@ -128,6 +130,8 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 
 	if (dir)
 		fstat(dirfd(dir), &st);
+	else if (errno != ENOENT)
+		sl_damage_add(&folder->copies, path, -1, "the folder cannot be opened: %s", strerror(errno));
 	while (dir && !(folder->one_is_enough && folder->image_count) && (entry = readdir(dir))) {
 		char *inside;
 
@@ -196,6 +200,8 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	if (stat(path, &st))
 		return false;
 	if (S_ISDIR(st.st_mode)) {
+		if (access(path, R_OK | X_OK))
+			return false;
 		add_folder(folder, path);
 		return true;
 	}
@@ -309,27 +315,54 @@ void sl_images_drop(struct sl_image *image)
 }
 
 /*
- * The name of the image in which this header was met before, NULL: none.  A process that executes another program counts as
- * two. named: only an image of the same name counts.
+ * Where in the folder the header was met before, as an index + 1; 0: nowhere, and it is at `kept`.  A process that executes another
+ * program counts as two. named: only an image of the same name counts.
  */
-static const char *met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image, bool named)
+static unsigned met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image, bool named,
+			   unsigned kept)
 {
 	struct sl_arena arena = {0};
-	const char *before;
+	unsigned before;
 	uintptr_t *at;
 
 	if (!header->known || !header->started_ns)
-		return NULL;
+		return 0;
 	at = sl_map_at(headers, sl_arena_printf(&arena, "%s\n%s\n%s\n%s\n%lld %lld %llu %llu %llu", named ? image->name : "",
 						header->run_id ? header->run_id : "", header->host ? header->host : "",
 						header->boot_id ? header->boot_id : "", (long long)header->pid,
 						(long long)header->rank, (unsigned long long)header->process_start,
 						(unsigned long long)header->started_ns, (unsigned long long)header->monotonic_ns));
-	before = (const char *)*at;
+	before = (unsigned)*at;
 	if (!before)
-		*at = (uintptr_t)image->name;
+		*at = kept + 1;
 	sl_arena_free(&arena);
 	return before;
+}
+
+static int64_t bytes_of(const struct sl_image *image)
+{
+	struct stat st;
+	int64_t bytes = 0;
+
+	for (unsigned f = 0; f < image->file_count; f++)
+		bytes += stat(image->files[f], &st) ? 0 : st.st_size;
+	return bytes;
+}
+
+/* The larger of two images of one process counts, since a copy may be torn; a trace comes before a summary. */
+static void drop_copy(struct sl_images *folder, struct sl_image *counted, struct sl_image *copy)
+{
+	struct sl_image whole = *copy;
+
+	if (!counted->identity && !copy->identity && bytes_of(copy) > bytes_of(counted)) {
+		whole.rank = counted->rank;
+		whole.pid = counted->pid;
+		*copy = *counted;
+		*counted = whole;
+	}
+	if (strcmp(counted->name, copy->name))
+		sl_damage_note(&folder->copies, copy->name, "is a copy of %s and not counted", counted->name);
+	sl_images_drop(copy);
 }
 
 void sl_images_group(struct sl_images *folder)
@@ -344,7 +377,7 @@ void sl_images_group(struct sl_images *folder)
 		struct sl_image *image = &folder->images[i];
 		struct sl_header header;
 		bool told = image->identity != NULL;
-		const char *before;
+		unsigned before;
 
 		if (image->file_count)
 			qsort(image->files, image->file_count, sizeof(*image->files), by_segment);
@@ -352,11 +385,9 @@ void sl_images_group(struct sl_images *folder)
 			header = *image->identity;
 		else
 			sl_peek_header(image, &header);
-		before = met_before(&headers, &header, image, folder->copies_too);
+		before = met_before(&headers, &header, image, folder->copies_too, kept);
 		if (before) {
-			if (strcmp(before, image->name))
-				sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
-			sl_images_drop(image);
+			drop_copy(folder, &folder->images[before - 1], image);
 		} else {
 			image->rank = header.known ? header.rank : -1;
 			folder->run_of[kept] =

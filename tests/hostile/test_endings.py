@@ -56,6 +56,12 @@ class Endings(unittest.TestCase):
             self.assertEqual(self.run_it("--version", stdout=full).returncode, UNSAVED)
             self.assertEqual(self.run_it("check", "--max-peak", "1", self.traces, stdout=full).returncode, 1, "a limit is a limit")
 
+    def test_no_file_that_is_opened_gets_what_is_printed_to_a_closed_output(self):
+        for verb in ("tree", "table", "flame", "dump", "report", "fit"):
+            done = self.run_it(verb, self.traces, stdout=None, preexec_fn=lambda: os.close(1))
+            self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
+            self.assertIn("not all could be written", done.stderr, verb)
+
     def test_a_closed_pipe(self):
         for verb in (["tree"], ["dump"], ["--json"], ["export", "csv"], ["flame"]):
             read, write = os.pipe()
@@ -194,6 +200,43 @@ class Endings(unittest.TestCase):
         self.assertIn("is a copy of", done.stderr)
         done = self.run_it("--json", "t", self.traces, os.path.join(self.traces, "backup"))
         self.assertEqual(len(json.loads(done.stdout)["processes"]), 1)
+
+    def test_of_a_trace_and_its_torn_copy_the_whole_one_counts(self):
+        whole = self.record("rank-00000-100", blocks=2000)
+        with open(whole, "rb") as file:
+            torn = file.read()[:os.path.getsize(whole) * 2 // 3]
+        for folder in ("a", "z"):
+            os.mkdir(os.path.join(self.folder, folder))
+            with open(os.path.join(self.folder, folder, os.path.basename(whole)), "wb") as file:
+                file.write(torn)
+            (row,) = json.loads(self.run_it("--json", folder, "t").stdout)["processes"]
+            self.assertFalse(row["damaged"], folder)
+
+    def test_a_folder_that_may_not_be_read_is_said_and_is_not_empty(self):
+        closed, mine = os.path.join(self.folder, "closed"), os.path.join(self.folder, "analyze")
+        os.makedirs(os.path.join(self.traces, "inner"))
+        shutil.copytree(self.traces, closed)
+        shutil.copy(ANALYZE, mine)
+        os.chmod(closed, 0)
+        os.chmod(os.path.join(self.traces, "inner"), 0)
+        self.addCleanup(os.chmod, closed, 0o700)
+        os.chmod(self.folder, 0o755)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        for verb in ("report", "tree", "flame", "history", "fit", "collect"):
+            done = subprocess.run([mine, verb, closed], capture_output=True, text=True, timeout=60, cwd="/",
+                                  env=dict(os.environ, XDG_CACHE_HOME=self.temporary), **user)
+            self.assertEqual(done.returncode, 2, (verb, done.stderr))
+            self.assertIn("Permission denied", done.stderr, verb)
+        done = subprocess.run([mine, "tree", self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)
+
+    def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
+        for path in ("t", "t/rank-00000-100.msgpack.zst"):
+            for verb in ("convert", "validate"):
+                done = self.run_it(verb, path)
+                self.assertEqual((done.returncode, done.stderr), (3 if verb == "convert" else done.returncode, path + ":0: traces, not telemetry; report writes theirs to analysis/telemetry\n"))
+                self.assertNotEqual(done.returncode, 0)
 
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
