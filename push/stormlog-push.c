@@ -207,7 +207,15 @@ static bool add_token(struct push *push)
 {
 	const char *token = getenv("STORMLOG_TOKEN"), *path = getenv("STORMLOG_TOKEN_FILE");
 	char line[256] = "", header[300];
-	FILE *in = token && *token ? NULL : path && *path ? fopen(path, "re") : NULL;
+	struct stat st;
+	FILE *in = NULL;
+
+	if (!(token && *token) && path && *path && !stat(path, &st)) {
+		if (S_ISREG(st.st_mode)) /* a pipe might be waited for without an end */
+			in = fopen(path, "re");
+		else
+			errno = EINVAL;
+	}
 
 	if (in && !fgets(line, sizeof(line), in))
 		*line = 0;

@@ -94,7 +94,7 @@ static int parse(struct settings *s, int argc, char **argv)
 				s->names[s->server.name_count++] = optarg;
 			break;
 		case MAX_PACK:
-			fine = sl_size_parse(optarg, &s->server.packs.pack_max);
+			fine = sl_size_parse(optarg, &s->server.packs.pack_max) && s->server.packs.pack_max;
 			break;
 		case QUOTA:
 			fine = sl_size_parse(optarg, &s->server.packs.quota);
@@ -129,9 +129,11 @@ static int parse(struct settings *s, int argc, char **argv)
 	return fine && s->store ? -1 : 2;
 }
 
-static bool open_store(struct settings *s)
+/* is_there: a backup makes no store. */
+static bool open_store(struct settings *s, bool is_there)
 {
-	if (!sl_packs_open(&s->server.packs, s->store) || !realpath(s->store, s->server.path)) {
+	if ((is_there && access(s->store, F_OK)) || !sl_packs_open(&s->server.packs, s->store) ||
+	    !realpath(s->store, s->server.path)) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", s->store, strerror(errno));
 		return false;
 	}
@@ -223,6 +225,7 @@ int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
 	struct addrinfo *address;
+	bool backs_up;
 	int status;
 
 	sl_standard_hold();
@@ -233,11 +236,12 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	umask(077);
 	allow_many_files();
-	if (!open_store(&s))
+	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
+	if (!open_store(&s, backs_up))
 		return 4;
 	if (optind < argc && !strcmp(argv[optind], "token"))
 		return sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1);
-	if (optind + 2 == argc && !strcmp(argv[optind], "backup"))
+	if (backs_up)
 		return backup(&s.server, argv[optind + 1]);
 	address = resolve(s.listen);
 	if (optind < argc || !address) {

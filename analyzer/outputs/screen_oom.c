@@ -244,17 +244,15 @@ static bool are_alike(const struct shown *one, const struct shown *other)
 
 /* Errors that the program got over. */
 struct cured {
-	unsigned count;
+	unsigned count, attempts;
 	struct sl_process *process; /* of the error with the largest request */
 	const struct sl_oom *most;
 };
 
 static void add_cured(struct cured *cured, struct sl_process *process, const struct sl_oom *oom)
 {
-	unsigned before = cured->count;
-
-	cured->count += 1 + process->accounts[oom - process->model->ooms.item].attempts_before;
-	if (!before || oom->asked_bytes > cured->most->asked_bytes) {
+	cured->attempts += 1 + process->accounts[oom - process->model->ooms.item].attempts_before;
+	if (!cured->count++ || oom->asked_bytes > cured->most->asked_bytes) {
 		cured->process = process;
 		cured->most = oom;
 	}
@@ -262,14 +260,16 @@ static void add_cured(struct cured *cured, struct sl_process *process, const str
 
 static void put_cured(struct sl_screen_page *page, const struct cured *cured)
 {
-	char where[200], asked[256] = "";
+	char where[200], asked[256] = "", attempts[40] = "";
 
 	sl_screen_head(page, "RETRIED", SL_SCREEN_PLAIN);
 	sl_owners_line(cured->process, cured->most->stack, 1, where, sizeof(where));
 	if (where[0])
 		snprintf(asked, sizeof(asked), "%s%s at %s, ", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
 			 where);
-	sl_screen_say(page, "  %u failed allocation%s, %sgot over", cured->count, cured->count == 1 ? "" : "s", asked);
+	if (cured->attempts > cured->count)
+		snprintf(attempts, sizeof(attempts), "%u attempts, ", cured->attempts);
+	sl_screen_say(page, "  %u failed allocation%s, %s%sgot over", cured->count, cured->count == 1 ? "" : "s", attempts, asked);
 }
 
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, struct cured *cured)

@@ -304,6 +304,22 @@ class Scrapes(unittest.TestCase):
         for wrong in ("9836", "127.0.0.1:", "nowhere:1", "127.0.0.1:99999"):
             self.assertEqual(subprocess.run([EXPORTER, "--listen", wrong], capture_output=True, timeout=20).returncode, 2, wrong)
 
+    def test_its_address_of_version_6_can_be_opened(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6 here")
+        exporter = subprocess.Popen([EXPORTER, "--listen", "[::1]:0", os.path.dirname(EXPORTER)], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(exporter.wait)
+        self.addCleanup(exporter.stderr.close)
+        self.addCleanup(exporter.kill)
+        for line in exporter.stderr:
+            found = re.search(r"http://\S+", line)
+            if found:
+                break
+        with urllib.request.urlopen(found[0], timeout=60) as page:
+            self.assertEqual(page.status, 200)
+
 
 class Files(unittest.TestCase):
     def names(self):

@@ -156,6 +156,10 @@ class Keep(unittest.TestCase):
         subprocess.run([PROGRAM, "--store", self.server.store, "backup", os.path.join(copy, "catalogue.sqlite")], check=True)
         for name in ("packs", "pages"):
             shutil.copytree(os.path.join(self.server.store, name), os.path.join(copy, name))
+        nowhere = os.path.join(self.server.store, "no-such-store")
+        done = subprocess.run([PROGRAM, "--store", nowhere, "backup", os.path.join(copy, "none.sqlite")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, os.path.exists(nowhere)), (4, False))
+        self.assertIn("No such file or directory", done.stderr)
         self.server.kill()
         self.server = Server(PROGRAM, copy).start()
         self.assertEqual({r["run"]["identity"] for r in self.all()}, set(self.packs.values()))

@@ -179,6 +179,11 @@ class Push(unittest.TestCase):
         done = self.push(self.traces(), "--to", self.server.url, token=False, STORMLOG_TOKEN="", STORMLOG_TOKEN_FILE=path)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(self.stored()), 1)
+        os.unlink(path)
+        os.mkfifo(path)
+        done = self.push(self.traces("others"), "--to", self.server.url, token=False, STORMLOG_TOKEN="", STORMLOG_TOKEN_FILE=path)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(path + ": Invalid argument", done.stderr)
 
     def test_a_recording_is_pushed_when_it_ends_and_its_status_stays(self):
         environment = {**os.environ, "STORMLOG_SERVER": self.server.url, "STORMLOG_TOKEN": self.server.writes, "LD_LIBRARY_PATH": LIBRARIES,
