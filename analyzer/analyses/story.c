@@ -691,7 +691,7 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||
 	       (fits && tell_limit(story, process, oom, account)) || (fits && tell_rounding(story, process, oom, account)) ||
 	       (fits && tell_padding(story, process, oom)) || (fits && sl_story_grew(story, process, oom)) ||
-	       tell_surge(story, process, oom) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
+	       (fits && tell_surge(story, process, oom)) || tell_teeth(story, process, oom) || tell_jump(story, process, oom) ||
 	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
 	       tell_largest(story, process, oom) || (fits && tell_taken(story, process, oom));
 }

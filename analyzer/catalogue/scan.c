@@ -354,13 +354,15 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 			scan->missing = paths[i];
 			fine = false;
 		} else if (S_ISDIR(st.st_mode) || sl_names_is_trace(sl_paths_name(paths[i])) || sl_summaries_named(paths[i])) {
-			sl_images_add(&images, paths[i]);
+			fine = sl_images_add(&images, paths[i]);
+			scan->missing = fine ? scan->missing : paths[i];
 		} else {
 			add_path(&packs, paths[i]);
 		}
 	}
 	for (size_t i = 0; i < images.packs.count; i++)
 		add_path(&packs, images.packs.item[i]);
+	sl_damage_print(&images.copies);
 	fine = fine && find_loose(scan, &images, &fresh);
 	sl_images_free(&images);
 	fine = fine && (!fresh.count || learn_loose(scan, &fresh));

@@ -221,12 +221,12 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	struct stat st;
 	glob_t found;
 
-	errno = ENOTDIR;
-	if (!realpath(*folder, collection.home) || stat(collection.home, &st) || !S_ISDIR(st.st_mode) ||
-	    access(collection.home, R_OK | X_OK)) {
+	if (!realpath(*folder, collection.home) || stat(collection.home, &st) || access(collection.home, R_OK)) {
 		sl_paths_failed(*folder);
 		return SL_EXIT_USAGE;
 	}
+	if (!S_ISDIR(st.st_mode))
+		return sl_command_fail(SL_EXIT_USAGE, "%s is not a folder", *folder);
 	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {
 		for (size_t i = 0; i < found.gl_pathc; i++)
 			look_at(&collection, found.gl_pathv[i]);
@@ -234,7 +234,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	}
 	if (output)
 		status = pack(&collection, folder, output);
-	(s->json ? tell_json : tell)(&collection, output);
+	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE ? output : NULL);
 	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNREADABLE : status;
 }
 

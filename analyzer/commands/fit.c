@@ -47,8 +47,10 @@ static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of
 {
 	char text[64];
 
-	if (asked->capacity_count && asked->of_allocator != of_allocator)
+	if (asked->capacity_count && asked->of_allocator != of_allocator) {
+		fputs("stormlog-analyze: --capacity and --allocator-capacity exclude each other\n", stderr);
 		return false;
+	}
 	asked->of_allocator = of_allocator;
 	for (bool more = true; more; value++) {
 		size_t length = strcspn(value, ",");
@@ -144,8 +146,9 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
 	for (unsigned i = 0; i < images->image_count; i++) {
 		struct sl_damage damage = {0};
-		struct sl_trace *trace =
-			run < 0 || images->run_of[i] == (unsigned)run ? sl_trace_open(&images->images[i], &damage) : NULL;
+		struct sl_trace *trace = run < 0 || images->run_of[i] == (unsigned)run || !images->runs[images->run_of[i]].id[0]
+						 ? sl_trace_open(&images->images[i], &damage)
+						 : NULL;
 
 		sl_damage_print(&damage);
 		sl_damage_free(&damage);
@@ -194,6 +197,9 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 						 "fewer than two values of %s are known: stormlog-run --meta %s=N says one",
 						 asked->vary, asked->vary);
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
+		if (asked->question.of_allocator && !result.subject_count)
+			status = sl_command_fail(SL_EXIT_USAGE,
+						 "no PyTorch allocator in this recording: --capacity asks about the device");
 		if (status == SL_EXIT_FINE && asked->question.capacity_count && !all_fit(&result))
 			status = SL_EXIT_LIMIT;
 	}

@@ -28,9 +28,12 @@ struct point {
 	const char *run_id, *project, *branch, *commit; /* in the arena */
 };
 
+static const char *const sorts[] = {"stack", "leak", "label", "library", "growth"}; /* in the order of --of's words */
+#define ANY_SORT SL_COUNT(sorts)
+
 struct history {
 	struct sl_catalogued catalogued;
-	const char *of;
+	unsigned of; /* of `sorts` */
 	bool json;
 	int field; /* -1: a metric */
 	struct sl_store_metric metric;
@@ -45,7 +48,7 @@ struct history {
 #define INTO struct history
 static const struct sl_option table[] = {
 	SL_OPTION_CATALOGUED,
-	{"--of", 0, "SORT", "which one a name means: stack, leak, label, library or growth (default: the largest)", SL_TO_TEXT(of)},
+	{"--of", 0, "stack|leak|label|library|growth", "which one a name means (default: the largest)", SL_TO_WORD(of)},
 	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)", SL_TO_FLAG(json)},
 	SL_OPTION_SYMBOLS,
 	{0},
@@ -83,13 +86,14 @@ static bool choose(void *context, const struct sl_store_metric *metric)
 
 static int find_quantity(struct history *h, const char *name)
 {
-	h->field = h->of ? -1 : sl_card_field(name);
+	h->field = h->of != ANY_SORT ? -1 : sl_card_field(name);
 	if (h->field >= 0 && sl_card_fields[h->field].type != SL_CARD_BYTES && sl_card_fields[h->field].type != SL_CARD_COUNT)
 		h->field = -1;
 	h->bytes = h->field < 0 || sl_card_fields[h->field].type == SL_CARD_BYTES;
 	if (h->field >= 0)
 		return -1;
-	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of, name, 0, choose, h))
+	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of != ANY_SORT ? sorts[h->of] : NULL, name, 0, choose,
+			      h))
 		return sl_catalogued_fail(&h->catalogued);
 	if (!h->metric.metric)
 		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",
@@ -330,7 +334,7 @@ static int show(struct history *h, const char *name)
 
 static int run(struct sl_arguments *parsed)
 {
-	struct history h = {.field = -1};
+	struct history h = {.field = -1, .of = ANY_SORT};
 	int status = sl_arguments_parse(parsed, take, &h);
 
 	if (status < 0)

@@ -93,6 +93,7 @@ int sl_native_images(struct sl_images *images, char **paths)
 				       images->summaries.item[0]);
 	if (images->image_count) {
 		sl_images_group(images);
+		sl_damage_print(&images->copies);
 		return -1;
 	}
 	sl_paths_empty(paths, count, "trace");

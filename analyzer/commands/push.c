@@ -69,7 +69,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	struct sl_images images = {0};
 	char *paths[] = {path, NULL};
 	int status = sl_native_images(&images, paths), chosen;
-	unsigned read;
+	unsigned read = 1;
 	FILE *out;
 	bool fine;
 
@@ -84,6 +84,8 @@ static int pack(const struct settings *s, char *path, const char *made)
 	if (!fine)
 		sl_paths_failed(made);
 	sl_images_free(&images);
+	if (fine && !read)
+		return SL_EXIT_UNREADABLE;
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 

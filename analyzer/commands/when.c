@@ -32,7 +32,7 @@ bool sl_when_parse(struct sl_when *when, const char *text)
 	}
 	when->kind = SL_WHEN_TIME;
 	strtod(text, &end);
-	return isdigit((unsigned char)text[0]) && (!*end || !strcmp(end, "s"));
+	return isdigit((unsigned char)text[0]) && !strpbrk(text, "xX") && (!*end || !strcmp(end, "s"));
 }
 
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns)

@@ -97,7 +97,7 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 	if (!text)
 		return true;
 	strtod(text, &end);
-	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || (*end && strcmp(end, "s"))) {
+	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX") || (*end && strcmp(end, "s"))) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n",
 			      text);
 		return false;
@@ -188,6 +188,11 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 	if (!parse_time(options->from, stream->begin_ns, &stream->from_ns) ||
 	    !parse_time(options->to, stream->begin_ns, &stream->to_ns))
 		return SL_STREAM_USAGE;
+	if (stream->to_ns && stream->to_ns <= stream->from_ns) {
+		sl_door_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", options->to,
+			      options->from ? options->from : "the beginning");
+		return SL_STREAM_USAGE;
+	}
 	fill_heap(stream);
 	return SL_STREAM_FINE;
 }

@@ -208,7 +208,7 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes;
 	const char *open = d->refused		? "it ran out of memory in the recording, and past that nothing is known"
 			   : d->pool		? "the driver's pool keeps more than is live"
-			   : d->partial		? "events are missing in the trace (--keep, --asleep, or lost)"
+			   : d->partial		? "events are missing in the trace (--keep, --asleep, lost or damaged)"
 			   : most == SL_UNKNOWN ? "no sample after the peak tells what contexts and other processes take"
 						: NULL;
 	char bytes[SL_FORMAT_BYTES];

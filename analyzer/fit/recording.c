@@ -698,7 +698,7 @@ static bool asks_free(const struct builder *b)
 
 static bool is_partial(const struct sl_trace *trace)
 {
-	return trace->folded.through || trace->folded.slept.maps || trace->gap_events;
+	return trace->folded.through || trace->folded.slept.maps || trace->gap_events || trace->damage.damaged;
 }
 
 static const char *doubt_of(const struct builder *b, const struct sl_fit_recording *out)
@@ -708,7 +708,7 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 	if (b->doubt)
 		return b->doubt;
 	if (is_partial(trace))
-		return "events are missing in the trace (--keep, --asleep, or lost)";
+		return "events are missing in the trace (--keep, --asleep, lost or damaged)";
 	if (!out->release)
 		return "the release of PyTorch is not in the trace";
 	if (out->settings.backend != SL_FIT_NATIVE)

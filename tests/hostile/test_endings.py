@@ -227,9 +227,12 @@ class Endings(unittest.TestCase):
                                   env=dict(os.environ, XDG_CACHE_HOME=self.temporary), **user)
             self.assertEqual(done.returncode, 2, (verb, done.stderr))
             self.assertIn("Permission denied", done.stderr, verb)
-        done = subprocess.run([mine, "tree", self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)
+        for verb in (["tree"], ["runs", "--catalogue", os.path.join(self.temporary, "c")], ["fit"], ["pack", "-o", os.path.join(self.temporary, "p")],
+                     ["export", "ndjson"]):
+            os.chmod(self.temporary, 0o777)
+            done = subprocess.run([mine, *verb, self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)
 
     def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):
@@ -237,6 +240,25 @@ class Endings(unittest.TestCase):
                 done = self.run_it(verb, path)
                 self.assertEqual((done.returncode, done.stderr), (3 if verb == "convert" else done.returncode, path + ":0: traces, not telemetry; report writes theirs to analysis/telemetry\n"))
                 self.assertNotEqual(done.returncode, 0)
+
+    def test_what_is_asked_of_what_is_not_there_is_refused(self):
+        for said, arguments in (("no PyTorch allocator in this recording", ["fit", "--allocator-capacity", "1M", "t"]),
+                                ("exclude each other", ["fit", "--capacity", "1M", "--allocator-capacity", "1M", "t"]),
+                                ("0x1 is no time", ["export", "csv", "--from", "0x1", "t"]), ("is not stack|leak", ["history", "--of", "bogus", "peak", "t"]),
+                                ("t/rank-00000-100.msgpack.zst is not a folder", ["collect", "t/rank-00000-100.msgpack.zst"])):
+            done = self.run_it(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_whether_a_torn_trace_fits_is_unknown(self):
+        thread, each = t.Thread(), list(range(1, 1001))
+        events = [thread.events(1000, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (n + part) for n in each], bytes=4096) for part in (0, 1000)]
+        whole = t.write(os.path.join(self.traces, "rank-00000-100.msgpack.zst"), t.header(), *events, t.footer())
+        self.assertNotIn("missing", self.run_it("fit", "--capacity", "1T", "t").stdout)
+        os.truncate(whole, os.path.getsize(whole) * 3 // 4)
+        done = self.run_it("fit", "--capacity", "1T", "t")
+        self.assertIn("1.00 TiB  unknown: events are missing in the trace", done.stdout)
+        self.assertIn("frame is torn", done.stderr)
 
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
