@@ -339,22 +339,42 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 	return before;
 }
 
-static int64_t bytes_of(const struct sl_image *image)
+/* The last bytes of a file, up to `at`; returns how many, 0: it has no such. */
+static size_t read_before(const char *path, char *bytes, size_t size, off_t *at)
 {
 	struct stat st;
-	int64_t bytes = 0;
+	int fd = sl_paths_open_regular(path, &st);
+	ssize_t got = 0;
 
-	for (unsigned f = 0; f < image->file_count; f++)
-		bytes += stat(image->files[f], &st) ? 0 : st.st_size;
-	return bytes;
+	*at = *at ? *at : st.st_size;
+	size = (off_t)size < *at ? size : (size_t)*at;
+	if (fd >= 0 && *at <= st.st_size)
+		got = pread(fd, bytes, size, *at - (off_t)size);
+	if (fd >= 0)
+		close(fd);
+	return got == (ssize_t)size ? size : 0;
 }
 
-/* The larger of two images of one process counts, since a copy may be torn; a trace comes before a summary. */
+/* True: the one is a beginning of the other, and shorter. */
+static bool is_torn(const struct sl_image *one, const struct sl_image *other)
+{
+	char a[4096], b[4096];
+	off_t end = 0;
+	struct stat st;
+	size_t size;
+
+	if (one->file_count != 1 || other->file_count != 1 || !(size = read_before(one->files[0], a, sizeof(a), &end)))
+		return false;
+	return !stat(other->files[0], &st) && st.st_size > end && read_before(other->files[0], b, size, &end) == size &&
+	       !memcmp(a, b, size);
+}
+
+/* Of two images of one process the first counts, but not where it is a torn copy of the other. */
 static void drop_copy(struct sl_images *folder, struct sl_image *counted, struct sl_image *copy)
 {
 	struct sl_image whole = *copy;
 
-	if (!counted->identity && !copy->identity && bytes_of(copy) > bytes_of(counted)) {
+	if (!counted->identity && !copy->identity && is_torn(counted, copy)) {
 		whole.rank = counted->rank;
 		whole.pid = counted->pid;
 		*copy = *counted;
