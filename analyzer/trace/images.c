@@ -339,7 +339,7 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 	return before;
 }
 
-/* The last bytes of a file, up to `at`; returns how many, 0: it has no such. */
+/* Reads the last bytes of a file before `at`, or where that is 0 before its end, which it then is.  Returns how many; 0: none. */
 static size_t read_before(const char *path, char *bytes, size_t size, off_t *at)
 {
 	struct stat st;
@@ -369,7 +369,7 @@ static bool is_torn(const struct sl_image *one, const struct sl_image *other)
 	       !memcmp(a, b, size);
 }
 
-/* Of two images of one process the first counts, but not where it is a torn copy of the other. */
+/* The first of two images of one process counts, unless it is a torn copy of the other. */
 static void drop_copy(struct sl_images *folder, struct sl_image *counted, struct sl_image *copy)
 {
 	struct sl_image whole = *copy;
