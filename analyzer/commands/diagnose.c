@@ -351,6 +351,8 @@ static int diagnose(struct diagnosis *d)
 	char place[4096];
 
 	look(d);
+	if (d->followed)
+		sl_damage_print(&d->followed->process.trace->damage);
 	if (!d->followed)
 		return sl_command_fail(SL_EXIT_LIMIT, "no recording has used a device");
 	d->oom = d->followed->process.model->ooms_total > 0;

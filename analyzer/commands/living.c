@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
@@ -25,12 +26,20 @@ bool sl_living_add(struct sl_follow *follow, const char *what)
 
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options)
 {
-	for (unsigned i = 0; i < options->path_count; i++)
+	for (unsigned i = 0; i < options->path_count; i++) {
+		unsigned before = sl_follow_count(follow);
+		struct stat st;
+
 		if (!sl_living_add(follow, options->paths[i])) {
 			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
 				      options->paths[i]);
 			return false;
 		}
+		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode)) {
+			sl_door_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);
+			return false;
+		}
+	}
 	if (options->path_count && !sl_follow_count(follow))
 		sl_door_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
 			      options->paths[0]);

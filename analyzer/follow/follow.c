@@ -359,6 +359,8 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 		any = any || !*sl_map_at(&follow->known, images.images[i].name);
 	if (any)
 		sl_images_group(&images);
+	if (first)
+		sl_damage_print(&images.copies);
 	for (unsigned i = 0; any && i < images.image_count; i++) {
 		const struct sl_image *image = &images.images[i];
 

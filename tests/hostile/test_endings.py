@@ -259,6 +259,15 @@ class Endings(unittest.TestCase):
         done = self.run_it("fit", "--capacity", "1T", "t")
         self.assertIn("1.00 TiB  unknown: events are missing in the trace", done.stdout)
         self.assertIn("frame is torn", done.stderr)
+        self.assertIn("frame is torn", self.run_it("diagnose", "--duration", "0", "-o", "bundle", "t").stderr)
+
+    def test_a_file_that_can_never_be_a_recording_is_not_waited_for(self):
+        with open(os.path.join(self.folder, "words"), "w") as file:
+            file.write("no trace\n" * 1000)
+        for verb in (["monitor"], ["diagnose", "-o", "bundle"], ["track", "--output", "sink"]):
+            done = self.run_it(*verb, "words")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("words: no recording can be read there", done.stderr)
 
     def test_two_images_of_one_process_are_two(self):
         self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
