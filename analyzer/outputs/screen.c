@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/screen_page.h"
+#include "analyzer/report/place.h"
 
 #define CALLS_SHOWN    3
 #define FINDINGS_SHOWN 6
@@ -49,36 +50,77 @@ static bool repeats(const struct sl_finding *before, const struct sl_finding *fi
 	       !strcmp(before->advice, finding->advice);
 }
 
+/* The process of a finding, as it is called; "": it is about the run, which may be of one process, or names its process itself. */
+static const char *process_of(char *who, struct sl_report *report, const struct sl_finding *finding)
+{
+	who[0] = 0;
+	if (finding->process >= 0 && report->process_count > 1)
+		sl_process_who(who, &report->processes[finding->process]);
+	if (strstr(finding->text, who))
+		who[0] = 0;
+	return who;
+}
+
+/* True: two processes have the same finding, of as many bytes at one line. */
+static bool is_shared(struct sl_report *report, const struct sl_finding *a, const struct sl_finding *b)
+{
+	char who[48];
+
+	return a->process != b->process && a->bytes == b->bytes && !strcmp(a->id, b->id) && !strcmp(a->severity, b->severity) &&
+	       *process_of(who, report, a) && *process_of(who, report, b) &&
+	       sl_place_line(&report->processes[a->process], a->stack) == sl_place_line(&report->processes[b->process], b->stack);
+}
+
+static bool was_told(struct sl_report *report, const struct sl_finding *const *told, unsigned count,
+		     const struct sl_finding *finding)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (is_shared(report, told[i], finding))
+			return true;
+	return false;
+}
+
+/* "rank 3", or "8 processes" where others have the same finding. */
+static void put_who(char *who, size_t size, struct sl_report *report, size_t index)
+{
+	const struct sl_finding *finding = &report->findings.item[index];
+	unsigned processes = 1;
+
+	if (!*process_of(who, report, finding))
+		return;
+	for (size_t i = index + 1; i < report->findings.count; i++)
+		processes += is_shared(report, finding, &report->findings.item[i]);
+	if (processes > 1)
+		snprintf(who, size, "%u processes", processes);
+}
+
 /* Prints the findings that have no block of their own above. */
 static void put_findings(struct sl_screen_page *page)
 {
-	const struct sl_finding *before = NULL;
+	const struct sl_finding *before = NULL, *told[FINDINGS_SHOWN];
 	unsigned shown = 0, more = 0;
 
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
-		if (has_a_block(finding->id))
+		if (has_a_block(finding->id) || was_told(page->report, told, shown, finding))
 			continue;
 		enum sl_screen_tone tone = !strcmp(finding->severity, "critical") ? SL_SCREEN_BAD
 					   : strcmp(finding->severity, "info")	  ? SL_SCREEN_WARNING
 										  : SL_SCREEN_PLAIN;
-		char who[48] = "";
+		char who[48];
 
 		if (shown == FINDINGS_SHOWN) {
 			more++;
 			continue;
 		}
 		sl_screen_head(page, tone ? "FOUND" : "NOTE", tone);
-		if (finding->process >= 0 && page->report->process_count > 1)
-			sl_process_who(who, &page->report->processes[finding->process]);
-		if (strstr(finding->text, who))
-			who[0] = 0; /* the finding names its process itself, or is about the run */
+		put_who(who, sizeof(who), page->report, i);
 		if (finding->advice && !repeats(before, finding))
 			sl_screen_say(page, "    %s%s%s: %s", who, *who ? ": " : "", finding->text, finding->advice);
 		else
 			sl_screen_say(page, "    %s%s%s", who, *who ? ": " : "", finding->text);
-		before = finding;
+		before = told[shown] = finding;
 		page->said |= tone != SL_SCREEN_PLAIN;
 		page->noted |= tone == SL_SCREEN_PLAIN;
 		shown++;

@@ -1414,6 +1414,19 @@ net = made(4)
         self.assertRegex(finding["description"], r"^48\.0 MiB of the peak were of the round before: <string>:\d+ take < <string>:\d+ made.* \(seen 7 times\)$")
         self.assertRegex(finding["recommendation"], r"the peak would be 80\.0 MiB$")
 
+    def test_a_note_that_several_processes_share_is_told_once(self):
+        program = self.PIECES + self.ROUNDS + "import subprocess, sys\nbefore = []\nfor _ in range(10):\n    now = made(6)\n    drop(before)\n    before = now\n" \
+            "drop(before + net)\nif len(sys.argv) == 1:\n    for _ in range(3): subprocess.run([sys.executable, __file__, 'other'], check=True)\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "twice.py")
+            with open(path, "w") as file:
+                file.write(program)
+            with Recording("python3", path) as run:
+                report, screen = run.report(), summary(run)
+        self.assertEqual(len(self.found("memory.overlap", report)), 4)
+        self.assertEqual(screen.count("of the round before"), 1, screen)
+        self.assertIn("4 processes: 48.0 MiB of the peak were of the round before: twice.py:", " ".join(screen.split()))
+
     def test_what_is_freed_before_or_one_by_one_or_grows_is_no_round_of_its_own(self):
         loops = {"freed before": "drop(before)\n    before = made(6)",
                  "one by one": "before = [(rt.cudaFree(old), take(8))[1] for old in before]",
