@@ -81,16 +81,16 @@ def wrong_peaks(run, report):
 
 
 def wrong_stacks(run, done):
-    """Where it slept from the beginning: what was made before the first waking was asked for is in the row of the sleep."""
+    """Where it slept from the beginning: what had been made before the first waking was asked for is in the row of the sleep."""
     wrong = []
     for trace in stormlog_trace.open_folder(run.traces):
         if trace_began_awake(trace) or any("memory" in slept["why"] for slept in trace.defs.get("slept", [])):
             continue
         events, verbs = trace.events(), trace.verbs()
-        names = ("api", "time_ns", "address", "result", "python", "native")
-        for api, time_ns, address, result, python, native in zip(*(events[name].tolist() for name in names)) if events else []:
-            if verbs[api] == "ALLOC" and address and not result and time_ns < done[0][2] and not python and not native:
-                wrong.append("block %#x was made %d us before somebody woke it and has no row" % (address, (done[0][2] - time_ns) // 1000))
+        names = ("api", "time_ns", "duration_ns", "address", "result", "python", "native")
+        for api, time_ns, duration_ns, address, result, python, native in zip(*(events[name].tolist() for name in names)) if events else []:
+            if verbs[api] == "ALLOC" and address and not result and time_ns + duration_ns < done[0][2] and not python and not native:
+                wrong.append("block %#x was made %d us before somebody woke it and has no row" % (address, (done[0][2] - time_ns - duration_ns) // 1000))
     return wrong
 
 
