@@ -292,7 +292,7 @@ class Crowds(unittest.TestCase):
             self.assertEqual(wrong, [])
             rows = [tuple(map(int, line.split())) for line in run.done.stdout.decode().splitlines()]
         for there, gone in (rows[:2], rows[2:]):
-            self.assertGreater(there[0], 10)  # of 40; on a busy machine the first threads' go back before the last ones begin
+            self.assertGreater(there[0], gone[0])  # of 40; on a busy machine most go back before the last ones begin
             self.assertLessEqual(gone[0], 6)
             self.assertGreaterEqual(gone[1], max(there))  # who has it mapped finds the end where it was
 
