@@ -255,13 +255,16 @@ class Life(unittest.TestCase):
 CROWDS = """
 import ctypes, os, sys, threading, time
 cudart = ctypes.CDLL("libcudart.so.13")
-def crowd(meet):
+def crowd(meet, called, looked):
     def work():
         p = ctypes.c_void_p()
         meet.wait()
         for size in range(1, 40):
             assert not cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) and not cudart.cudaFree(p)
-        meet.wait()
+        called.release()
+        while not looked.is_set():  # what is idle goes back
+            assert not cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) and not cudart.cudaFree(p)
+            time.sleep(0.005)
         meet.wait()
     return [threading.Thread(target=work) for _ in range(40)]
 def blocks():
@@ -269,12 +272,13 @@ def blocks():
     state = os.stat(os.path.join(os.environ["STORMLOG_DIR"], name))
     return state.st_blocks >> 11, state.st_size >> 20
 for turn in range(2):
-    meet = threading.Barrier(41)
-    threads = crowd(meet)
+    meet, called, looked = threading.Barrier(41), threading.Semaphore(0), threading.Event()
+    threads = crowd(meet, called, looked)
     [thread.start() for thread in threads]
     meet.wait()  # what a thread that began long before the last one had would be gone by then
-    meet.wait()
+    [called.acquire() for _ in threads]
     print(*blocks())
+    looked.set()
     meet.wait()
     [thread.join() for thread in threads]
     end = time.monotonic() + 20
@@ -292,7 +296,7 @@ class Crowds(unittest.TestCase):
             self.assertEqual(wrong, [])
             rows = [tuple(map(int, line.split())) for line in run.done.stdout.decode().splitlines()]
         for there, gone in (rows[:2], rows[2:]):
-            self.assertGreater(there[0], gone[0])  # of 40; on a busy machine most go back before the last ones begin
+            self.assertGreater(there[0], 10)  # of 40; on a busy machine some go back although their threads still call
             self.assertLessEqual(gone[0], 6)
             self.assertGreaterEqual(gone[1], max(there))  # who has it mapped finds the end where it was
 
