@@ -16,8 +16,8 @@
 #include "common/base.h"
 
 #define PAGE	  4096u
-#define NEAR	  (1u << 20)
-#define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
+#define NEAR	  (1u << 20) /* of one stack, as far as is known without asking */
+#define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
 
 /* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
 static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
@@ -55,28 +55,35 @@ static bool grows_to(uintptr_t low)
 	return end - low <= limit.rlim_cur;
 }
 
+/* False: not known, since a filter of the program might forbid the question. */
+static bool ask_alternate(stack_t *alternate)
+{
+	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate);
+}
+
 bool sl_walk_is_on_alternate_stack(stack_t *alternate)
 {
-	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
+	return ask_alternate(alternate) && alternate->ss_flags & SS_ONSTACK;
 }
 
 /*
- * The same for a call at `here`.  Near where the thread was on its own stack before, and not on its alternate stack of then, this
- * asks nothing: the program may have forbidden the question since, and the filter is not yet seen.
+ * The same for a call at `here`.  A filter is seen a tenth of a second after it was added at the latest.  So that a call within
+ * that time is not killed for the question, nothing is asked near where the thread was on its own stack before, unless its
+ * alternate stack of then lies there.
  */
 static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
 {
-	static __thread uintptr_t own __attribute__((tls_model("initial-exec"))), begin __attribute__((tls_model("initial-exec"))),
-		size __attribute__((tls_model("initial-exec")));
+	static __thread struct {
+		uintptr_t own, begin, size; /* an address on its own stack, 0: none is known; the alternate stack */
+	} seen __attribute__((tls_model("initial-exec")));
 
-	if ((own && here - own + NEAR < 2 * NEAR && here - begin >= size) || sl_kept_sandboxed() ||
-	    syscall(SYS_sigaltstack, NULL, alternate))
+	if ((seen.own && here - seen.own + NEAR < 2 * NEAR && here - seen.begin >= seen.size) || !ask_alternate(alternate))
 		return false;
-	begin = (uintptr_t)alternate->ss_sp;
-	size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
+	seen.begin = (uintptr_t)alternate->ss_sp;
+	seen.size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
 	if (alternate->ss_flags & SS_ONSTACK)
 		return true;
-	own = here;
+	seen.own = here;
 	return false;
 }
 
