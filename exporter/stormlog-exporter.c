@@ -158,7 +158,6 @@ static int listen_at(const char *where)
 	const char *colon = strrchr(where, ':');
 	socklen_t size = sizeof(*v4);
 	char host[64], *end = "x";
-	bool is_v6 = false;
 	int one = 1, fd;
 	long port = colon ? strtol(colon + 1, &end, 10) : -1;
 
@@ -166,7 +165,6 @@ static int listen_at(const char *where)
 		return -1;
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
 	if (*host == '[' && host[strlen(host) - 1] == ']') {
-		is_v6 = true;
 		host[strlen(host) - 1] = 0;
 		*v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
 		size = sizeof(*v6);
@@ -185,7 +183,7 @@ static int listen_at(const char *where)
 	}
 	size = sizeof(bound);
 	getsockname(fd, (struct sockaddr *)&bound, &size);
-	sl_door_print(stderr, "stormlog-exporter: http://%s%s:%d/metrics\n", host, is_v6 ? "]" : "", ntohs(v4->sin_port));
+	sl_door_print(stderr, "stormlog-exporter: http://%s%s:%d/metrics\n", host, *host == '[' ? "]" : "", ntohs(v4->sin_port));
 	return fd;
 }
 

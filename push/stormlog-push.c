@@ -20,6 +20,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/host_header.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/hash.h"
 
 enum {
@@ -208,14 +209,8 @@ static bool add_token(struct push *push)
 	const char *token = getenv("STORMLOG_TOKEN"), *path = getenv("STORMLOG_TOKEN_FILE");
 	char line[256] = "", header[300];
 	struct stat st;
-	FILE *in = NULL;
-
-	if (!(token && *token) && path && *path && !stat(path, &st)) {
-		if (S_ISREG(st.st_mode)) /* a pipe might be waited for without an end */
-			in = fopen(path, "re");
-		else
-			errno = EINVAL;
-	}
+	int fd = !(token && *token) && path && *path ? sl_paths_open_regular(path, &st) : -1; /* a pipe might never be written to */
+	FILE *in = fd >= 0 ? fdopen(fd, "r") : NULL;
 
 	if (in && !fgets(line, sizeof(line), in))
 		*line = 0;

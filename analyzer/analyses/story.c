@@ -237,72 +237,61 @@ static bool tell_padding(struct sl_story *story, struct sl_process *process, con
 	return false;
 }
 
-/* The frames of a stack that may name a place: the place, and its callers. */
-struct chain {
-	struct sl_stack_frame all[SL_STACK_MAX];
-	const struct sl_stack_frame *frame[SL_STACK_MAX], *via[SL_PLACE_VIA];
-	unsigned count, via_count;
+/* What places that only took memory took below one line. */
+struct below {
+	uint64_t bytes;
+	unsigned places;
 };
 
-static void take_chain(struct chain *chain, struct sl_process *process, struct sl_stack stack)
+/* Adds what a place took to those of the lines `chain` that its stack passes. */
+static void add_taken(struct below *below, const struct sl_chain *chain, struct sl_process *process, const struct sl_kept *kept)
 {
-	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
-				      chain->via, &chain->via_count);
-}
+	struct sl_chain other;
 
-static bool passes(const struct chain *chain, const struct sl_stack_frame *line)
-{
-	for (unsigned i = 0; i < chain->count; i++)
-		if (sl_place_same(chain->frame[i], line))
-			return true;
-	return false;
-}
+	sl_place_take(&other, process, kept->track->stack);
+	for (unsigned i = 0; i < chain->count; i++) {
+		unsigned k = 0;
 
-/* How many places that only took memory did so below the line, what they took, and what all of them did. */
-static unsigned taken_below(struct sl_process *process, int device, const struct sl_stack_frame *line, uint64_t *bytes,
-			    uint64_t *all)
-{
-	struct chain chain;
-	unsigned places = 0;
-
-	*bytes = *all = 0;
-	for (size_t i = 0; i < process->kept.count; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
-
-		if (kept->verdict != SL_KEPT_UNCLEAR || kept->track->device != device || kept->bytes == SL_UNKNOWN)
-			continue;
-		*all += kept->bytes;
-		take_chain(&chain, process, kept->track->stack);
-		if (!passes(&chain, line))
-			continue;
-		places++;
-		*bytes += kept->bytes;
+		while (k < other.count && !sl_place_same(chain->frame[i], other.frame[k]))
+			k++;
+		if (k < other.count) {
+			below[i].bytes += kept->bytes;
+			below[i].places++;
+		}
 	}
-	return places;
 }
 
-/* "a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", or the line below which nearly all is, where several places took it. */
+/*
+ * "at a.py:9 f < a.py:12 g, 9 of 9 blocks kept, 2.25 GiB", where one place took most of it; else "below a.py:12 g < a.py:20 h, 3
+ * places, 6.75 GiB", the innermost line below which most was taken.  kept: the place that took most; what: its amount.
+ */
 static void say_taken(char *out, size_t size, struct sl_process *process, const struct sl_kept *kept, const char *what)
 {
-	struct chain chain;
+	struct below below[SL_STACK_MAX] = {0};
+	struct sl_chain chain;
 	char where[300], line[200], caller[200];
-	uint64_t bytes, all;
+	uint64_t all = 0;
+	unsigned at = 0;
 
-	take_chain(&chain, process, kept->track->stack);
-	for (unsigned i = 0; i + 1 < chain.count; i++) {
-		unsigned places = taken_below(process, kept->track->device, chain.frame[i], &bytes, &all);
+	sl_place_take(&chain, process, kept->track->stack);
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *one = &process->kept.item[i];
 
-		if ((double)bytes < BELOW_PART * (double)all)
+		if (one->verdict != SL_KEPT_UNCLEAR || one->track->device != kept->track->device || one->bytes == SL_UNKNOWN)
 			continue;
-		if (places == 1)
-			break;
-		sl_stacks_describe(line, sizeof(line), chain.frame[i]);
-		sl_stacks_describe(caller, sizeof(caller), chain.frame[i + 1]);
-		snprintf(out, size, "below %s < %s, %u places, %s", line, caller, places, SL_SIZE(bytes));
+		all += one->bytes;
+		add_taken(below, &chain, process, one);
+	}
+	while (at < chain.count && (double)below[at].bytes < BELOW_PART * (double)all)
+		at++;
+	if (at + 1 >= chain.count || below[at].places == 1) { /* the outermost line says nothing */
+		sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
+		snprintf(out, size, "at %s, %s", where, what);
 		return;
 	}
-	sl_owners_line(process, kept->track->stack, 2, where, sizeof(where));
-	snprintf(out, size, "at %s, %s", where, what);
+	sl_stacks_describe(line, sizeof(line), chain.frame[at]);
+	sl_stacks_describe(caller, sizeof(caller), chain.frame[at + 1]);
+	snprintf(out, size, "below %s < %s, %u places, %s", line, caller, below[at].places, SL_SIZE(below[at].bytes));
 }
 
 bool sl_story_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)

@@ -21,7 +21,8 @@ bool sl_story_grew(struct sl_story *story, struct sl_process *process, const str
 
 /*
  * ", most of it at notebook.py:9 explore": the place that held most in the largest other process, by that process's peak; or
- * where its context was made, if that is most of it; "" if it was not recorded.  Returns the advice, static.
+ * where its context was made, if that is most of it; "" if it was not recorded.  It says so where this process holds most at the
+ * same line.  Returns the advice, static.
  */
 const char *sl_story_others(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom,
 			    const struct sl_account *account);

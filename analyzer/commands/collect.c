@@ -21,12 +21,10 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/shard.h"
-#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/peek.h"
 #include "common/tracefile.h"
@@ -161,28 +159,14 @@ static void keep_what_is_packed(struct sl_images *images)
 	images->image_count = kept;
 }
 
-/* Writes the pack.  False: errno, or no trace could be read (*read is 0). */
-static bool save(const struct sl_images *images, const char *output, unsigned *read)
-{
-	struct sl_save save;
-
-	return sl_save_begin(&save, output, false) && sl_save_end(&save, sl_archive_write(save.out, images, -1, 0, read) && *read);
-}
-
 static int pack(struct collection *collection, char **paths, const char *output)
 {
 	struct sl_images images = {0};
-	unsigned read = 1;
 	int status = sl_native_images(&images, paths);
 
 	if (status < 0) {
 		keep_what_is_packed(&images);
-		status = SL_EXIT_FINE;
-		if (images.image_count && !save(&images, output, &read)) {
-			status = read ? SL_EXIT_UNSAVED : SL_EXIT_UNREADABLE;
-			if (read)
-				sl_paths_failed(output);
-		}
+		status = images.image_count ? sl_native_pack(&images, -1, output, 0) : SL_EXIT_FINE;
 		collection->packed = status == SL_EXIT_FINE ? images.image_count : 0;
 	}
 	sl_images_free(&images);

@@ -351,10 +351,9 @@ static int diagnose(struct diagnosis *d)
 	char place[4096];
 
 	look(d);
-	if (d->followed)
-		sl_damage_print(&d->followed->process.trace->damage);
 	if (!d->followed)
 		return sl_command_fail(SL_EXIT_LIMIT, "no recording has used a device");
+	sl_damage_print(&d->followed->process.trace->damage);
 	d->oom = d->followed->process.model->ooms_total > 0;
 	d->full = utilization(d) >= HIGH_UTILIZATION;
 	d->fragmented = fragmentation(d) >= FRAGMENTED;

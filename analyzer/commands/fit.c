@@ -146,9 +146,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
 	for (unsigned i = 0; i < images->image_count; i++) {
 		struct sl_damage damage = {0};
-		struct sl_trace *trace = run < 0 || images->run_of[i] == (unsigned)run || !images->runs[images->run_of[i]].id[0]
-						 ? sl_trace_open(&images->images[i], &damage)
-						 : NULL;
+		struct sl_trace *trace = sl_images_is_of(images, i, run) ? sl_trace_open(&images->images[i], &damage) : NULL;
 
 		sl_damage_print(&damage);
 		sl_damage_free(&damage);

@@ -14,6 +14,7 @@
 #include "analyzer/commands/catalogued.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/terminal.h"
+#include "analyzer/gate/measure.h"
 
 static const char about[] =
 	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the\n"
@@ -28,7 +29,9 @@ struct point {
 	const char *run_id, *project, *branch, *commit; /* in the arena */
 };
 
-static const char *const sorts[] = {"stack", "leak", "label", "library", "growth"}; /* in the order of --of's words */
+/* In the order of --of's words. */
+static const enum sl_measure_of sorts[] = {SL_MEASURE_STACK, SL_MEASURE_LEAK, SL_MEASURE_LABEL, SL_MEASURE_LIBRARY,
+					   SL_MEASURE_GROWTH};
 #define ANY_SORT SL_COUNT(sorts)
 
 struct history {
@@ -92,8 +95,8 @@ static int find_quantity(struct history *h, const char *name)
 	h->bytes = h->field < 0 || sl_card_fields[h->field].type == SL_CARD_BYTES;
 	if (h->field >= 0)
 		return -1;
-	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of != ANY_SORT ? sorts[h->of] : NULL, name, 0, choose,
-			      h))
+	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of != ANY_SORT ? sl_measure_names[sorts[h->of]] : NULL,
+			      name, 0, choose, h))
 		return sl_catalogued_fail(&h->catalogued);
 	if (!h->metric.metric)
 		return sl_command_fail(SL_EXIT_USAGE, "history: no figure, place, label or library of these runs is called %s",

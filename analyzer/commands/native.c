@@ -7,6 +7,8 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
+#include "analyzer/exports/archive_write.h"
 #include "analyzer/report/suppress.h"
 
 #define SAID_MAX 200 /* most warnings printed; report.json has all */
@@ -108,4 +110,17 @@ int sl_native_choose(const struct sl_images *images, const char *run)
 		if (!strcmp(images->runs[i].id, run))
 			return (int)i;
 	return run ? sl_command_fail(-2, "no run %s", run) : 0;
+}
+
+int sl_native_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
+{
+	struct sl_save save;
+	unsigned read = 1;
+
+	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt, &read) && read))
+		return SL_EXIT_FINE;
+	if (!read)
+		return SL_EXIT_UNREADABLE;
+	sl_paths_failed(path);
+	return SL_EXIT_UNSAVED;
 }

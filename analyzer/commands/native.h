@@ -29,3 +29,9 @@ int sl_native_choose(const struct sl_images *images, const char *run);
 /* Reads the file of --suppressions.  False: the reason was printed. */
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
+
+/*
+ * Writes a pack of a run (-1: of all) as exports/archive_write.h does, and returns an exit status; what failed is said on stderr.
+ * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
+ */
+int sl_native_pack(const struct sl_images *images, int run, const char *path, uint64_t salt);

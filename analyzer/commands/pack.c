@@ -4,34 +4,17 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyzer/base/json.h"
-#include "analyzer/base/paths.h"
-#include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
-#include "analyzer/exports/archive_write.h"
 #include "analyzer/trace/archive.h"
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
 	"names of vendors' libraries, sizes, addresses and times stay.  Unless names are masked, names and lines of native\n"
 	"frames are looked up now and go into the pack: whoever opens it needs no libraries.";
-
-static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
-{
-	struct sl_save save;
-	unsigned read = 1;
-
-	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt, &read) && read))
-		return SL_EXIT_FINE;
-	if (!read)
-		return SL_EXIT_UNREADABLE;
-	sl_paths_failed(path);
-	return SL_EXIT_UNSAVED;
-}
 
 struct settings {
 	const char *path, *run;
@@ -89,7 +72,7 @@ static int run(struct sl_arguments *parsed)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
 		chosen = sl_native_choose(&images, s.run);
-		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
+		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.salt);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);
 	}

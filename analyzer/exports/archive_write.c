@@ -338,7 +338,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64
 	ZSTD_CCtx_setParameter(p.zstd, ZSTD_c_checksumFlag, 1);
 	*read = 0;
 	for (unsigned i = 0; i < images->image_count && fine; i++)
-		if (run < 0 || images->run_of[i] == (unsigned)run || !images->runs[images->run_of[i]].id[0])
+		if (sl_images_is_of(images, i, run))
 			fine = add_image(&p, &images->images[i], read);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);

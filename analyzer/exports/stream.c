@@ -178,7 +178,7 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 	stream->processes = sl_memory_must(calloc(stream->images.image_count, sizeof(*stream->processes)));
 	stream->heap = sl_memory_must(calloc(stream->images.image_count, sizeof(struct sl_stream_process *)));
 	for (unsigned i = 0; i < stream->images.image_count; i++)
-		if (all || stream->images.run_of[i] == chosen || !stream->images.runs[stream->images.run_of[i]].id[0])
+		if (sl_images_is_of(&stream->images, i, all ? -1 : (int)chosen))
 			open_image(stream, &stream->images.images[i], options);
 	if (!stream->count) {
 		if (options->rank >= 0)

@@ -413,14 +413,10 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	job.images = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.images)));
 	job.damage = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.damage)));
 	report->processes = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*report->processes)));
-	for (unsigned i = 0; i < report->images.image_count; i++) {
-		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
-
-		/* an image without a header belongs to no run: its damage is reported with the run that is shown */
-		if ((all || report->images.run_of[i] == report->run || !run->id[0]) &&
+	for (unsigned i = 0; i < report->images.image_count; i++)
+		if (sl_images_is_of(&report->images, i, all ? -1 : (int)report->run) &&
 		    is_wanted(options, &report->images.images[i]))
 			job.images[report->process_count++] = i;
-	}
 	if (options->begin)
 		options->begin(options->each_context, report->process_count);
 	job.on_terminal = !options->quiet && sl_terminal_rewrites(STDERR_FILENO);

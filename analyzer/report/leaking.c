@@ -104,21 +104,8 @@ void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
 #define PACE_SLACK     0.02 /* of the blocks */
 #define MOMENT_PARTS   16   /* parts of the time: since when a place keeps is known to a window of its track */
 
-struct chain {
-	struct sl_stack_frame all[SL_STACK_MAX];
-	const struct sl_stack_frame *frame[SL_STACK_MAX]; /* the place and its callers, innermost first */
-	const struct sl_stack_frame *via[SL_PLACE_VIA];
-	unsigned count, via_count;
-};
-
-static void take_chain(struct chain *chain, struct sl_process *process, struct sl_stack stack)
-{
-	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
-				      chain->via, &chain->via_count);
-}
-
 /* How many frames both have, from the outermost on. */
-static unsigned shared_by(const struct chain *a, const struct chain *b)
+static unsigned shared_by(const struct sl_chain *a, const struct sl_chain *b)
 {
 	unsigned shared = 0;
 
@@ -141,11 +128,11 @@ static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool m
 }
 
 /* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */
-static size_t mark(const struct sl_leaking *list, struct sl_report *report, const struct chain *here, size_t first, unsigned frames,
-		   bool multiple, bool *with)
+static size_t mark(const struct sl_leaking *list, struct sl_report *report, const struct sl_chain *here, size_t first,
+		   unsigned frames, bool multiple, bool *with)
 {
 	const struct sl_leaking_place *base = &list->place.item[first];
-	struct chain there;
+	struct sl_chain there;
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->place.count; i++) {
@@ -154,7 +141,7 @@ static size_t mark(const struct sl_leaking *list, struct sl_report *report, cons
 		with[i] = i == first;
 		if (i != first && place->kept && !place->told && place->process == base->process &&
 		    place->processes == base->processes && is_one_pace(base->kept, place->kept, multiple)) {
-			take_chain(&there, &report->processes[place->process], place->stack);
+			sl_place_take(&there, &report->processes[place->process], place->stack);
 			with[i] = shared_by(here, &there) >= frames;
 		}
 		count += with[i];
@@ -185,11 +172,11 @@ static bool do_not_leak(const struct sl_leaking *list, struct sl_report *report,
 }
 
 /* Nearly all that ask through a helper leak what they get, and others do not: the helper keeps it. */
-static size_t mark_through(const struct sl_leaking *list, struct sl_report *report, const struct chain *here, size_t first,
+static size_t mark_through(const struct sl_leaking *list, struct sl_report *report, const struct sl_chain *here, size_t first,
 			   bool *with)
 {
 	const struct sl_leaking_place *base = &list->place.item[first];
-	struct chain there;
+	struct sl_chain there;
 	size_t count = 0;
 
 	if (!here->via_count)
@@ -201,7 +188,7 @@ static size_t mark_through(const struct sl_leaking *list, struct sl_report *repo
 		if (!place->kept || place->told || place->process != base->process || place->processes != base->processes ||
 		    place->kept->track->kind != base->kept->track->kind || place->kept->track->device != base->kept->track->device)
 			continue;
-		take_chain(&there, &report->processes[place->process], place->stack);
+		sl_place_take(&there, &report->processes[place->process], place->stack);
 		for (unsigned k = 0; k < there.via_count; k++)
 			with[i] |= sl_place_same(there.via[k], here->via[0]);
 		count += with[i];
@@ -212,7 +199,7 @@ static size_t mark_through(const struct sl_leaking *list, struct sl_report *repo
 		       : 0;
 }
 
-static void put_owner(char *out, size_t size, const struct chain *chain, unsigned at)
+static void put_owner(char *out, size_t size, const struct sl_chain *chain, unsigned at)
 {
 	char line[200], caller[200] = "";
 	bool called = at + 1 < chain->count;
@@ -227,13 +214,13 @@ size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *repo
 			   size_t size)
 {
 	const struct sl_leaking_place *base = &list->place.item[first];
-	struct chain here;
+	struct sl_chain here;
 	size_t all, count;
 	char line[200];
 
 	if (!base->kept || list->place.count < TOGETHER_MIN)
 		return 1;
-	take_chain(&here, &report->processes[base->process], base->stack);
+	sl_place_take(&here, &report->processes[base->process], base->stack);
 	if ((count = mark_through(list, report, &here, first, with)) >= TOGETHER_MIN) {
 		sl_stacks_describe(line, sizeof(line), here.via[0]);
 		snprintf(owner, size, "through %s", line);

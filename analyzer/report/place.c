@@ -346,6 +346,12 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 	return given;
 }
 
+void sl_place_take(struct sl_chain *chain, struct sl_process *process, struct sl_stack stack)
+{
+	chain->count = sl_place_chain(process, chain->all, sl_process_stack(process, chain->all, stack), chain->frame, SL_STACK_MAX,
+				      chain->via, &chain->via_count);
+}
+
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count)
 {
 	const struct sl_stack_frame *place = NULL, *via[SL_PLACE_VIA];

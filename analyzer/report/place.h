@@ -48,6 +48,15 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame *via[SL_PLACE_VIA],
 			unsigned *via_count);
 
+/* What a stack is called by: its frames that may name a place, and those inside it. */
+struct sl_chain {
+	struct sl_stack_frame all[SL_STACK_MAX];
+	const struct sl_stack_frame *frame[SL_STACK_MAX]; /* the place and its callers, innermost first; of `all` */
+	const struct sl_stack_frame *via[SL_PLACE_VIA];
+	unsigned count, via_count;
+};
+void sl_place_take(struct sl_chain *chain, struct sl_process *process, struct sl_stack stack);
+
 /* From how many lines the frame's function is called where it allocates. */
 unsigned sl_place_callers(struct sl_process *process, const struct sl_stack_frame *frame);
 

@@ -339,34 +339,34 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 	return before;
 }
 
-/* Reads the last bytes of a file before `at`, or where that is 0 before its end, which it then is.  Returns how many; 0: none. */
-static size_t read_before(const char *path, char *bytes, size_t size, off_t *at)
-{
-	struct stat st;
-	int fd = sl_paths_open_regular(path, &st);
-	ssize_t got = 0;
-
-	*at = *at ? *at : st.st_size;
-	size = (off_t)size < *at ? size : (size_t)*at;
-	if (fd >= 0 && *at <= st.st_size)
-		got = pread(fd, bytes, size, *at - (off_t)size);
-	if (fd >= 0)
-		close(fd);
-	return got == (ssize_t)size ? size : 0;
-}
-
-/* True: the one is a beginning of the other, and shorter. */
-static bool is_torn(const struct sl_image *one, const struct sl_image *other)
+/* True: the file `torn` is shorter than `whole`, and its last bytes are those that `whole` has there. */
+static bool is_beginning(int torn, const struct stat *state, int whole, const struct stat *state_of_whole)
 {
 	char a[4096], b[4096];
-	off_t end = 0;
-	struct stat st;
-	size_t size;
+	size_t size = state->st_size < (off_t)sizeof(a) ? (size_t)state->st_size : sizeof(a);
+	off_t at = state->st_size - (off_t)size;
 
-	if (one->file_count != 1 || other->file_count != 1 || !(size = read_before(one->files[0], a, sizeof(a), &end)))
+	return size && state->st_size < state_of_whole->st_size && pread(torn, a, size, at) == (ssize_t)size &&
+	       pread(whole, b, size, at) == (ssize_t)size && !memcmp(a, b, size);
+}
+
+/* True: the one is a torn copy of the other; both have one file. */
+static bool is_torn(const struct sl_image *one, const struct sl_image *other)
+{
+	struct stat states[2];
+	int files[2];
+	bool is = false;
+
+	if (one->file_count != 1 || other->file_count != 1)
 		return false;
-	return !stat(other->files[0], &st) && st.st_size > end && read_before(other->files[0], b, size, &end) == size &&
-	       !memcmp(a, b, size);
+	files[0] = sl_paths_open_regular(one->files[0], &states[0]);
+	files[1] = sl_paths_open_regular(other->files[0], &states[1]);
+	if (files[0] >= 0 && files[1] >= 0)
+		is = is_beginning(files[0], &states[0], files[1], &states[1]);
+	for (unsigned i = 0; i < 2; i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	return is;
 }
 
 /* The first of two images of one process counts, unless it is a torn copy of the other. */
@@ -422,6 +422,11 @@ void sl_images_group(struct sl_images *folder)
 	sl_map_free(&headers);
 	sl_map_free(&runs);
 	sort_runs(folder);
+}
+
+bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run)
+{
+	return run < 0 || folder->run_of[image] == (unsigned)run || !folder->runs[folder->run_of[image]].id[0];
 }
 
 void sl_images_free(struct sl_images *folder)

@@ -38,5 +38,8 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 
 /* After the last sl_images_add: reads the headers and fills runs. */
 void sl_images_group(struct sl_images *folder);
+
+/* True: the image is of the run (an index; -1: any), or has no header, so that its damage is told with whichever run is read. */
+bool sl_images_is_of(const struct sl_images *folder, unsigned image, int run);
 void sl_images_free(struct sl_images *folder);
 void sl_images_drop(struct sl_image *image); /* Frees what an image owns, not the image. */
