@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/story.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/kept.h"
@@ -18,6 +19,8 @@
 #include "analyzer/report/words.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+
+#define CONTEXTS_MIN 2 /* the process's own */
 
 /* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
@@ -293,6 +296,13 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_story_missing(oom);
 }
 
+/* One more context than the device had room for, in a process that keeps several: they take more than its blocks, or nobody measured. */
+static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *account)
+{
+	return oom->scope == SL_SCOPE_CONTEXT && oom->contexts >= CONTEXTS_MIN && oom->device >= 0 &&
+	       (account->context == SL_UNKNOWN || account->context >= oom->live_bytes);
+}
+
 static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	if (sl_oom_made_to_fail(oom))
@@ -301,6 +311,8 @@ static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *o
 		return SL_CAUSE_HOST;
 	if (oom->scope == SL_SCOPE_ADDRESS_SPACE)
 		return SL_CAUSE_ADDRESS_SPACE;
+	if (is_of_contexts(oom, account))
+		return SL_CAUSE_FULL;
 	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
 	if (oom->scope == SL_SCOPE_CONTEXT)
@@ -343,21 +355,41 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	}
 }
 
+/* Adds where the process made the contexts of its own that left no room for another. */
+static void say_contexts(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_track *most = sl_hidden_most(process, oom->device, SL_OBJECT_CONTEXT);
+	char where[300] = "", *first = account->cause_text;
+
+	if (most)
+		sl_owners_line(process, most->stack, 3, where, sizeof(where));
+	account->cause_text = sl_memory_print("%s; it kept %llu contexts%s%s", first, (unsigned long long)oom->contexts,
+					      where[0] ? ", most of them at once made at " : "", where);
+	account->advice = sl_memory_print("destroy each context when its work is done, or let its jobs share one");
+	free(first);
+}
+
 /* For a context, a launch or a copy the trace does not tell how much it wanted. */
-static void say_unasked(const struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+static void say_unasked(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "what the context's limit asks for"
 			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
 			   : oom->scope == SL_SCOPE_CODE       ? "the code"
 							 : "what the call takes itself, as code loaded late or a kernel's stack";
-	char contexts[SL_FORMAT_BYTES + 40] = "";
+	char contexts[SL_FORMAT_BYTES + 40] = "", room[SL_FORMAT_BYTES + 10] = "";
 
+	if (oom->free_bytes != SL_UNKNOWN)
+		snprintf(room, sizeof(room), "%s free, ", SL_SIZE(oom->free_bytes));
 	if (account->context != SL_UNKNOWN)
 		snprintf(contexts, sizeof(contexts), ", and %s%s by its contexts", account->context_at_most ? "at most " : "",
 			 SL_SIZE(account->context));
-	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process%s", what,
-					      SL_SIZE(oom->free_bytes), SL_SIZE(oom->live_bytes), contexts);
+	account->cause_text = sl_memory_print("the device had no room for %s: %s%s held by this process%s", what, room,
+					      SL_SIZE(oom->live_bytes), contexts);
+	if (is_of_contexts(oom, account)) {
+		say_contexts(process, oom, account);
+		return;
+	}
 	if (oom->scope == SL_SCOPE_CONTEXT && account->contexts) {
 		char *first = account->cause_text;
 

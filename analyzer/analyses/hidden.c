@@ -184,8 +184,7 @@ static bool is_of_run(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
-/* What a process made of one kind, on one device, at one place, and its cost. */
-static const struct sl_track *most_of(const struct sl_process *process, const struct sl_device_state *state, enum sl_object object)
+const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object)
 {
 	const struct sl_track *most = NULL;
 
@@ -194,7 +193,7 @@ static const struct sl_track *most_of(const struct sl_process *process, const st
 		bool more = !most || (object == SL_OBJECT_MODULE ? track->born_bytes > most->born_bytes
 								 : track->most_blocks > most->most_blocks);
 
-		if (track->kind == object && track->device == state->device && more)
+		if (track->kind == object && track->device == device && more)
 			most = track;
 	}
 	return most;
@@ -238,9 +237,9 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 	for (unsigned i = 0; device->hidden_peak_bytes != SL_UNKNOWN && i < device->process_count; i++) {
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		const struct sl_process *process = &report->processes[device->processes[i]];
-		const struct sl_track *code = state ? most_of(process, state, SL_OBJECT_MODULE) : NULL;
+		const struct sl_track *code = state ? sl_hidden_most(process, state->device, SL_OBJECT_MODULE) : NULL;
 		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
-		const struct sl_track *contexts = state ? most_of(process, state, SL_OBJECT_CONTEXT) : NULL;
+		const struct sl_track *contexts = state ? sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT) : NULL;
 		char said[100];
 
 		if (loaded && (double)loaded >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)

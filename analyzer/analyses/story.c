@@ -335,16 +335,32 @@ static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, 
 	return !strcmp(own, line);
 }
 
+/* True: the largest leak of that process on the device is at that line. */
+static bool leaks_at(struct sl_process *process, int device, const char *line)
+{
+	char other[300];
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		if (process->kept.item[i].track->device != device)
+			continue;
+		sl_leaking_line(process, process->kept.item[i].track->stack, other, sizeof(other));
+		return !strcmp(other, line);
+	}
+	return false;
+}
+
 const char *sl_story_others(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom,
 			    const struct sl_account *account)
 {
 	static const char own[] = "give each process a device of its own: CUDA_VISIBLE_DEVICES";
 	static const char shared[] = "share one copy between these processes, run fewer of them, or give each a device of its own: "
 				     "CUDA_VISIBLE_DEVICES";
+	static const char leak[] = "free there what is not needed any more; or give each process a device of its own: "
+				   "CUDA_VISIBLE_DEVICES";
 	const struct sl_device_state *state;
 	struct sl_process *other;
 	struct sl_owners owners;
-	bool alike = false;
+	bool alike = false, leaks = false;
 	unsigned most = 0, held;
 	char where[300];
 
@@ -371,9 +387,13 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes &&
 		    (double)account->others[most].bytes >= NEAR_PEAK * (double)owners.share.item[0].bytes) {
 			alike = holds_most_at(process, oom, owners.share.item[held].name);
+			leaks = !alike && leaks_at(other, state->device, owners.share.item[held].name);
 			snprintf(out, size, ", %s of it at %s%s",
 				 2 * owners.share.item[held].bytes >= account->others_bytes ? "most" : "the largest part",
-				 owners.share.item[held].name, alike ? ", where this one holds most too" : "");
+				 owners.share.item[held].name,
+				 alike	 ? ", where this one holds most too"
+				 : leaks ? ", where it leaks"
+					 : "");
 		}
 	} else {
 		held = 0;
@@ -383,8 +403,8 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 	sl_owners_free(&owners);
 	if (account->others[most].stray)
 		return "let those ranks use their own device alone: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
-	if (alike)
-		return shared;
+	if (alike || leaks)
+		return alike ? shared : leak;
 	return held ? own : "let those processes make no context there, or give each a device of its own: CUDA_VISIBLE_DEVICES";
 }
 

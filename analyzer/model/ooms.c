@@ -431,6 +431,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.injected = event->flags & SL_FLAG_injected,
 		.group = (uint32_t)model->ooms.count,
 		.largest_cached = SL_UNKNOWN,
+		.contexts = model->objects[0].count, /* of SL_OBJECT_CONTEXT */
 	};
 	oom->step = sl_labels_instant(model, item->thread).step;
 	oom->pair_count = sl_labels_pairs(model, item->thread, oom->pairs);

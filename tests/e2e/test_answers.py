@@ -706,7 +706,25 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         program = "import ctypes, time\ncuda = ctypes.CDLL('libcuda.so.1')\ncuda.cuInit(0)\nwhile not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0): time.sleep(0.2)"
         with Recording("python3", "-c", program, SIM_VRAM="1G") as run:
             (finding,) = self.found("oom.full", run.report())
-        self.assertRegex(finding["description"], r"no room for a context: 124 MiB free, 0 B held by this process, and (at most )?900 MiB by its contexts")
+        self.assertRegex(finding["description"], r"no room for a context: 124 MiB free, 0 B held by this process, and (at most )?900 MiB by its contexts; it kept 3 contexts, most of them at once made at <string>:4")
+        self.assertIn("destroy each context", finding["recommendation"])
+
+    def test_contexts_of_unknown_size_that_left_no_room_are_told_with_their_line(self):
+        program = "import ctypes\ncuda, old = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\ncuda.cuInit(0)\n" \
+                  "while not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0): cuda.cuCtxPopCurrent_v2(ctypes.byref(old))"
+        with Recording("python3", "-c", program, SIM_VRAM="1G") as run:
+            (finding,) = self.found("oom.full", run.report())
+        self.assertRegex(finding["description"], r"no room for a context: .*it kept 3 contexts, most of them at once made at <string>:4")
+
+    def test_a_neighbour_of_the_run_that_leaks_is_told_to_free(self):
+        def steps(rank):
+            if rank == 0:
+                return ["device=0"] + ["alloc=30", "sleep=0.005"] * 100 + ["meet=there", "meet=done"]
+            return ["device=0", "meet=there", "try=6000", "meet=done"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+            (finding,) = self.found("oom.neighbour", ranks.report())
+        self.assertIn("where it leaks, it would have fitted", finding["description"])
+        self.assertIn("free there what is not needed any more", finding["recommendation"])
 
     def test_a_context_that_does_not_fit_has_its_device_and_the_contexts_that_do(self):
         def steps(rank):
