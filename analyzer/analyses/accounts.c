@@ -296,7 +296,7 @@ static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, 
 	return account->others_bytes >= own || sl_story_leaked(words, sizeof(words), process, oom) < sl_story_missing(oom);
 }
 
-/* One more context than the device had room for, in a process that keeps several: they take more than its blocks, or nobody measured. */
+/* One more context, in a process that keeps several: they take more than its blocks, or nobody measured them. */
 static bool is_of_contexts(const struct sl_oom *oom, const struct sl_account *account)
 {
 	return oom->scope == SL_SCOPE_CONTEXT && oom->contexts >= CONTEXTS_MIN && oom->device >= 0 &&
