@@ -252,6 +252,7 @@ int sl_door_print(FILE *out, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	flockfile(out);
 	while (*format) {
 		size_t plain = strcspn(format, "%");
 
@@ -268,6 +269,7 @@ int sl_door_print(FILE *out, const char *format, ...)
 			format = print_one(&p, format + 1, &args);
 		}
 	}
+	funlockfile(out);
 	va_end(args);
 	return p.written;
 }

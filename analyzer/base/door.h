@@ -23,5 +23,5 @@ enum sl_door {
 
 void sl_door_put(FILE *out, enum sl_door door, const char *text);
 
-/* fprintf in which every %s is cleaned as SL_DOOR_LINE.  Returns the bytes written, for columns. */
+/* fprintf in which every %s is cleaned as SL_DOOR_LINE.  Returns the bytes written, for columns.  Texts of threads do not mix. */
 int sl_door_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
