@@ -162,6 +162,10 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	status = sl_native_open(&report, paths, path_count, &s->drive);
 	if (status == SL_EXIT_FINE)
 		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
+	if (status == SL_EXIT_UNREADABLE && report.images.image_count)
+		sl_door_print(stderr,
+			      "stormlog-analyze: %s was not written, since a summary leaves nothing out: name what can be read\n",
+			      s->path);
 	free_parts(&parts);
 	sl_report_free(&report);
 	sl_summary_end(&parts.commons);

@@ -233,6 +233,10 @@ class Endings(unittest.TestCase):
             done = subprocess.run([mine, *verb, self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)
+        part = os.path.join(self.temporary, "part.summary")
+        done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
+        self.assertEqual((done.returncode, os.path.exists(part)), (3, False))
+        self.assertIn(part + " was not written, since a summary leaves nothing out", done.stderr)
 
     def test_a_trace_that_is_taken_for_telemetry_is_called_a_trace(self):
         for path in ("t", "t/rank-00000-100.msgpack.zst"):
