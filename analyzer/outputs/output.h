@@ -17,6 +17,7 @@ struct sl_output {
 	/* One of the two functions.  False: an error of the file system, in errno. */
 	bool (*file)(struct sl_report *report, FILE *out);
 	bool (*folder)(struct sl_report *report, const char *path); /* `path` does not exist yet; made when needed */
+	void (*prepare)(void);					    /* opens what it needs outside of the inputs; NULL: nothing */
 };
 
 /* What makes up analysis/, in the order of writing; NULL ends it. */
@@ -89,6 +90,9 @@ struct sl_screen_style {
 	const char *saved;
 };
 void sl_screen_report(struct sl_report *report, FILE *out, const struct sl_screen_style *style);
+
+/* Called before the program gives up its rights, if sl_outputs_write will be. */
+void sl_outputs_prepare(void);
 
 /* Writes all of sl_outputs into the chosen place.  False: the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);

@@ -316,6 +316,21 @@ static cairo_t *paper(cairo_surface_t *surface)
 	return c;
 }
 
+/*
+ * Opens the font, and keeps it open.  fontconfig reads the user's fonts here, and on a machine without a cache of them it makes
+ * one; without the right to write it would do so again in every run, and print errors.
+ */
+static void open_font(void)
+{
+	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
+	cairo_t *c = paper(surface);
+
+	cairo_scaled_font_reference(cairo_get_scaled_font(c)); /* until the program ends */
+	text(c, 0, 0, 0, "0");
+	cairo_destroy(c);
+	cairo_surface_destroy(surface);
+}
+
 static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 {
 	const struct sl_process *held = sl_devices_fullest_process(report);
@@ -418,6 +433,6 @@ static bool ranks_png(struct sl_report *report, FILE *out)
 	return !status;
 }
 
-const struct sl_output sl_output_timeline_png = {.name = "timeline.png", .file = timeline_png};
+const struct sl_output sl_output_timeline_png = {.name = "timeline.png", .file = timeline_png, .prepare = open_font};
 const struct sl_output sl_output_timeline_svg = {.name = "timeline.svg", .file = timeline_svg};
 const struct sl_output sl_output_ranks_png = {.name = "ranks.png", .file = ranks_png};

@@ -23,6 +23,13 @@ static bool write_one(struct sl_report *report, const struct sl_output *output, 
 	return !fclose(out) && fine;
 }
 
+void sl_outputs_prepare(void)
+{
+	for (const struct sl_output *const *o = sl_outputs; *o; o++)
+		if ((*o)->prepare)
+			(*o)->prepare();
+}
+
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place)
 {
 	if (!sl_destination_begin(place))

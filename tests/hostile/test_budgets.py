@@ -225,7 +225,7 @@ class Budgets(unittest.TestCase):
                 lines = [json.dumps({**record, "world_size": 2000, "timestamp_ns": record["timestamp_ns"] + i // 2000 * 10 ** 9, many: i % 2000})
                          for i in range(8000)]
                 self.run_it("-q", "-o", many, self.write(many + ".jsonl", "\n".join(lines).encode()), megabytes=megabytes)
-                self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000)
+                self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000 if os.environ["PAGE"] else 500)
 
     def test_launches_of_a_graph_have_a_budget_and_what_it_holds_stays(self):
         hooks = t.HOOKS + [["node", t.VERB["GRAPH_ALLOC"], t.KIND["graph"], 1], ["instance", t.VERB["GRAPH_INSTANTIATE"], 0, 1],
