@@ -36,8 +36,8 @@ TRACES_ALONE = ("whole", "stays", "temporary", "ended_ns")  # of a place: what b
 def page(text):
     """The page's data without those, and the rest of the page."""
     block = re.search(rb'type="text/plain">([^<]*)<', text)
-    if not block:  # built without node
-        return text
+    if not block:  # built without node: it names the folder
+        return re.sub(rb"<p>(t|told)</p>", b"", text)
     data = msgpack.unpackb(gzip.decompress(base64.b64decode(block[1])), strict_map_key=False)
     for places in data["places"]:
         for name in TRACES_ALONE:
