@@ -98,8 +98,8 @@ static void add_other(struct sl_account *account, int64_t pid, struct sl_process
 }
 
 /*
- * A recorded process whose trace does not define the device, as one that only has a context there.  It is known by the id by which
- * the device's samples name it; its number of the device may be another.
+ * A recorded process whose trace does not define the device, such as one that only has a context there.  Samples of the device
+ * name its pid; its ordinal alone may mean another device.
  */
 static struct sl_process *undefined_there(const struct sl_report *report, unsigned process, int ordinal, int64_t pid,
 					  uint64_t unix_ns)
@@ -136,7 +136,7 @@ static bool has_ended(const struct sl_report *report, const struct sl_shared_dev
 
 /*
  * What another process took at that time beside the sizes of its blocks: its code, and the rounding of its blocks.  Both are
- * known for its hidden peak; less was rounded by as much as the process held less than at that peak.
+ * known for its hidden peak; rounding is scaled down to what the process held of its peak.
  */
 static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held,
 				  uint64_t then_ns)
@@ -186,7 +186,7 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 		blocks += bytes;
 		beside = beside_its_blocks(other, state, bytes, then_ns);
 		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
-			/* one that no sample told takes what this process's does */
+			/* a context that no sample showed is taken to cost what this process's does */
 			uint64_t context =
 				state->context_made.time_ns && !state->parts.count ? oom->context_bytes : state->context_bytes;
 
@@ -194,7 +194,7 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 			account->contexts += context != 0;
 			account->context_each = context > account->context_each ? context : account->context_each;
 		}
-		/* that is an estimate: no more than a sample of the process has beyond what is known */
+		/* `beside` is an estimate: a sample of the process limits it */
 		sampled = sampled_of(account, header->pid);
 		if (sampled != SL_UNKNOWN && sampled < bytes + beside)
 			beside = sampled > bytes ? sampled - bytes : 0;
@@ -238,8 +238,8 @@ static uint64_t beside(const struct sl_oom *oom)
 }
 
 /*
- * Free memory is read after the error.  Where blocks of recorded processes had left less than that, one of them gave its own back
- * between the two, as one that failed at the same instant does: what was refused had no room.
+ * Free memory is read after the error.  If it and the blocks of recorded processes are more than the device has, a process gave
+ * memory back in between, as one does that failed at the same instant: there was no room for the request.
  */
 static void take_back(struct sl_oom *oom, uint64_t blocks)
 {
@@ -416,7 +416,7 @@ static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 	if (held + oom->asked_bytes <= oom->pool_most_bytes)
 		return false;
 	sl_owners_line(process, made->stack, 2, where, sizeof(where));
-	/* which pool a block is of is not known: more than this one can hold is of others too */
+	/* it is not known which pool a block is of: if more is held than this pool can hold, other pools hold some */
 	if (held > oom->pool_most_bytes)
 		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, and had no room for %s", where,
 						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(oom->asked_bytes));
@@ -668,7 +668,7 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
-		if (!process->model->ooms.count) /* 3 kB that each of thousands of ranks would take */
+		if (!process->model->ooms.count) /* saves 3 kB in each of thousands of ranks */
 			continue;
 		process->accounts = sl_memory_must(calloc(process->model->ooms.count, sizeof(*process->accounts)));
 		for (size_t k = 0; k < process->model->ooms.count; k++)

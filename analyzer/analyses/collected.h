@@ -11,13 +11,14 @@
 #include "analyzer/model/tracks.h"
 
 /*
- * True: the program freed the track's blocks itself, not by ending.  How long it runs on afterwards is no evidence alone: on a
- * busy machine an interpreter takes seconds to end.
- *  - Most were freed before its last allocation.
- *  - They were freed one by one in at least half the time in which they were allocated, and in half a second: a queue that
- *    is emptied.  The end of a program frees in a burst.
- *  - Before, it had made one block as large as all of them together: it joined them.
- *  - From another line of one caller the same stack was filled and freed as a whole before: another pass of the same work.
+ * True: the program freed the track's blocks itself, not by ending.  How long the program runs on after its frees is no
+ * evidence alone: on a busy machine an interpreter takes seconds to end.  Any of these shows it:
+ *  - Most blocks were freed before the program's last allocation.
+ *  - They were freed one by one, over more than half a second and at least half the time in which they were allocated: a queue
+ *    that is emptied.  The end of a program frees in a burst.
+ *  - After the last of them the program made one block about as large as all of them together: it joined them.
+ *  - A stack that differs only in the line of one caller was filled and freed as a whole before: an earlier pass of the same
+ *    work.
  */
 bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *track);
 

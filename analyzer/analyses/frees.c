@@ -43,7 +43,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_faile
 					    .advice = sl_memory_copy(advice_for(hook))});
 }
 
-/* True: no more of them than requests that failed: what such a request did not give has been given back. */
+/* True: no more frees failed than requests: the program freed what a failed request did not give it. */
 static bool follows_errors(const struct sl_model *model, const struct sl_failed_free *failed)
 {
 	return model->ooms.count && model->ooms.item[0].time_ns < failed->time_ns && failed->count <= model->ooms_total;

@@ -17,7 +17,7 @@
 #include "analyzer/base/stats.h"
 
 #define POINTS_MIN	4     /* points of the line: fewer prove nothing */
-#define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
+#define SLOPE_MIN_BYTES 512   /* bytes per entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
 #define HOLDER_MIN_PART 0.1 /* part of the growth: a smaller holder is not worth a line */
@@ -56,8 +56,8 @@ static bool survives(const struct sl_floor *floor, double slope)
 }
 
 /*
- * False: the minimum of the last eighth, or of the last four points, does not exceed that of as many before by a quarter of the
- * prediction, as of something that is full.  Where the prediction is below three standard deviations, so few points cannot show it.
+ * False: the minimum of the last eighth (at least four pieces) exceeds that of as many before by less than a quarter of the
+ * prediction: something is full.  Where the prediction is below three standard deviations, so few points cannot show it.
  */
 static bool goes_on(const struct sl_floor *floor, double slope, double spread)
 {
@@ -71,7 +71,7 @@ static bool goes_on(const struct sl_floor *floor, double slope, double spread)
 /* A line through the floor that may have one step. */
 struct stepped {
 	double slope, xx, yy, xy,
-		rest; /* slope: a piece; the sums are around the mean of each side; rest: what the line leaves of yy */
+		rest; /* slope: per piece; the sums are around the mean of each side; rest: what the line leaves of yy */
 	double step;
 	unsigned at; /* the step lies before this piece; 0: there is none */
 };
@@ -105,7 +105,9 @@ static struct stepped line_with_step(const struct sl_floor *floor, unsigned at)
 	return line;
 }
 
-/* The line with the step that fits best, if no chance makes it fit so much better than the line without a step; else that line. */
+/*
+ * The best line with a step, if it fits better than the line without one by more than chance explains; else the line without.
+ */
 static struct stepped best_line(const struct sl_floor *floor)
 {
 	struct stepped plain = {0}, best = {0};
@@ -192,7 +194,7 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 	growth->holders[at] = *holder;
 }
 
-/* A stack that only made the step holds nothing of what grew. */
+/* Names the stacks that hold what grew, but not those that only made the step. */
 static void name_holders(struct sl_growth *growth, const struct sl_model *model, double step)
 {
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,

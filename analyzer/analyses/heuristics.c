@@ -26,13 +26,13 @@
 #define LEVEL_PART  0.05 /* of what was added: where the last values add less, something has filled */
 #define AVERAGED    5	 /* values, as in the averages of the first and of the last */
 
-#define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
-#define LARGER_LEVEL   0.98 /* of the quarter before: as large, where they got larger in one step */
-#define LARGER_TIMES   1.25 /* the last quarter's over the first's */
+#define LARGER_WINDOWS 8    /* a place with no more windows is not judged */
+#define LARGER_LEVEL   0.98 /* of the mean of the quarter before: a quarter above this is no smaller */
+#define LARGER_TIMES   1.25 /* the last quarter's mean request over the first's */
 #define ON_TIMES       2    /* the same, where memory in use did not rise */
-#define ON_PART	       0.35 /* of the mean between two quarters */
-#define STOPPED_PART   0.1  /* of the births: since the place's last one */
-#define LARGER_ALIKE   0.05 /* of how many times larger */
+#define ON_PART	       0.35 /* the least rise from a quarter to the next, as a part of their mean rise */
+#define STOPPED_PART   0.1  /* share of the process's births since the place's last one */
+#define LARGER_ALIKE   0.05 /* places whose requests got so nearly as many times larger grew alike */
 #define GROWN_PART     0.3  /* of what was added, at one place */
 #define LARGER_PART    0.05 /* of the most that was held of the device */
 
@@ -98,7 +98,9 @@ static bool take_quarters(const struct sl_track_course *course, double mean[4])
 	return mean[0] > 0 && mean[3] >= LARGER_TIMES * mean[0];
 }
 
-/* True: they got much larger, in each window, as much from each quarter to the next, and in the last births of the process. */
+/*
+ * True: the requests got much larger, from window to window, by about as much in each quarter, until the process's last births.
+ */
 static bool goes_on(const struct sl_tracks *tracks, const struct sl_track *track, const double mean[4])
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
@@ -114,7 +116,10 @@ static bool goes_on(const struct sl_tracks *tracks, const struct sl_track *track
 	return mean[3] >= ON_TIMES * mean[0] && 3 * least >= ON_PART * (mean[3] - mean[0]);
 }
 
-/* The place whose requests got larger, by what that makes at once; of several that did alike the first, which others may follow. */
+/*
+ * The place whose larger requests add most to what is held at once; of several that grew alike the first, which others may
+ * follow.
+ */
 static void find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
 {
 	double times = 0;
@@ -140,7 +145,7 @@ static void find_larger(const struct sl_model *model, struct sl_heuristics *foun
 	}
 }
 
-/* What the place held at least since the window of that moment, and in its last window before the program freed all. */
+/* How much the place's minimum grew from the window of that moment to its last window before the program freed all. */
 static double grown_since(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t since_ns)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);

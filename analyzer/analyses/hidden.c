@@ -215,7 +215,7 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 	free(what);
 }
 
-/* No more than there was of code at the peak: the rest of what a place loaded had been unloaded. */
+/* Limits what a place loaded to the code that the process had at the peak: the rest had been unloaded. */
 static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loaded)
 {
 	uint64_t held = 0;

@@ -32,5 +32,5 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 void sl_hidden_free(struct sl_hidden *hidden);
 /* "a buffer of 5.00 GiB for its kernels": what the context was told to set aside. */
 void sl_hidden_limit(char *out, size_t size, const struct sl_device_state *state);
-/* The place that made most objects of that kind at once on the device, of code most bytes; NULL: none. */
+/* The place that made most objects of that kind at once on the device, or for code most bytes; NULL: none. */
 const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object);

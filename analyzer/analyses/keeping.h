@@ -16,7 +16,7 @@
 #define SL_KEEPING_LEVEL  0.05 /* a probability below this is more than chance */
 
 struct sl_keeping {
-	/* at the windows' beginnings and at the end: nanoseconds, births of the process, and those at other places */
+	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
 	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1], others[SL_TRACK_WINDOWS + 1];
 	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
 	unsigned count;
@@ -26,14 +26,16 @@ struct sl_keeping {
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
 		     struct sl_keeping *series);
 
-/* In blocks, of a series that was taken in blocks: `kept` is what was left of the births before each window's end. */
+/*
+ * Takes "left" from a series that was taken in blocks: `kept` counts the blocks born before each window's end that were left.
+ */
 void sl_keeping_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted,
 			  struct sl_keeping *left);
 
 /* Drops the windows before this one. */
 void sl_keeping_begin_at(struct sl_keeping *series, unsigned window);
 
-/* The first window after which more than this part of all that is left was born. */
+/* The first window by whose end more than this part of all that is left was born. */
 unsigned sl_keeping_window_of(const struct sl_keeping *left, double part);
 
 /*
@@ -56,12 +58,12 @@ double sl_keeping_evenness_of_births(const struct sl_keeping *series); /* by the
 double sl_keeping_gap(const double *clock, unsigned from, unsigned to);
 
 /*
- * The distance of births in their second quarter relative to that in the last: of a cache that meets rarer and rarer keys it is
- * small.  1 where the place does not get slower and slower to the end.  Medians are used, since a process may wait.
+ * The distance between births in the second quarter of the windows, divided by that in the last: small for a cache that meets
+ * rarer and rarer keys.  1 unless births get slower and slower to the end.  Medians are used, since a process may wait.
  */
 double sl_keeping_pace(const struct sl_keeping *series, const double *clock);
 
-/* How much more it would keep, had it gone on as before in the windows at the end in which it adds nothing. */
+/* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
 double sl_keeping_missed(const struct sl_keeping *series);
 
 double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */

@@ -42,12 +42,15 @@
 #define KEPT_MIN_BYTES (64 << 10)
 #define KEPT_MIN_PART  0.0005 /* of the most that was held */
 #define QUARTER_MIN    0.35
-#define WINDOWS_MIN    5    /* more than quarters */
+#define WINDOWS_MIN    5    /* with fewer, a window is no shorter than a quarter */
 #define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
-/* Share of the births since its first: with so many of its own and alongside, the others say nothing about time */
+/*
+ * Share of all births since the place's first: if it and the places that allocate alongside make so many, the others are no
+ * clock
+ */
 #define ALONE_PART	     0.8
 #define ALONGSIDE_TICKS	     16
-#define ALONGSIDE_MAX	     64	   /* entries of a cache by classes */
+#define ALONGSIDE_MAX	     64	   /* a place with more births is judged by its own alone */
 #define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
 #define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define STOPPED_LAUNCHES     0.5   /* of the launches of graphs, which are work without births */
@@ -65,7 +68,7 @@
 #define ITERATION_PLACES_MAX 2000
 #define ONE_BLOCK	     1.1 /* times the mean block */
 #define TAKES_FEW	     (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
-#define ALL_ROUNDS	     0.9  /* so large a part of them is all: windows tell of a moment only about */
+#define ALL_ROUNDS	     0.9  /* so large a share of the rounds counts as all, since windows tell a moment only roughly */
 #define FINDINGS_MAX	     32	  /* of a process */
 #define FEW_MAX		     2000 /* stacks with few births, beside places that leak */
 #define STOPPED_GAPS	     3	  /* times the mean time between births, or bursts of them */
@@ -76,7 +79,7 @@
 /* What is kept since a moment amid the run is a leak with so many births since, in so large a part of the run's births. */
 #define ONSET_BIRTHS 32
 #define ONSET_PART   0.1
-#define ONSET_BEFORE 0.1 /* of what is left: kept before */
+#define ONSET_BEFORE 0.1 /* share of what is left that was born before */
 #define BEGUN_PART   0.05
 #define SLOWER	     1 /* what still fills keeps less in the last quarter than in the mean of three */
 
@@ -107,8 +110,9 @@ static uint64_t end_of(const struct sl_model *model)
 }
 
 /*
- * True: other places say nothing about time, but the time itself does.  Nearly all births are its own, or come whenever it
- * allocates: those of one missing entry of a cache, or of one step.  As fast as calls can be made, time tells of the machine only.
+ * True: the births of other places say nothing about time, but time itself does.  Nearly all births are the place's own, or
+ * come with them, as those for one missing entry of a cache or for one step.  False where it allocates as fast as calls can be
+ * made: then time only tells of the machine.
  */
 static bool has_no_clock(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_keeping *series)
 {
@@ -155,7 +159,7 @@ static double ending_of(const struct sl_model *model)
 	return fmax(least, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
-/* times: how often it allocated, bursts once */
+/* times: how often the place allocated, a burst counting once */
 static bool is_gap(double gap, double span, double part, uint64_t times)
 {
 	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(times - 1);
@@ -202,10 +206,10 @@ static bool is_first_phase(const struct sl_model *model, const struct sl_track *
 }
 
 /*
- * True: the place may be a loop that loads something, which looks like one that leaks until it ends.  The process only
- * allocated until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as
- * fast as calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered ranges are not
- * loaded: theirs are leaks, but for a few of them in one burst.
+ * True: the place may be a loop that loads something, which looks like a leak until the loop ends.  The process only allocated
+ * until then, and it still runs, or ended with an error, or allocated at this place less than a thousand times, as fast as
+ * calls can be made or for no longer than a program takes to end.  Contexts, mappings and registered ranges are not loaded:
+ * theirs are leaks, but for a few of them in one burst.
  */
 static bool may_be_loaded(const struct sl_process *process, const struct sl_track *track, const struct sl_keeping *series)
 {
@@ -325,7 +329,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
 	else if (part.kept[0] * (double)kept->blocks <= ONE_BLOCK * kept->amount &&
 		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
-		kept->per_birth = kept->amount / (double)kept->births; /* since its first */
+		kept->per_birth = kept->amount / (double)kept->births; /* kept from the first birth on */
 	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
 	kept->per_second_error = error * 1e9;
 }
@@ -377,7 +381,7 @@ static bool is_turned_over(const struct sl_model *model, const struct sl_track *
 	return lived && 2 * old < left->kept[left->count - 1];
 }
 
-/* True: it has not risen any more, for many more births than there ever were between two rises. */
+/* True: what the place holds has not risen for many more births than ever lay between two rises. */
 static bool is_full(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -415,8 +419,8 @@ static bool is_left_evenly(const struct sl_keeping *counted, const struct sl_kee
 }
 
 /*
- * When the first block that is left was born, or what is held began to grow.  Where in its window follows from how many are left
- * of later windows.
+ * When the first block that is left was born, or what is held began to grow.  The instant within its window is estimated from
+ * how many blocks are left of later windows.
  */
 static double since_of(const struct sl_keeping *series, const struct sl_keeping *left, unsigned onset)
 {
@@ -435,7 +439,10 @@ static double since_of(const struct sl_keeping *series, const struct sl_keeping 
 	return series->time[window] + (full > here ? width * (1 - here / full) : 0);
 }
 
-/* True: for each block that it keeps one as large or larger was freed of those that another line had made: a ring that is full. */
+/*
+ * True: for each block that the place keeps, one that another line had made before was freed, no less than half as large: a
+ * full ring.
+ */
 static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
@@ -467,7 +474,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 {
 	const struct sl_track *track = kept->track;
 	const struct sl_keeping *left = &course->left;
-	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* one of so few is longer than a quarter */
+	bool few = course->onset && course->counted.count < WINDOWS_MIN; /* then each window is a quarter or longer */
 	const struct sl_keeping *counted = few ? left : &course->counted, *series = few ? left : &course->series;
 	double last, by_time, even = evenness_of(&process->model->tracks, track, counted, &last);
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
@@ -499,7 +506,9 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 	return last > 0.05 && last < SLOWER && by_time > 0.05 ? SL_KEPT_FILLING : SL_KEPT_MEANT;
 }
 
-/* The verdict, now that it is known who freed the blocks: the program, or its end.  After an error that ended it its end did. */
+/*
+ * Corrects the verdict by who freed the blocks: the program, or its end.  After an error that ended the program, its end did.
+ */
 static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
 					  enum sl_kept_verdict verdict)
 {
@@ -529,7 +538,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	course.onset = onset_of(model, track, &course.left);
 	kept->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
-	if (course.onset) { /* the first full windows */
+	if (course.onset) { /* from the first full window on */
 		sl_keeping_begin_at(&course.counted, course.onset + 1);
 		sl_keeping_begin_at(&course.series, course.onset + 1);
 		sl_keeping_begin_at(&course.left, course.onset);
@@ -540,7 +549,9 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	return kept->verdict != SL_KEPT_MEANT;
 }
 
-/* True: the place keeps all of a few large blocks, which come to the end at even distances in births of other places. */
+/*
+ * True: the place keeps all of a few large blocks, which came until the end, at even distances by the births of other places.
+ */
 static bool judge_stairs(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -607,7 +618,7 @@ static void find_iterations(struct sl_process *process)
 	}
 }
 
-/* What the track had allocated by then, about. */
+/* About how many births the track had had by then. */
 static double births_by(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t ns)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
@@ -656,7 +667,7 @@ static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
 	}
 }
 
-/* True: a place that is told has blocks like these: of one line, if its stack is one of theirs (join). */
+/* True: a reported place keeps blocks of this kind on this device, so join() may find both on one line. */
 static bool may_join(const struct sl_process *process, size_t judged, const struct sl_track *track)
 {
 	bool may = false;
@@ -865,7 +876,7 @@ static bool is_unrolled(struct sl_process *process, const struct sl_track *track
 	return false;
 }
 
-/* True: made by a forward pass, of which these are too few to be several. */
+/* True: a forward pass made these blocks, too few for several passes. */
 static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -876,7 +887,10 @@ static bool is_one_pass(struct sl_process *process, const struct sl_kept *kept)
 	return false;
 }
 
-/* True: what is certain is told of the same blocks, they are one step's, or not those of the error that ended the program. */
+/*
+ * True: a certain finding reports the same blocks, or they are of one step, or hold too little to have caused the error at the
+ * end.
+ */
 static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;

@@ -29,7 +29,7 @@
 struct birth {
 	uint32_t site, torch;
 	uint64_t time_ns, bytes;
-	bool passing; /* at a place that leaks, but not of the leak */
+	bool passing; /* left at a place that leaks, but would have been freed soon */
 };
 
 struct births {
@@ -320,7 +320,7 @@ static bool is_of(struct sl_process *process, const struct sl_leak *leak, const 
 	return leak->device == kept->track->device && sl_leaking_is_at(process, leak, kept);
 }
 
-/* A leak that is all that its place keeps gets the rate that is reported for the place. */
+/* Gives a leak that is all its place keeps the rate that is reported for the place. */
 static void take_rate(struct sl_process *process, struct sl_leak *leak)
 {
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
@@ -350,7 +350,7 @@ static bool is_left(struct sl_process *process, const struct sl_kept *kept)
 	return false;
 }
 
-/* Stacks with too few births to be judged grow with their line: analyses/kept.c counts them there. */
+/* Stacks with too few births to be judged grow if their line does: analyses/kept.c counts them there. */
 static void join_few(struct sl_process *process)
 {
 	for (size_t i = 0; i < process->leaks.count; i++) {
@@ -511,7 +511,7 @@ static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl
 		to->blocks += parts[i].blocks;
 		to->first_ns = parts[i].first_ns < to->first_ns ? parts[i].first_ns : to->first_ns;
 		to->last_ns = parts[i].last_ns > to->last_ns ? parts[i].last_ns : to->last_ns;
-		parts[i].blocks = 0; /* gone */
+		parts[i].blocks = 0; /* joined to `to`, so gone */
 	}
 	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
 	clock = clock_of(process->model, births.list.item, births.list.count);

@@ -12,7 +12,7 @@
 
 #define SHOWN	   2
 #define PART_SHOWN 0.1	/* part of the difference: smaller ones are not mentioned */
-#define ONCE_MEAN  1.25 /* times the typical rank's mean request: as large */
+#define ONCE_MEAN  1.25 /* a mean request below so many times the typical rank's counts as equal */
 #define START_PART 0.5	/* of the time from a process's first request to its last call */
 
 struct place {
@@ -22,7 +22,7 @@ struct place {
 	double more, blocks; /* bytes and blocks above the typical rank */
 	bool grows;	     /* in the unusual rank */
 	bool told;
-	bool late; /* something was asked for there in either rank after its start */
+	bool late; /* either rank asked for something there after its start */
 };
 
 struct places {
@@ -115,7 +115,7 @@ static size_t say(char *out, size_t size, size_t at, const struct place *place)
 				     place->grows ? ", which grows" : "");
 }
 
-/* So that the parts add up. */
+/* Tells the rest, so that the parts add up. */
 static void say_rest(char *out, size_t size, size_t at, const struct places *places, double rest, double least)
 {
 	size_t i = 0;

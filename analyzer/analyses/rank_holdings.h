@@ -7,10 +7,10 @@
 struct sl_rank_difference {
 	char text[900]; /* "320 MiB more at LINE, which grows; 40.0 MiB less at ..." */
 	double part;	/* share of the difference between their peaks that the text explains */
-	bool grows;	/* a place of the text does */
+	bool grows;	/* a place that the text names grows */
 	bool alone;	/* the typical rank never asks at the first place of the text */
-	bool passes;	/* what is asked for there is given back and asked for again */
-	bool once;	/* the first place holds more by larger blocks, and asks on average for as much as in the typical rank */
+	bool passes;	/* the first place gives its memory back and asks again */
+	bool once; /* the first place holds more in no more blocks, though its mean request is as large as in the typical rank */
 	struct sl_stack stack; /* of the largest difference, in the unusual rank */
 };
 
@@ -18,9 +18,9 @@ struct sl_rank_difference {
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference);
 
-/* What it holds more or less of since its start, and never asked for later. */
+/* What the unusual rank holds more or less of, at places where neither rank asks after the first half of its run. */
 struct sl_rank_role {
-	char text[600]; /* "250 MiB more at LINE": of two ranks with the same role the same; "": none */
+	char text[600]; /* "250 MiB more at LINE": the same text for ranks with the same role; "": none */
 	double bytes;	/* more or less, together */
 };
 

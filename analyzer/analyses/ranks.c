@@ -314,7 +314,7 @@ static double peak_of(const struct sl_process *process)
 /* How a rank differs from the median, and which ranks differ so. */
 struct member {
 	struct sl_rank_role role;
-	unsigned first, count; /* first of the ranks with this role; of that one: how many there are */
+	unsigned first, count; /* first: the first rank with this role; count: how many have it, set for the first */
 };
 
 /* Ranks that do the same. */
@@ -403,13 +403,13 @@ static void tell_outlier(struct sl_report *report, const struct group *group, un
 
 	told = sl_rank_holdings_differ(process, sl_devices_home(process)->device, typical, sl_devices_home(typical)->device,
 				       &difference);
-	/* rank 0 gathers and writes for the others: it differs without fault, but does not grow */
+	/* rank 0 gathers and writes for the others: that it differs is no fault, unless it grows */
 	first_rank = process->trace->header.rank == 0 && peak > usual && !difference.grows;
 	if (!difference.grows &&
 	    (peak < usual ? usual - peak < LESS_PART * usual : first_rank && difference.alone && difference.passes))
 		return; /* its share of the work, or a duty that it alone has */
 	note = !difference.grows && (first_rank || peak < usual || difference.once || (difference.alone && difference.passes));
-	/* a place that holds it explains it; only otherwise is the first difference looked for */
+	/* a difference that a place explains needs no search for where the ranks first differ */
 	if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 		first = divergence(process, typical);
 	if (peer)

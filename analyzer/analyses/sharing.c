@@ -13,7 +13,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-#define LARGE_PART 4 /* a rank shares a device if it held a part of so many there, of what the largest held */
+#define LARGE_PART 4 /* a rank shares a device if it held at least one of so many parts of what the largest held there */
 
 static unsigned seen_by(const struct sl_process *process)
 {

@@ -43,7 +43,7 @@ static const struct sl_track *place_of(const struct sl_model *model, int device,
 	return found;
 }
 
-/* True: most of the run lies below what all other rises held, so that what was held once was given back. */
+/* True: the run lies mostly below the highest of all other rises, so the highest one was given back. */
 static bool is_short(const struct sl_line *line, uint64_t second)
 {
 	uint32_t above = 0;
@@ -58,7 +58,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	struct sl_process *process = &report->processes[index];
 	const struct sl_swing *swing = &device->swing;
 	uint64_t held, beyond, second = swing->second;
-	/* what PyTorch keeps of it is not in use any more */
+	/* what PyTorch keeps unused of the rise is not in use any more */
 	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
 	char where[300], b[SL_FORMAT_BYTES];

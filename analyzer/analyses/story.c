@@ -15,9 +15,9 @@
 #define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
 #define SPIKE_TIMES   2
 #define JUMP_TIMES    1.2  /* what the device held, over what it had held for most of the time */
-#define JUMP_LEVEL    0.9  /* of that it had held in the first half, so that it did not grow */
-#define JUMP_PART     0.25 /* of the time */
-#define LARGER_TIMES  2	   /* requests of a place, by which they are the reason */
+#define JUMP_LEVEL    0.9  /* of that: what the device had held in the first half already, so that it did not grow */
+#define JUMP_PART     0.25 /* the last part of the time, in which the jump lies */
+#define LARGER_TIMES  2	   /* requests of a place that got so many times larger are the reason */
 #define JUMP_BINS     32   /* of the time line */
 #define GREW_PART     0.25 /* share of what the process held */
 #define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
@@ -25,15 +25,15 @@
 #define LIMIT_GREW    3	   /* raises of a limit */
 #define STAIRS_MIN    3	   /* earlier blocks of the place */
 #define STAIRS_PART   0.3  /* share of what the process held */
-#define OTHERS_PART   4	   /* at least one of so many parts of what others held is worth its line */
-#define NEAR_PEAK     0.9  /* of it, where what it held then is about what it held at its peak */
-#define BELOW_PART    0.8  /* share of what all places took that only took */
+#define OTHERS_PART   4	   /* a place is named if it held at least one of so many parts of what others held */
+#define NEAR_PEAK     0.9  /* share of its peak that the other process must hold for its peak to tell who held it */
+#define BELOW_PART    0.8  /* share of the bytes of all places that only took memory */
 #define TAKEN_PART    0.4  /* share of what the process held */
 #define LARGEST_TIMES 4
 #define ROUNDED_PART  0.25 /* share of what the process asked for */
 #define ATTEMPTS_PART 0.05 /* share of what the process held at the last attempt */
 
-/* Says what is true of what grows, and of what had not all been asked for yet. */
+/* For what grows, and for what had not all been asked for yet: a later request would fail. */
 static const char but_once[] = ", but not what comes after it";
 
 static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)
@@ -76,7 +76,10 @@ static bool tell_pools(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* What the context was told to set aside takes at least half as much as the program holds; a request to set aside more has it. */
+/*
+ * The memory that the context was told to set aside: at least half as much as the program holds, and enough for the request,
+ * unless that is for a context or a limit.
+ */
 static bool tell_limit(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 		       const struct sl_account *account)
 {
@@ -127,7 +130,10 @@ const struct sl_kept *sl_story_leak(const struct sl_process *process, const stru
 	return found;
 }
 
-/* Bytes of the leak when the request failed.  Only the largest owners are listed: where others held enough, all of the leak. */
+/*
+ * Bytes of the leak when the request failed.  Only the largest owners are listed: if the others held enough for the rest of the
+ * leak, all of it counts.
+ */
 static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
 {
 	bool tensors = kept->track->kind == SL_KIND_block;
@@ -237,7 +243,7 @@ static bool tell_padding(struct sl_story *story, struct sl_process *process, con
 	return false;
 }
 
-/* What places that only took memory took below one line. */
+/* What places that only took memory took, summed below one line of code. */
 struct below {
 	uint64_t bytes;
 	unsigned places;
@@ -422,7 +428,7 @@ void sl_story_larger(char *out, size_t size, struct sl_process *process, const s
 		 (unsigned long long)track->most_blocks);
 }
 
-/* True: it held enough then, or asked; what had been given back by then is no reason. */
+/* True: the place made the request, or still held enough at the error; memory given back before is no reason. */
 static bool is_there(const struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
 {
 	bool there = sl_stack_same(track->stack, oom->stack);
@@ -479,7 +485,7 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* A place whose rises were higher from one to the next, with most given back between them; as the last before, this one fitted. */
+/* A place whose rises got higher each time, with most given back between them; one only as high as before would have fitted. */
 static bool tell_teeth(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_surge *here = &oom->place_rise;
@@ -507,8 +513,8 @@ static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 }
 
 /*
- * The device held as much for most of the time, and then much more within a moment.  Where nothing was freed before and the
- * same places go on, a program that fills the device paused.
+ * The device held about the same for most of the time, and then much more within a moment.  Where nothing was freed before and
+ * no new place asks, there was no jump: a program that fills the device only paused.
  */
 static bool tell_jump(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -531,7 +537,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 		const struct sl_heuristics *found = &process->heuristics.item[i];
 
 		if (found->device == oom->device && found->larger && found->larger_to >= LARGER_TIMES * found->larger_from)
-			return false; /* that says more */
+			return false; /* growing requests explain more */
 	}
 	then_ns = timeline->begin_ns + ((uint64_t)(line->first + bins - (uint32_t)(JUMP_PART * bins)) << timeline->shift);
 	for (unsigned i = oom->owner_count; i--;) {
@@ -633,7 +639,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 	return true;
 }
 
-/* What a place held then that it had mostly given back each time before. */
+/* What a place held at the error although half of its blocks, or more, had been given back before. */
 static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, struct sl_stack stack, char *where, size_t size)
 {
 	uint64_t bytes[2] = {0};
@@ -647,10 +653,10 @@ static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *o
 		if (2 * oom->owners[i].blocks <= site->total_blocks && !strcmp(where, other))
 			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
 	}
-	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors lie in what the device gave for them */
+	return bytes[0] > bytes[1] ? bytes[0] : bytes[1]; /* tensors lie in PyTorch's segments: only one of the two counts */
 }
 
-/* Another try, at another line, that failed beside what the first had got. */
+/* A second try, at another line, which failed because what the first had got was still held. */
 static bool tell_retry(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_oom *first = oom > process->model->ooms.item ? oom - 1 : NULL;
@@ -671,7 +677,7 @@ static bool tell_retry(struct sl_story *story, struct sl_process *process, const
 	return true;
 }
 
-/* Places that took their part once and kept it left no room for this request; which of the two is too much is not in the trace. */
+/* A place that kept all it took left no room for this request; the trace does not tell which of the two is too much. */
 static bool tell_taken(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
@@ -694,7 +700,7 @@ static bool tell_taken(struct sl_story *story, struct sl_process *process, const
 
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing all of it would not have been enough */
+	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else freeing everything would not be enough */
 
 	return tell_attempts(story, process, oom, account) || tell_retry(story, process, oom) ||
 	       (fits && tell_pools(story, process, oom, account)) || tell_request(story, oom) ||

@@ -20,7 +20,7 @@
 struct stray {
 	unsigned process;
 	const struct sl_device_state *state;
-	int owner; /* a process */
+	int owner; /* index of a process */
 	struct sl_stack stack;
 	char where[300];
 };
@@ -122,7 +122,7 @@ static const struct sl_track *first_there(const struct sl_process *process, cons
 	return first;
 }
 
-/* True: it used little of that device, and used it before its own. */
+/* True: the process used little of that device, and used it before its own. */
 static bool is_forgetful(const struct sl_process *process, const struct sl_device_state *there, const struct sl_device_state *home)
 {
 	const struct sl_track *first = first_there(process, there), *own = first_there(process, home);

@@ -28,7 +28,7 @@ static int only_device(const struct sl_model *model)
 	return found;
 }
 
-/* True: as many blocks for each of them, all at once, and most of what the device held. */
+/* True: as many blocks for each thread, all live at once, and at least half of what the device held. */
 static bool has_replicas(const struct sl_model *model, const struct sl_track *track, unsigned threads)
 {
 	return track->births == track->most_blocks && !(track->births % threads) &&

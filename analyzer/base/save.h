@@ -37,14 +37,14 @@ void sl_save_watch_signals(void);
 /* Returns a descriptor that the first of these signals makes readable; only the second one ends the program. */
 int sl_save_ask_first(void);
 
-/* Lists a file or folder that such a signal removes, until it is finished. */
+/* Lists a file or folder that such a signal removes, until sl_save_finished. */
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 
 /* Makes and lists a folder from mkdtemp's pattern.  False: errno. */
 bool sl_save_make_folder(char *pattern);
 
-/* Between these two a signal waits, and so do other threads' calls of this header: for one that finishes by several steps. */
+/* Between these two calls signals wait, and so do other threads' calls of this header: for work that takes several steps. */
 void sl_save_hold(void);
 void sl_save_release(void);
 

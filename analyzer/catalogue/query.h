@@ -19,7 +19,7 @@
 #include "analyzer/base/arena.h"
 #include "analyzer/catalogue/card.h"
 
-/* What a query may be at most: it may come from anybody. */
+/* Limits of a query, which may come from anybody. */
 #define SL_QUERY_BYTES 4096
 #define SL_QUERY_NODES 256
 #define SL_QUERY_DEPTH 32

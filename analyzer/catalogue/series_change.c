@@ -11,7 +11,7 @@
 #include "analyzer/base/stats.h"
 
 #define SHARE	  0.01	 /* of the old value: a smaller change does not count */
-#define SEVEN	  7	 /* runs beyond all before make a change too small for two */
+#define SEVEN	  7	 /* so many runs beyond all earlier ones make a change that is too small for two runs */
 #define REPEATED  7	 /* runs that hardly differ, */
 #define REPEATS	  5	 /* and then so many that hardly differ: a step */
 #define HARDLY	  0.1	 /* of the step */
@@ -19,8 +19,8 @@
 #define FEW_SHARE 0.1	 /* then only a change of this size counts */
 #define MAD_UNIT  1.4826 /* MAD of a normal distribution to its standard deviation */
 #define MEAN_UNIT 1.4	 /* the same for the mean distance without the largest tenth */
-#define CHANCE	  0.0001 /* that a stable history has so many runs in a row that are like earlier ones */
-#define MORE	  3	 /* in a row than name a change: then chance hardly brings it to who looks after every run either */
+#define CHANCE	  0.0001 /* accepted probability that a stable history has so many runs in a row that are like earlier ones */
+#define MORE	  3	 /* further runs in a row settle a change, since chance hardly brings so many even over many looks */
 
 /* How many deviations count as far: more when there are fewer runs. */
 static double deviations(size_t count)
@@ -33,7 +33,7 @@ struct level {
 	const double *values;
 	size_t count;
 	double median, far; /* far: the smallest difference that two runs tell */
-	double least;	    /* that ever counts */
+	double least;	    /* the smallest difference that ever counts */
 };
 
 static double median_of(const double *values, size_t count)
@@ -72,7 +72,10 @@ static struct level level_of(const double *values, size_t count, double least)
 	return level;
 }
 
-/* Runs of the history that were about as far away on that side as value; not those directly before, which may be the way there. */
+/*
+ * Counts the runs of the history that were about as far away as `value` on its side.  Those directly before it do not count:
+ * they may lead up to it.
+ */
 static size_t alike(const struct level *level, const double *values, size_t count, double value)
 {
 	double side = value > level->median ? 1 : -1;
@@ -87,22 +90,22 @@ static size_t alike(const struct level *level, const double *values, size_t coun
 	return alike - streak;
 }
 
-/* How many runs in a row chance hardly brings: two where no run was so before, more where some were. */
+/* How many runs in a row chance hardly explains: two if no earlier run was like them, more if some were. */
 static size_t in_a_row(size_t alike, size_t count)
 {
 	double often = ((double)alike + 1) / ((double)count + 1), chance = (double)count * often * often;
 	size_t runs = 2;
 
 	if (alike && count < SL_SERIES_WINDOW)
-		return SIZE_MAX; /* how often it is so is not known yet */
+		return SIZE_MAX; /* too few runs tell how often chance does this */
 	for (; alike && chance > CHANCE; chance *= often)
 		runs++;
 	return runs;
 }
 
 /*
- * What followed the two, SEVEN at most: two thirds are as far away, and all where there were few runs before.  Two that come
- * by chance from a mix of two kinds are followed by the old value.
+ * True: of the SEVEN runs after the first two, as far as they are known, two thirds are as far away, or all if few runs came
+ * before.  Two runs that come by chance from a mix of two kinds are followed by the old value.
  */
 static bool lasts(const struct level *level, const double *values, size_t left, size_t before)
 {
@@ -115,8 +118,9 @@ static bool lasts(const struct level *level, const double *values, size_t left, 
 }
 
 /*
- * A smaller change in more runs: SEVEN in a row are beyond all before, the first of them nearer to the others than to the median.
- * Of runs without order that happens once in 50 000 (binomial of 19 and 7) after twelve, and more seldom later.
+ * True: a smaller change, which takes more runs: SEVEN in a row are beyond all before, the first of them nearer to the others
+ * than to the median.  Of runs without order that happens once in 50 000 (binomial of 19 and 7) after twelve, and more seldom
+ * later.
  */
 static bool is_beyond_all(const struct level *level, const double *values, size_t left, size_t before)
 {
@@ -148,8 +152,9 @@ static void range_of(const double *values, size_t count, double *least, double *
 }
 
 /*
- * Two levels: all before, and the next REPEATS or, where they are known, SEVEN.  A quantity that jumps between two values at
- * random looks so in fewer than 1 of 1000 histories of 12 or 13 runs, however often it is the one: of 7 and 5, in 1 of 2048.
+ * True: two levels, all runs before and the next REPEATS or, where they are known, SEVEN.  A quantity that jumps between two
+ * values at random looks so in fewer than 1 of 1000 histories of 12 or 13 runs, however often it has either value: with 7 and 5
+ * runs and equal odds, in 1 of 2048.
  */
 static bool is_a_step(const struct level *level, const double *values, size_t left, size_t before)
 {
@@ -168,7 +173,7 @@ static bool is_a_step(const struct level *level, const double *values, size_t le
 /* What is known of a change at the first of `left` values; `before` values of the same level stand in front of them. */
 enum change { NONE, NAMED, SETTLED };
 
-/* Two runs name it, or more where earlier runs were like them. */
+/* A change that two runs name, or more runs if earlier ones were like them. */
 static enum change of_a_few(const struct level *level, const double *values, size_t left, size_t before)
 {
 	double side = *values > level->median ? 1 : -1, first = side * (values[0] - level->median),

@@ -4,14 +4,15 @@
  * spread is their MAD or a floor.  A run is a change if all of this holds:
  *  - it is farther from the median than the spread allows, and farther than 1 % (10 % while there are fewer than 12 runs);
  *  - the next run confirms it: as far away, on the same side, and near the first;
- *  - two thirds of the next seven, as far as they are known, are as far away too (all, of fewer than 12 runs before): what two
- *    runs named may be taken back;
- *  - where earlier runs were like it, so many more are as far away that chance hardly brings them; fewer than 20 earlier runs
- *    do not tell how often it does, and then there is no change.
- * It is settled by three more in a row (of fewer than 12 runs before: by those seven): who looks after every run sees two runs
- * that came by chance now and then, but hardly five.
- * Or seven runs in a row are beyond all earlier ones, twelve at least, and farther than 1 %: a smaller change takes more runs.
- * Or seven runs that hardly differ are followed by five that hardly differ, farther than 1 %; settled by seven.
+ *  - two thirds of the next seven runs, as far as they are known, are as far away too (all, if fewer than 12 runs came before),
+ *    so later runs may take back a change that two runs had named;
+ *  - if earlier runs were like it, so many more in a row are as far away that chance hardly explains them; fewer than 20
+ *    earlier runs do not tell how likely chance is, and then there is no change.
+ * Three more runs in a row settle a change (if fewer than 12 came before: the next seven).  Whoever looks after every run sees
+ * two runs that are far away by chance now and then, but hardly ever five.
+ * It is also a change if seven runs in a row are beyond all earlier ones, at least twelve, and farther than 1 %: a smaller
+ * change takes more runs.  Or if five runs that hardly differ follow seven that hardly differ, farther than 1 %; seven settle
+ * it.
  * So a single run changes nothing, and neither does a quantity that always jumped between two values.
  * Measured in tests/catalogue/test_series_change.c.
  */

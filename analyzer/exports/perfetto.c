@@ -234,7 +234,7 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 		put_event(w, p, INSTANT, thread, label);
 }
 
-/* Applies the event.  An error that an inner call hands up is one, which PyTorch may report once more. */
+/* Applies the event.  An error that an inner call hands to its caller counts once; PyTorch may then report it again. */
 static void put_errors(struct writer *w, struct sl_stream_process *p)
 {
 	uint64_t before = p->process.model->ooms_total;

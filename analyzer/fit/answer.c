@@ -65,7 +65,7 @@ static void leave_open(struct sl_fit_answer *a, unsigned capacities)
 	a->scan.also.count = 0;
 }
 
-/* Up to 2.11 a run may go on so, as far as the recording tells. */
+/* True: the recording allows this placement and this order of streams.  After 2.11 there is only one. */
 static bool is_open(const struct sl_fit_recording *r, enum sl_fit_ties ties, bool streams_reversed)
 {
 	if (r->release > SL_FIT_RELEASE(2, 11))

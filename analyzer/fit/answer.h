@@ -17,8 +17,8 @@ struct sl_fit_choice {
 
 /* One recording under one choice of settings. */
 struct sl_fit_answer {
-	struct sl_fit_outcome free; /* without an end */
-	struct sl_fit_trail trail;  /* of it; no points: nobody asked */
+	struct sl_fit_outcome free; /* with unlimited capacity */
+	struct sl_fit_trail trail;  /* of `free`; no points: not asked for */
 	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
 	bool ambiguous[SL_FIT_CAPACITIES]; /* the result depends on where the driver puts segments */
 	struct sl_fit_scan scan;
@@ -33,9 +33,9 @@ struct sl_fit_question {
 	unsigned setting_count;
 	bool of_allocator;     /* capacities are what PyTorch's allocator alone may take */
 	bool unscanned;	       /* the smallest capacity is not asked for */
-	uint64_t scan_max;     /* operations of one search for it; 0: as many as is usual */
+	uint64_t scan_max;     /* limit on the operations of one such search; 0: the usual one */
 	unsigned points;       /* of the trail; 0: none */
-	enum sl_fit_ties ties; /* whose figures are given; SL_FIT_GIVEN: the likeliest.  A verdict needs all to agree */
+	enum sl_fit_ties ties; /* placement of the given figures; SL_FIT_GIVEN: the likeliest.  A verdict needs all to agree */
 };
 
 struct sl_fit_subject {
@@ -48,9 +48,9 @@ struct sl_fit_subject {
 	struct sl_fit_choice choices[SL_FIT_CHOICES];
 };
 
-/* In so many ways a run may go on, by where the driver puts segments and streams: up to 2.11. */
+/* In how many ways the run may go on, by where the driver puts segments and in which order streams come; after 2.11 in one. */
 unsigned sl_fit_orders(const struct sl_fit_recording *recording);
-/* What was said, or the likeliest way of the driver where that is SL_FIT_GIVEN. */
+/* The placement `said`, or where that is SL_FIT_GIVEN, the likeliest one. */
 enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *recording, enum sl_fit_ties said);
 
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
@@ -65,7 +65,7 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
 /* The settings as a user writes them. */
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
-/* A device without PyTorch's allocator, and why it is so, in words. */
+/* The verdict for a device without PyTorch's allocator; why: the reason in words. */
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *driver, uint64_t capacity, char *why, size_t size);
 /* The choice with the smallest sufficient capacity; the first where none is better or it is unknown. */
 unsigned sl_fit_best(const struct sl_fit_subject *subject);

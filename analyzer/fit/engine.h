@@ -41,7 +41,7 @@ struct sl_fit_stats {
 	 * Both include what others held at the time.
 	 */
 	uint64_t granted, refused;
-	enum sl_fit_broken broken; /* then every later request is refused */
+	enum sl_fit_broken broken; /* unless SL_FIT_WHOLE, every later request is refused */
 };
 
 struct sl_fit_engine;
@@ -53,7 +53,10 @@ void sl_fit_delete(struct sl_fit_engine *engine);
 /* NULL: out of memory, after everything that PyTorch tries. */
 struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *engine, uint64_t bytes, unsigned stream, unsigned pool);
 void sl_fit_free(struct sl_fit_engine *engine, struct sl_fit_block *block);
-/* Freed while other streams may use it: it becomes free at sl_fit_done(id), or when the allocator waits for all streams. */
+/*
+ * Frees a block that other streams may still use: it becomes free at sl_fit_done(id), or when the allocator waits for all
+ * streams.
+ */
 void sl_fit_free_later(struct sl_fit_engine *engine, struct sl_fit_block *block, uint32_t id);
 void sl_fit_done(struct sl_fit_engine *engine, uint32_t id);
 void sl_fit_empty_cache(struct sl_fit_engine *engine);
@@ -65,13 +68,13 @@ void sl_fit_empty_cache(struct sl_fit_engine *engine);
  */
 void sl_fit_pool_hold(struct sl_fit_engine *engine, unsigned pool);
 void sl_fit_pool_release(struct sl_fit_engine *engine, unsigned pool);
-/* Gives back what is unused of it, where nobody holds it any more: a MemPool is gone. */
+/* A MemPool is gone: gives back the pool's unused memory, if nobody holds the pool any more. */
 void sl_fit_pool_empty(struct sl_fit_engine *engine, unsigned pool);
-void sl_fit_pool_begin(struct sl_fit_engine *engine, unsigned pool); /* requests may go there now; also holds it */
-void sl_fit_pool_end(struct sl_fit_engine *engine);		     /* of any pool */
+void sl_fit_pool_begin(struct sl_fit_engine *engine, unsigned pool); /* requests may go to the pool now; also holds it */
+void sl_fit_pool_end(struct sl_fit_engine *engine);		     /* one pool less, whichever it is, gets requests */
 /* Several pools may suit a request.  True: it goes to the one that was begun last; false: first. */
 bool sl_fit_pool_newest(unsigned release);
-/* What is requested from the pool is requested by a thread that captures a graph. */
+/* begins: a thread that captures a graph requests from the pool from now on; false: the capture has ended. */
 void sl_fit_capture(struct sl_fit_engine *engine, unsigned pool, bool begins);
 
 /* Applies settings that change while the program runs. */

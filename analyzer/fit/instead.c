@@ -45,7 +45,7 @@ static struct live *live_at(const struct sl_fit_recording *r, size_t end, unsign
 	return by_id;
 }
 
-/* True: the request is granted, since the run says so or goes on behind it. */
+/* True: the replay grants the request that the recording refused. */
 static bool is_granted(const struct sl_fit_recording *r, const struct sl_fit_case *how, size_t at)
 {
 	struct sl_fit_outcome o;

@@ -36,7 +36,7 @@ void sl_fit_order_add(struct sl_fit_order *order, struct sl_fit_block *block);
 void sl_fit_order_remove(struct sl_fit_order *order, struct sl_fit_block *block);
 /* The first block not before `key` (stream, bytes, address); NULL: none. */
 struct sl_fit_block *sl_fit_order_from(const struct sl_fit_order *order, const struct sl_fit_block *key);
-/* Neighbours of a block, or of the place where it was, in the order; first: of a key without a block; NULL: none. */
+/* after, before: neighbours of a block, or of the place where it was, in the order; first: of all; NULL: none. */
 struct sl_fit_block *sl_fit_order_after(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_before(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_first(const struct sl_fit_order *order);

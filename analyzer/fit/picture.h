@@ -18,7 +18,7 @@ struct sl_fit_picture {
 	SL_VECTOR(struct sl_fit_piece) pieces; /* by segment, then by address */
 };
 
-/* live, made: by id, the block and the op that made it; SL_FIT_GAP: not live. */
+/* live, made: for each id the block, and the op that made it or SL_FIT_GAP if it is not live. */
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
 			 const size_t *made, uint32_t ids);
 void sl_fit_picture_free(struct sl_fit_picture *picture);

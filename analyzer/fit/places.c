@@ -5,7 +5,7 @@
 
 #include "common/base.h"
 
-#define TELLING 4 /* segments from which on their addresses are taken for the driver's way */
+#define TELLING 4 /* fewer segments do not tell how the driver places them */
 
 static unsigned power_of(uint64_t bytes)
 {

@@ -27,7 +27,7 @@ struct thread {
 	unsigned refused;
 	uint64_t placed;   /* address of the driver's newest block; 0: none */
 	uint64_t captured; /* the driver's graph that its captured blocks belong to; 0: not known */
-	bool drops;	   /* a MemPool, and with it what is unused of its memory */
+	bool drops;	   /* inside the destructor of a MemPool, which gives back unused memory */
 	SL_VECTOR(uint64_t) waits, done;
 };
 
@@ -40,9 +40,9 @@ struct lane {
 	size_t waits_room;
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
-	uint64_t others, context;    /* context: as it is part of others; 0: it is not */
+	uint64_t others, context;    /* context: the part of `others` that is the context; 0: none */
 	const uint64_t *now;
-	bool emptied; /* since the last report */
+	bool emptied; /* the cache was emptied since the last report */
 };
 
 /* Settings that the program changed, also before its first block on a device. */
@@ -51,7 +51,7 @@ struct change {
 	int64_t device; /* -1: all */
 };
 
-/* A CUDA graph or MemPool of PyTorch's, and its pool.  A graph may keep others beside its own, which stand behind it. */
+/* A CUDA graph or MemPool of PyTorch's, and its pool.  A graph may keep further pools, which follow in the list. */
 struct owner {
 	uint64_t address;
 	int64_t device;
@@ -63,8 +63,8 @@ struct route {
 	uint64_t owner;
 	int64_t device;
 	uint16_t pool;
-	uint64_t captured; /* a graph's: what is captured by this one of the driver's; 0: not known */
-	uint32_t thread;   /* a MemPool's: of this thread, up to 2.7 of all */
+	uint64_t captured; /* for a graph: the driver's graph that it captures into; 0: not known */
+	uint32_t thread;   /* for a MemPool: the thread whose requests go there; up to 2.7 those of all do */
 	bool graph;
 };
 
@@ -142,7 +142,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		return NULL;
 	if (!(lane = b->lanes[device])) {
 		lane = b->lanes[device] = sl_memory_must(calloc(1, sizeof(*lane)));
-		sl_ledger_device(b->model, device); /* though the model may make nothing of what was recorded of it */
+		sl_ledger_device(b->model, device); /* makes the device's state, which the model may lack */
 		lane->now = &b->now;
 		lane->out.device = (int)device;
 		lane->out.release = release_of(&b->process->trace->defs);
@@ -217,7 +217,7 @@ static void settle(struct builder *b, struct thread *thread)
 	thread->placed = 0;
 }
 
-/* Contexts and other processes: what the first sample finds had been there before it. */
+/* Contexts and other processes: what the first sample finds is taken to have been there from the beginning. */
 static void backdate(struct lane *lane, uint64_t bytes)
 {
 	for (size_t i = 0; i < lane->out.ops.count; i++)
@@ -238,7 +238,7 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 			sampled += device->neighbours.item[i].bytes;
 	if (sampled != SL_UNKNOWN && !lane->out.others_known)
 		backdate(lane, sampled);
-	else if (lane->context && lane->context != device->context_bytes) /* a better sample corrects what was told of it */
+	else if (lane->context && lane->context != device->context_bytes) /* a better sample corrects the context's size */
 		backdate(lane, device->context_bytes - lane->context);
 	lane->context = device->context_bytes;
 	others += sampled != SL_UNKNOWN ? sampled : 0;
@@ -451,7 +451,7 @@ static void fraction(struct builder *b, const struct sl_event *event)
 	change(b, (struct sl_fit_op){.verb = SL_FIT_FRACTION, .bytes = event->address}, event->device);
 }
 
-/* 0, 0: one that is the graph's own, and has no name yet */
+/* 0, 0: a new pool, which has no name yet */
 static uint16_t pool_named(struct builder *b, uint64_t first, uint64_t second)
 {
 	for (size_t i = 0; i < b->names.count; i++)
@@ -501,7 +501,7 @@ static void graph_begins(struct builder *b, const struct sl_event *event)
 	put_pool(b, graph->device, SL_FIT_BEGIN, graph->pool);
 }
 
-/* Requests go the ordinary way again; false: they did. */
+/* Ends the owner's route: requests go the ordinary way again.  False: it had none. */
 static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
 {
 	struct route *route = route_of(b, owner);
@@ -514,7 +514,7 @@ static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
 	return true;
 }
 
-/* A graph or MemPool, and what it keeps. */
+/* Forgets a graph or MemPool, and the pools that it keeps. */
 static void forget(struct builder *b, uint64_t address)
 {
 	for (size_t i = b->owners.count; i--;)
@@ -546,7 +546,7 @@ static void use_pool(struct builder *b, const struct sl_item *item, const struct
 {
 	if (!b->steps[0] || line == b->steps[0]) {
 		b->steps[0] = line;
-		/* where it is in use already this is refused, and yet it has one user more */
+		/* PyTorch refuses to begin a pool that is in use, and yet counts one user more */
 		put_pool(b, pool->device, route_of(b, pool->address) ? SL_FIT_HOLD : SL_FIT_USE, pool->pool);
 		if (!route_of(b, pool->address))
 			*SL_PUSH(&b->routes) = (struct route){pool->address, pool->device, pool->pool, 0, item->thread, false};
@@ -579,7 +579,7 @@ static void pool_is_named(struct builder *b, const struct sl_item *item)
 			use_pool(b, item, pool, frames[i].line);
 }
 
-/* Its destructor has begun or ended. */
+/* The destructor of a MemPool has begun or ended. */
 static void pool_is_gone(struct builder *b, const struct sl_item *item)
 {
 	const struct owner *pool = owner_at(b, item->event->address);
@@ -687,7 +687,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	}
 }
 
-/* PyTorch itself asks after running out, for its message */
+/* True: the program asks how much memory is free.  After an error PyTorch itself asks, for its message. */
 static bool asks_free(const struct builder *b)
 {
 	const char *when = sl_defs_capability(&b->process->trace->defs, "free_memory_asked");
@@ -758,14 +758,14 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->rocm = !strcmp(sl_words_backend(b->model), "rocm");
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	out->asks_free = asks_free(b);
-	/* up to 2.9 it asks for the device's size, which is seen */
+	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
 	out->doubt = doubt_of(b, out);
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;
 }
 
-/* The device had no memory for it; what the host lacks, or addresses, is no matter of a capacity. */
+/* True: the device lacked memory.  A lack of host memory or of addresses does not depend on a capacity. */
 static bool is_refusal(const struct sl_oom *oom, int device)
 {
 	return oom->device == device && oom->scope != SL_SCOPE_HOST && oom->scope != SL_SCOPE_ADDRESS_SPACE;

@@ -11,7 +11,7 @@
 
 enum sl_fit_verb {
 	SL_FIT_ALLOC,
-	SL_FIT_TRY, /* PyTorch ran out of memory */
+	SL_FIT_TRY, /* a request that ran out of memory */
 	SL_FIT_FREE,
 	SL_FIT_FREE_LATER, /* waits for events until SL_FIT_DONE */
 	SL_FIT_DONE,
@@ -19,20 +19,20 @@ enum sl_fit_verb {
 	SL_FIT_OTHERS,	 /* everything else on the device takes `bytes` from now on */
 	SL_FIT_PLACE,	 /* the next segment of the driver lies at address `bytes` */
 	SL_FIT_SETTINGS, /* text `id` of the definitions */
-	SL_FIT_FRACTION, /* of the device: `bytes` are the bits of a double */
+	SL_FIT_FRACTION, /* memory fraction of the device: `bytes` are the bits of a double */
 	SL_FIT_BEGIN,	 /* a graph begins to be captured, with private pool `pool` */
-	SL_FIT_END,	 /* it is captured */
+	SL_FIT_END,	 /* the capture has ended */
 	SL_FIT_HOLD,	 /* private pool `pool` has one user more: a MemPool was made of it, or a graph keeps it */
-	SL_FIT_USE,	 /* requests of the program go there, and it has one user more */
-	SL_FIT_UNUSE,	 /* they do no longer */
-	SL_FIT_GONE,	 /* it has one user less */
-	SL_FIT_DROP,	 /* what is unused of it is given back where it has no user */
+	SL_FIT_USE,	 /* the program's requests go to the pool, which has one user more */
+	SL_FIT_UNUSE,	 /* the program's requests no longer go to the pool */
+	SL_FIT_GONE,	 /* the pool has one user less */
+	SL_FIT_DROP,	 /* the pool's unused memory is given back if it has no user */
 };
 
 struct sl_fit_op {
 	uint64_t bytes;
 	uint32_t id;	 /* of the block while it lives; reused later */
-	uint32_t python; /* stack */
+	uint32_t python; /* id of the Python stack */
 	uint16_t stream; /* numbered in the order of their handles; the default stream is 0 */
 	uint16_t pool;	 /* private; ALLOC, TRY: 0 is everybody's */
 	uint8_t verb;
@@ -57,10 +57,10 @@ struct sl_fit_recording {
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
-	bool limits;	   /* itself, by a memory fraction that it sets */
-	bool goes_on;	   /* after its last out-of-memory */
-	bool blind;	   /* nobody sees whether it sets a memory fraction */
-	bool asks_free;	   /* how much memory is free, and not only after an out-of-memory */
+	bool limits;	   /* the program limits itself by a memory fraction */
+	bool goes_on;	   /* the program goes on after its last out-of-memory error */
+	bool blind;	   /* it is not visible whether the program sets a memory fraction */
+	bool asks_free;	   /* the program asks how much memory is free, and not only after an out-of-memory error */
 	bool others_known; /* context and other processes are in SL_FIT_OTHERS */
 	const char *doubt; /* why there can be no verdict; NULL: there can */
 };
@@ -69,12 +69,12 @@ struct sl_fit_recording {
 struct sl_fit_driver {
 	int device;
 	uint64_t peak_bytes;   /* the most that was live at once */
-	uint64_t given_bytes;  /* with what the driver's units take beyond it, about */
+	uint64_t given_bytes;  /* peak_bytes with the rounding to the driver's units, about */
 	uint64_t beside_bytes; /* the most that samples found beside it: context, code, others; SL_UNKNOWN: none since the peak */
-	uint64_t failed_total; /* of the device where a request was refused for good; 0: none was, or it is not known */
-	bool refused;	       /* a request, by the device or on purpose: what the program would have done is unknown */
+	uint64_t failed_total; /* total memory of the device, if a request was refused for good; 0: none was, or it is not known */
+	bool refused;	       /* a request was refused, by the device or on purpose: what the program would have done is unknown */
 	bool partial;	       /* events are missing in the trace */
-	bool pool;	       /* from cudaMallocAsync's pool: a lower bound */
+	bool pool;	       /* some is from cudaMallocAsync's pool: figures are a lower bound */
 };
 
 /*

@@ -43,7 +43,7 @@ struct sl_fit_pool {
 struct private_pool {
 	struct sl_fit_pool pools[2]; /* as sl_fit_engine.pools */
 	unsigned uses;		     /* graphs, the MemPool itself, and who allocates to it; 0: its memory may go */
-	unsigned captures;	     /* of graphs that go on now */
+	unsigned captures;	     /* of graphs that are under way */
 	unsigned segments;	     /* cudaMalloc_count, which counts pages wrongly: see unmap */
 };
 
@@ -69,8 +69,8 @@ struct sl_fit_engine {
 	size_t pending_count, pending_room;
 	uint64_t others;
 	struct sl_fit_places places; /* of segments */
-	uint64_t ranges_up;	     /* the next expandable one: above rising segments, below falling ones */
-	uint64_t placed;	     /* the next segment (SL_FIT_GIVEN); 0: not said */
+	uint64_t ranges_up;	     /* where the next expandable segment goes: above ascending segments, below descending ones */
+	uint64_t placed;	     /* address of the next segment (SL_FIT_GIVEN); 0: not given */
 	unsigned refuse;
 	uint64_t born;
 	uint32_t random;
@@ -82,7 +82,7 @@ struct sl_fit_engine {
 struct request {
 	struct sl_fit_pool *pool;
 	struct sl_fit_block key; /* pool, stream and rounded size */
-	uint64_t segment;	 /* what a segment for it takes */
+	uint64_t segment;	 /* bytes of a segment for it */
 	struct sl_fit_block *block;
 	bool ended; /* PyTorch gives up: an assertion failed, or throw_on_cudamalloc_oom */
 };
@@ -231,7 +231,7 @@ static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
 
 	if (!is_limited(e))
 		return true;
-	/* as a capacity: of this total the fraction is what is needed */
+	/* the capacity of which the fraction is just what is needed */
 	return judge(e, needed <= allowed(e), (uint64_t)((double)needed / e->settings.fraction));
 }
 
@@ -243,7 +243,10 @@ static uint64_t next_address(struct sl_fit_engine *e, uint64_t bytes)
 	return address ? address : sl_fit_places_take(&e->places, bytes);
 }
 
-/* Reserved addresses lie elsewhere than those of segments; where only the age of segments counts, in the one order of all. */
+/*
+ * Up to 2.11 expandable segments have addresses of their own.  Later only the age of segments counts: all take addresses in one
+ * order.
+ */
 static uint64_t next_range(struct sl_fit_engine *e, uint64_t bytes)
 {
 	uint64_t address = e->ranges_up;
@@ -458,7 +461,7 @@ static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
 	become_free(e, block);
 }
 
-/* Where nothing uses it any more. */
+/* Releases the memory of a private pool that nothing uses any more. */
 static void release_unused_pool(struct sl_fit_engine *e, struct private_pool *private)
 {
 	if (!private || private->uses)
@@ -486,8 +489,8 @@ static void release_cached(struct sl_fit_engine *e)
 }
 
 /*
- * Then no cached segment goes.  captures_underway: up to 2.12 whoever asks, and also while a MemPool is in use; is_capture_context:
- * from 2.13 on only who captures a graph.
+ * True: no cached segment may go.  captures_underway, up to 2.12: whoever asks, and also while a MemPool is in use;
+ * is_capture_context, from 2.13 on: only if a capturing thread asks.
  */
 static bool is_capturing(const struct sl_fit_engine *e, unsigned pool)
 {

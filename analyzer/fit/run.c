@@ -41,7 +41,7 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 	case SL_FIT_PLACE:
 		sl_fit_place(engine, op->bytes);
 		break;
-	case SL_FIT_SETTINGS: /* what the program sets it sets whatever the environment says */
+	case SL_FIT_SETTINGS: /* the program's own settings win over the environment's */
 		text = sl_defs_text(&r->trace->defs, op->id);
 		if (!text)
 			break;
@@ -211,7 +211,7 @@ void sl_fit_trail_free(struct sl_fit_trail *trail)
 	free(trail->reserved);
 }
 
-/* What is held from now on; until now it was what was held last. */
+/* Notes what is held from now on; the points since the last op get what was held then. */
 static void follow(struct sl_fit_trail *trail, uint64_t now, uint64_t reserved, uint64_t needed)
 {
 	uint64_t at = (now - trail->begin_ns) / trail->width_ns;

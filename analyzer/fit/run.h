@@ -22,23 +22,23 @@ enum sl_fit_verdict {
 	SL_FIT_UNKNOWN, /* the replay grants what was refused in the recording: how the program would go on is unknown */
 };
 
-/* What was held over time, the most of each of `points` equal stretches of the recording; NaN behind the run's end. */
+/* What was held over time: the maximum in each of `points` equal stretches of the recording; NaN after the run's end. */
 struct sl_fit_trail {
 	unsigned points;
 	uint64_t begin_ns, width_ns; /* CLOCK_MONOTONIC of the process */
-	double *reserved, *needed;   /* needed: by blocks alone; both with what others have, where that counts */
+	double *reserved, *needed;   /* needed: by blocks alone; both include what others have, where that counts */
 	unsigned at;		     /* the point of the newest op */
-	double held[2];		     /* since then */
+	double held[2];		     /* reserved and needed since that op */
 };
 
 struct sl_fit_case {
-	uint64_t capacity; /* UINT64_MAX: no end */
+	uint64_t capacity; /* UINT64_MAX: unlimited */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* at the beginning; NULL: the recorded ones */
 	enum sl_fit_ties ties;
-	bool streams_reversed;		/* handles are in the opposite order */
-	struct sl_fit_picture *picture; /* what lay where, taken where it fails; NULL: nobody asks */
-	struct sl_fit_trail *trail;	/* its points are filled; NULL: nobody asks */
+	bool streams_reversed;		/* streams' handles are in reverse order */
+	struct sl_fit_picture *picture; /* what lay where, filled if the run fails; NULL: not asked for */
+	struct sl_fit_trail *trail;	/* its points are filled; NULL: not asked for */
 	uint64_t operations_max;	/* of a scan; 0: 25 million */
 };
 
@@ -53,7 +53,7 @@ struct sl_fit_outcome {
 };
 void sl_fit_run(struct sl_fit_outcome *outcome, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
 
-/* For that many points over all of the recording; zeroes are an empty one. */
+/* Begins a trail of so many points over the whole recording; all zeroes is an empty one. */
 void sl_fit_trail_begin(struct sl_fit_trail *trail, const struct sl_fit_recording *recording, unsigned points);
 void sl_fit_trail_free(struct sl_fit_trail *trail);
 

@@ -126,7 +126,7 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 	return left >= 0 ? left : INFINITY;
 }
 
-/* *leak: the place whose growth it is; NULL: not a leak's. */
+/* *leak: the leaking place behind the answer; NULL: leaks do not explain it. */
 static double full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f,
 		      const struct sl_track **leak)
 {

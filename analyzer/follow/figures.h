@@ -20,15 +20,15 @@ struct sl_figures {
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
 /*
- * Where a reader remembers each device of a process: one that is used later has a later place, whatever its number.  All zeroes:
- * none yet.
+ * The places at which a reader keeps what it knows of a process's devices, in the order of their first use.  All zeroes: none
+ * yet.
  */
 #define SL_FIGURES_DEVICES 16
 struct sl_met {
 	int device[SL_FIGURES_DEVICES];
 	unsigned count;
 };
-/* The device's place, which is new where it was not met before; SL_FIGURES_DEVICES: all are taken. */
+/* The device's place; a device that was not met before gets the next one.  SL_FIGURES_DEVICES: all are taken. */
 unsigned sl_figures_met(struct sl_met *met, int device);
 
 /* What the device has in use by its last sample; without a sample, what the process holds. */
@@ -70,8 +70,8 @@ void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *proces
 		     uint64_t now_ns);
 
 /*
- * Seconds until the device is full, the one answer of all readers: the sooner of the forecast and, where the program names its
- * steps, of what a report says of a place that leaks in them.  Infinite: nothing says so; NAN: the device's size is unknown.
+ * Seconds until the device is full, the one answer of all readers: the sooner of the forecast and of what a report says of
+ * places that leak.  Infinite: nothing says so; NAN: the device's size is unknown.
  */
 double sl_figures_full_in(const struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *figures);
 
@@ -115,7 +115,10 @@ void sl_growing_look(struct sl_growing *growing, const struct sl_followed *follo
  * allocated all at once is not named; else the place that holds most.  "": none.
  */
 void sl_growing_place(const struct sl_growing *growing, struct sl_followed *followed, bool grows, char *out, size_t size);
-/* The place whose growth makes sl_figures_full_in: a leak's where it is of leaks, else the one that grows. */
+/*
+ * The place whose growth fills the device in sl_figures_full_in: the largest leak if leaks explain it, else the one that grows
+ * most.
+ */
 void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growing *growing, struct sl_followed *followed,
 			const struct sl_figures *figures, char *out, size_t size);
 void sl_growing_free(struct sl_growing *growing);

@@ -28,7 +28,7 @@ struct sl_forecast {
 	} scale[SL_FORECAST_SCALES];
 };
 
-/* Bytes in use since the look before.  Times do not go back: an earlier one counts as the last. */
+/* least, most: bytes in use since the previous look.  Times do not go back: an earlier one counts as the last. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most);
 
 /* True: at some scale the maxima or the minima rise and are still rising, however long it takes to fill the device. */

@@ -11,5 +11,5 @@ void sl_beside_take(struct sl_oom *oom, const struct sl_device_state *device);
  * sample takes its neighbours and the context from it.
  */
 void sl_beside_sampled(struct sl_model *model, const struct sl_device_state *device);
-/* The first sample since before_ns may list a neighbour that came after that, but before an error. */
+/* To be called at a sample: it may list a neighbour that came after the previous sample, at before_ns, but before an error. */
 void sl_beside_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns);

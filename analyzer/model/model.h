@@ -94,7 +94,7 @@ struct sl_neighbour {
 	uint64_t last_ns; /* of the last sample that listed it */
 };
 
-#define SL_RECENT 256 /* the number, unless sl_model.recent is larger */
+#define SL_RECENT 256 /* changes kept of each device, unless sl_model.recent is larger */
 
 /* What the process held on a device after a change, and the end of the call that made the change. */
 struct sl_known_at {
@@ -121,12 +121,12 @@ struct sl_device_state {
 	/* what the program had the context reserve, for kernels' heap, print buffer or the stack of each thread; 0: nothing */
 	uint64_t limit_bytes, limit_ns, limit_raised; /* limit_raised: how often */
 	bool limit_each;
-	struct sl_stack limit_stack; /* stack of that call */
+	struct sl_stack limit_stack; /* stack of the call that raised the limit */
 	/* 1 + index in parts, if the context is known only from samples; 0: it is known from its call */
 	size_t context_sampled;
 	uint64_t code_ns;			   /* when a context or code last came or went */
 	bool context_steady;			   /* nothing changed while the sample that shows the context was taken */
-	uint32_t contexts, contexts_sampled;	   /* made by calls that measured nothing: now, and at that sample */
+	uint32_t contexts, contexts_sampled;	   /* contexts whose calls measured nothing: now, and at that sample */
 	SL_VECTOR(struct sl_hidden_part) parts;	   /* context_bytes and module_bytes by name, in order of appearance */
 	uint32_t age;				   /* how often all parts ended together */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
@@ -578,7 +578,7 @@ int64_t sl_collectives_communicators(const struct sl_model *model);
 
 /*
  * What the site held when its device's known memory was at its peak.  If the peak lasted, the instant with the most tensors
- * counts.  The rest, which no site held: its name, or NULL where there is none.
+ * counts.  sl_model_rest_at_peak: the bytes that no site held, and their name; NULL: there are none.
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
 uint64_t *sl_model_tracks_at_peak(const struct sl_model *model, int device); /* the same of each track; malloc'ed */
@@ -598,11 +598,11 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
 
 struct sl_table *sl_vmm_mappings(struct sl_vmm *vmm);
 
-/* Visits each live physical block, for leaks. */
+/* A block of physical memory. */
 struct sl_physical {
 	uint64_t handle, bytes, time_ns;
 	uint32_t site, refs, mappings;
 	uint32_t newest; /* 1 + the reference that was retained last; 0: none */
 };
-/* Site SL_NO_SITE: the block has ended */
+/* All physical blocks, for leaks; site SL_NO_SITE: the block has ended. */
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);

@@ -73,7 +73,10 @@ static void count_code(struct sl_model *model, const struct sl_event *event)
 	sl_tracks_death(model, site, bytes, model->now_ns);
 }
 
-/* No context was current, so the call did not measure this one: it takes what samples show of another.  refs: counted as such. */
+/*
+ * No context was current, so the call did not measure the one it made: it is taken to cost what samples show of others.  refs:
+ * marks such a context.
+ */
 static void guess_context(struct sl_model *model, struct sl_live *live)
 {
 	struct sl_device_state *device = sl_ledger_device(model, model->tracks.item[live->site].device);

@@ -60,7 +60,10 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 		device->context_sampled = device->parts.count;
 		part = &device->parts.item[device->context_sampled - 1];
 	}
-	/* made again after a reset it takes as much: of two figures the steady one, else what one during calls lacks */
+	/*
+	 * after a reset a context takes as much again: the earlier figure counts if it was steady and is smaller, or if no
+	 * sample was steady and it is larger
+	 */
 	if (part->peak_bytes && (device->context_steady ? part->peak_bytes < bytes : !steady && part->peak_bytes > bytes))
 		bytes = part->peak_bytes;
 	part->bytes = device->context_bytes = bytes;
@@ -69,7 +72,10 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 	device->context_steady |= steady;
 }
 
-/* What contexts take that came after the sample which shows the context, or less than none; most: all that is hidden. */
+/*
+ * What contexts add that came since the sample which shows the context; below 0: what those that went took; most: all that is
+ * hidden.
+ */
 static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
 {
 	uint32_t then = device->contexts_sampled, now = device->contexts;
@@ -133,7 +139,7 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
 }
 
-/* A sample taken during the call may be with it or without. */
+/* A sample taken during the call may or may not include what the call did. */
 void sl_pending_code(struct sl_model *model, struct sl_device_state *device)
 {
 	sl_pending_change(model, device, 0);

@@ -15,7 +15,7 @@ struct sl_swing {
 	uint64_t rose, first;	   /* rises in a row, each the highest by then; first: the high of the first of them */
 };
 
-#define SL_SWING_AGAIN 4 /* times the highest before: a row of rises begins anew */
+#define SL_SWING_AGAIN 4 /* a rise so many times the highest before begins a new row */
 
 static inline void sl_swing_end(struct sl_swing *swing)
 {
@@ -40,7 +40,7 @@ static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t n
 		return;
 	}
 	if (swing->high > swing->low && (swing->high - held) * 2 > swing->high - swing->low) {
-		if (held + (swing->high - swing->low) >= swing->low) /* else a small rise amid a fall */
+		if (held + (swing->high - swing->low) >= swing->low) /* else it was a small rise amid a fall */
 			sl_swing_end(swing);
 		swing->low = swing->high = held;
 	} else if (held < swing->low) {

@@ -64,10 +64,16 @@ struct sl_track_course {
 	uint64_t launches; /* of graphs, before the last birth */
 	uint64_t bursts;   /* groups of births between which nothing was born elsewhere */
 	uint64_t last_death_ns;
-	/* What lived when the deaths before the last had ended, what of it still lives, when that was; whether a younger died */
+	/*
+	 * turn_bytes: what lived at the last birth after deaths; turn_left: what of it still lives; turn_ns: the last death
+	 * before it
+	 */
 	uint64_t turn_bytes, turn_left, turn_ns;
-	bool younger_died, died; /* died: any, since the last birth */
-	/* live_bytes at its last rise by two of its largest blocks, the birth then, and the most births between two such rises */
+	bool younger_died, died; /* since the last birth: a block younger than turn_ns died; any block died */
+	/*
+	 * when live_bytes last rose by two of the largest blocks: live_bytes, births so far; crest_gap: most births between
+	 * such rises
+	 */
 	uint64_t crest_bytes, crest_births, crest_gap;
 	struct sl_track_window *windows;
 	struct sl_track_recent *recent; /* NULL: each window has one birth */
@@ -75,7 +81,7 @@ struct sl_track_course {
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
 	uint64_t births_per_window, births_in_last;
-	uint64_t lived;	     /* how many births later, rounded to a window, blocks were freed at most */
+	uint64_t lived;	     /* the most births that a freed block outlived, rounded to a window */
 	uint64_t late_lived; /* the same for blocks freed since death_tick */
 	/*
 	 * the last window's minimum before the deaths since `death_tick`; if that is the last tick, nothing was allocated
@@ -83,14 +89,14 @@ struct sl_track_course {
 	 */
 	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
 	uint64_t died_bytes, died_blocks;		  /* freed since then */
-	double died_ns;					  /* the sum of how long after teardown_ns each of these was */
+	double died_ns;					  /* the sum of the times from teardown_ns until each of these was freed */
 };
 
 /* The newest births of a track with more births than windows; the index is a birth's number modulo SL_TRACK_RECENT. */
 struct sl_track_recent {
 	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
 	uint32_t ended, late;		/* a bit for each birth: freed before death_tick; freed since */
-	uint32_t longest, longest_late; /* how many births later one of these was freed at most */
+	uint32_t longest, longest_late; /* the most births that one of these outlived */
 };
 
 struct sl_tracks {

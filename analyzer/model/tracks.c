@@ -191,8 +191,8 @@ static void rise(const struct sl_track *track, struct sl_track_course *course)
 }
 
 /*
- * A birth after deaths.  They were a turn if all that had lived at the end of the deaths before died in them, and as much that
- * was made since then did not.
+ * A birth after deaths.  The deaths were a turn if all blocks that had lived after the previous deaths died, no younger one
+ * did, and about as many bytes live now.
  */
 static void turn(struct sl_track *track, struct sl_track_course *course)
 {
@@ -273,7 +273,7 @@ static void settle_recent(struct sl_track_recent *recent)
 	recent->longest_late = 0;
 }
 
-/* An older birth than those kept was freed after at least SL_TRACK_RECENT births. */
+/* Notes which of the newest births was freed; an older birth counts as SL_TRACK_RECENT births old. */
 static void end_recent(struct sl_track_recent *recent, uint64_t births, uint64_t born_ns)
 {
 	uint32_t age = 0;

@@ -7,7 +7,7 @@
 struct sl_model;
 struct sl_event;
 
-/* The track of an event's stack; a block there begins or ends. */
+/* Finds the track of an event's stack. */
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
 /* Called when something is allocated: deaths before it are not part of the teardown. */
 void sl_tracks_asked(struct sl_tracks *tracks);
@@ -28,14 +28,14 @@ void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *trac
 		     uint64_t *blocks);
 /* Blocks born in the window that lived when the final run of deaths began. */
 uint64_t sl_tracks_left(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window);
-/* How many births later, rounded to a window, blocks were freed at most, before the final run of deaths. */
+/* The most births that a freed block outlived before the final run of deaths, rounded to a window. */
 uint64_t sl_tracks_lived(const struct sl_tracks *tracks, const struct sl_track *track);
 /* The newest births, oldest first, and which were live at the end or when the final run of deaths began. */
 struct sl_newest {
 	unsigned count;
 	uint64_t time_ns[SL_TRACK_RECENT], bytes[SL_TRACK_RECENT];
 	bool left[SL_TRACK_RECENT];
-	uint32_t longest; /* how many births later blocks were freed at most; SL_TRACK_RECENT: that many or more */
+	uint32_t longest; /* the most births that a freed block outlived; SL_TRACK_RECENT: that many or more */
 };
 struct sl_newest sl_tracks_newest(const struct sl_tracks *tracks, const struct sl_track *track, bool at_end);
 /* Blocks that lived when the final run of deaths began. */

@@ -246,7 +246,7 @@ static void put_kept_together(struct sl_screen_page *page, const bool *with, siz
 	put_course(page, &all);
 }
 
-/* When all places that leak on a device have filled it together: each forecast alone would be too late. */
+/* Prints when all places that leak on a device fill it together, which is sooner than each forecast alone. */
 static void put_together(struct sl_screen_page *page)
 {
 	char full[100], who[48] = "";

@@ -209,12 +209,12 @@ struct shown {
 	struct sl_process *process;
 	size_t index;
 	uint64_t unix_ns;
-	unsigned alike, again; /* later ones of other processes; of its own, for the same leak */
+	unsigned alike, again; /* later errors like it: in other processes; in its own, for the same leak */
 };
 
 /*
- * True: another process asked at the same line, or the same one anywhere while it leaks; held most at the same, and was refused for
- * the same cause, whatever the figures.
+ * True: another process failed at the same line, or the same process at any line while it leaks; the same line held most, and
+ * the cause is the same but for its figures.
  */
 static bool are_alike(const struct shown *one, const struct shown *other)
 {
@@ -329,7 +329,7 @@ void sl_screen_ooms(struct sl_screen_page *page)
 		if (shown[i].again)
 			sl_screen_say(page, "  %u more request%s of it failed for the same leak", shown[i].again,
 				      shown[i].again == 1 ? "" : "s");
-		if (shown[i].alike && !(first && count == 1)) /* it counts them */
+		if (shown[i].alike && !(first && count == 1)) /* the line about who was first counts them */
 			sl_screen_say(page, "  %u other%s ran out alike", shown[i].alike, shown[i].alike == 1 ? "" : "s");
 		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
 	}

@@ -10,7 +10,7 @@
 
 #define RIGHT	      40
 #define SPARK	      14
-#define MANAGED_LEAST 20 /* a part of the peak */
+#define MANAGED_LEAST 20 /* less managed memory than one of so many parts of the peak is not printed */
 
 static void draw_spark(char *out, size_t size, const struct sl_screen_page *page, const struct sl_line *known)
 {
@@ -187,7 +187,7 @@ static void put_roles(struct sl_screen_page *page, struct sl_process *process, c
 	sl_screen_line(page, 0, text, "");
 }
 
-/* It lies on the device or the host, so it is no part of a device's peak; nothing where that is far larger. */
+/* Managed memory lies on the device or the host, so it is no part of a device's peak. */
 static void put_managed(struct sl_screen_page *page, uint64_t peak)
 {
 	const struct sl_process *process = NULL;

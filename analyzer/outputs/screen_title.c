@@ -36,7 +36,7 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 	}
 }
 
-/* An unknown one is like no other. */
+/* Each process on an unknown host counts as on a host of its own. */
 static unsigned hosts_of(const struct sl_report *report)
 {
 	const char **names = sl_memory_must(calloc(report->process_count + 1, sizeof(*names)));

@@ -197,8 +197,8 @@ static uint64_t less(uint64_t bytes, uint64_t others)
 }
 
 /*
- * How much of a sample is hidden.  Only bounds are known of what others held: it is as much as was hidden before, or the bound
- * that is nearest to that.
+ * How much of a sample is hidden.  What others held is known only within bounds: what was hidden before is kept if it lies
+ * within them, else the nearer bound is taken.
  */
 static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
 {
@@ -247,7 +247,10 @@ static uint64_t hidden_at_rest(const struct sl_report *report, const struct sl_s
 	return least;
 }
 
-/* Splits what a bin of samples found.  It begins with what the sample before it found, of which `before` was hidden. */
+/*
+ * Splits what the samples of a bin found into hidden memory and that of others.  The bin begins with what the sample before it
+ * found (found_before), of which `before` was hidden.
+ */
 static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_before, uint64_t before, struct held others)
 {
 	uint64_t most = taken->max == found_before ? taken->last : taken->max;

@@ -27,7 +27,7 @@ uint64_t sl_devices_peak(const struct sl_process *process);
 struct sl_process *sl_devices_fullest_process(const struct sl_report *report);
 
 /*
- * An estimate of what is lost because the device gives memory in units of 2 MiB, of the blocks that lived when most was hidden of
- * each process.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
+ * An estimate of what is lost because the device gives memory in units of 2 MiB, over the blocks that lived when each process's
+ * hidden memory was at its peak.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);

@@ -15,11 +15,11 @@
 
 #define BURSTS_MIN    4
 #define THREAD_BLOCKS 8
-#define ROUNDS_MIN    4	   /* in fewer what is kept did not come by rounds */
-#define ROUNDS_SLACK  0.05 /* of rounds amid the run, which are known about */
-#define NEAR	      0.05 /* as much more or less than a whole number is told as that */
-#define ONSET_PART    0.75 /* of the births: what is kept of fewer began amid the place's own */
-#define JUMP_PART     0.25 /* of the run: in less it came at once */
+#define ROUNDS_MIN    4	   /* in fewer rounds, what is kept did not come by rounds */
+#define ROUNDS_SLACK  0.05 /* of the rounds of a part of the run, which are known only roughly */
+#define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
+#define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
+#define JUMP_PART     0.25 /* of the run: what came in less came at once */
 
 const char *sl_kept_noun(unsigned kind, bool many)
 {
@@ -88,7 +88,7 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 			 sl_kept_noun(kept->track->kind, amount >= 1.05 || amount <= 0.95));
 }
 
-/* Births at once, where each time they are as many; else 1. */
+/* How many births come at once, if always as many; else 1. */
 static double at_once(const struct sl_kept *kept)
 {
 	return kept->bursts >= BURSTS_MIN && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
@@ -123,7 +123,7 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 	return count;
 }
 
-/* Steps from one time it allocates, `once` blocks, to the next; 0: not known. */
+/* Steps from one time that the place allocates, `once` blocks each time, to the next; 0: not known. */
 static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
 	bool by_label = process->iterations.by_label, all = by_label || kept->rounds == process->iterations.count;

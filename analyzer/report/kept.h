@@ -12,14 +12,14 @@ void sl_kept_amount(char *out, size_t size, const struct sl_process *process, co
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 /* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
 void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first that is kept; of older summaries the place's first */
-const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* the same, from the run's */
-/* True: it takes memory of its device, at a known rate. */
+uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
+const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* since the run began */
+/* True: the place takes memory of its device, at a known rate. */
 bool sl_kept_fills(const struct sl_process *process, const struct sl_kept *kept);
 /*
- * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the process,
- * and of the run's other processes.  Negative: not known.  *places: how many leak there; *seen: for how many seconds, the mean
- * over what they add.
+ * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the
+ * process, and of the run's other processes.  Negative: not known.  *places: how many leak there; *seen: for how many seconds
+ * they have leaked, the mean weighted by their rates.
  */
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
 

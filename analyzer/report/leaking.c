@@ -42,7 +42,7 @@ static void take(struct sl_leaking *list, struct sl_process *process, struct sl_
 	}
 	to = &list->place.item[*at - 1];
 	if (one.leak && to->kept && to->last == one.process)
-		return; /* told by its births */
+		return; /* its births have told of this leak */
 	to->processes += to->last != one.process;
 	to->last = one.process;
 	to->bytes += bytes;
@@ -102,7 +102,7 @@ void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
 #define THROUGH_PART   0.8  /* of the callers of a helper */
 #define THROUGH_OTHERS 2
 #define PACE_SLACK     0.02 /* of the blocks */
-#define MOMENT_PARTS   16   /* parts of the time: since when a place keeps is known to a window of its track */
+#define MOMENT_PARTS   16   /* two moments are one within one of so many parts of the time: they are known to a window */
 
 /* How many frames both have, from the outermost on. */
 static unsigned shared_by(const struct sl_chain *a, const struct sl_chain *b)
@@ -120,7 +120,7 @@ static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool m
 	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
 	double times = multiple && least > 0 ? round(most / least) : 1;
 	double since = fabs((double)sl_kept_since(a) - (double)sl_kept_since(b));
-	double parts = fmin(MOMENT_PARTS, ((double)a->births - 1) / 2); /* two births */
+	double parts = fmin(MOMENT_PARTS, ((double)a->births - 1) / 2); /* at least two births */
 
 	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
 	       fabs(most - times * least) <= 1 + PACE_SLACK * most &&

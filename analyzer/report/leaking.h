@@ -12,14 +12,14 @@ struct sl_leaking_place {
 	unsigned process;	    /* index: where most of it is */
 	const struct sl_kept *kept; /* of that process; NULL: only what was left shows it */
 	const struct sl_leak *leak; /* the same, where kept is NULL */
-	double weight;		    /* of it, in that process */
-	unsigned processes, last;   /* that leak there, and the last of them */
+	double weight;		    /* of the place in that process: bytes, or objects whose bytes are not known */
+	unsigned processes, last;   /* processes: how many leak there; last: the last of them */
 	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
-	uint64_t first_bytes;	    /* of the first of them */
-	bool uneven;		    /* not all have as much */
-	struct sl_stack stack;	    /* of that process */
-	const char *where;	    /* its line, sl_leaking_line; of the list */
-	bool told;		    /* on the terminal */
+	uint64_t first_bytes;	    /* in the first of these processes */
+	bool uneven;		    /* not all hold as much there */
+	struct sl_stack stack;	    /* of the place in `process` */
+	const char *where;	    /* its line (sl_leaking_line); belongs to the list */
+	bool told;		    /* printed on the terminal */
 };
 
 struct sl_leaking {
@@ -32,18 +32,19 @@ void sl_leaking_take(struct sl_leaking *list, struct sl_report *report);
 void sl_leaking_free(struct sl_leaking *list);
 uint64_t sl_leaking_bytes(const struct sl_leaking *list);
 /*
- * Places of one process that keep as often as place `first`, since the same moment, below one line: what keeps the one keeps
- * the others, as a graph does its states.  Or nearly all that ask through one helper.  Sets `with` of each of them and of itself;
- * returns their number, 1 where it leaks alone, with "below " that line and its caller, or "through " the helper, in `owner`.
+ * Finds the places of one process that leak together with place `first`: at its pace, since the same moment, below one line.
+ * What keeps one keeps the others, as a graph does its states.  Or nearly all places that ask through one helper.  Sets `with`
+ * of each of them and of `first`; returns their number, 1 if it leaks alone.  owner: "below " that line and its caller, or
+ * "through " the helper.
  */
 size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *report, size_t first, bool *with, char *owner,
 			   size_t size);
-/* Whether the births of a place tell of a leak that was left; frames of both are looked at. */
+/* True: what was left and what the births show is one leak: of one kind, at one line. */
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
 /* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak);
-/* How many of them a process has on a device; -1: of the host's memory. */
+/* How many places of a process leak on a device; -1: in the host's memory. */
 unsigned sl_leaking_of(struct sl_process *process, int device);
 
-/* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
+/* "train.py:9 large": the line of a place, without the helper it allocates through. */
 void sl_leaking_line(struct sl_process *process, struct sl_stack stack, char *out, size_t size);

@@ -115,7 +115,10 @@ static bool append(char *out, size_t size, size_t *at, const char *between, cons
 	return true;
 }
 
-/* The first so many, the last of which is the first of another file if they are all of one: a library's user is worth a line. */
+/*
+ * Keeps `frames` frames of the chain.  If all are in one file, the last one becomes the first of another file: a library's user
+ * is worth a line.
+ */
 static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)
 {
 	const char *file = chain[0]->file;

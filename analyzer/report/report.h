@@ -27,7 +27,7 @@ struct sl_leak {
 	uint32_t step; /* text of the label whose entries are the steps; 0: none */
 };
 
-/* Whether it is one of those that limits count: not memory that an allocator or a library keeps to hand it out again. */
+/* True: limits count this leak: it is not memory that an allocator or a library keeps to hand it out again. */
 static inline bool sl_leak_counts(const struct sl_leak *leak)
 {
 	return !strcmp(leak->verdict, "live_at_exit") || !strcmp(leak->verdict, "growing") || !strcmp(leak->verdict, "kept");
@@ -63,14 +63,14 @@ enum sl_kept_verdict {
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
 	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
-	SL_KEPT_FEW,	   /* too few births to judge, on a device where others grow: told with these if of their line */
+	SL_KEPT_FEW,	   /* too few births to judge: added to a place of the same line that grows or is collected */
 	SL_KEPT_END,
 };
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
 	enum sl_kept_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
-	bool young;			     /* most that is kept is no older than what was freed had got, as in a queue */
+	bool young;			     /* most of what is kept is no older than freed blocks became, as in a queue */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
 	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */
@@ -81,7 +81,7 @@ struct sl_kept {
 	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */
 	uint64_t left_blocks, left_bytes;    /* of it, still held when the process ended */
-	uint64_t rounds;		     /* from its first birth to its last, at least 1; 0: of a label, an older summary */
+	uint64_t rounds; /* from its first birth to its last, at least 1; 0: steps are a label's, or an older summary */
 };
 
 /* The program's own steps: entries of a label, or the number of births that most of its places have in common. */
@@ -97,10 +97,10 @@ struct sl_heuristics {
 	size_t samples;
 	struct sl_leak_series series;
 	bool fell; /* what had been added was given back long before the program ended, or nothing more was added */
-	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
+	/* The place whose larger requests add most to what is held at once; NULL: none. */
 	const struct sl_track *larger;
 	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */
-	bool larger_on;			 /* from each quarter to the next, and by much */
+	bool larger_on;			 /* larger from each quarter to the next, and by much */
 	const struct sl_track *grown;	 /* the place that holds most of what was added; NULL: none holds a third of it */
 	uint64_t grown_bytes;
 };

@@ -211,7 +211,10 @@ static const struct sl_member_of *parts_of(const struct sl_member_of *m)
 	return of && !of->name && is_number(of) ? of : NULL;
 }
 
-/* All in one, beside how long each is: a reader then neither parses nor keeps each by itself. */
+/*
+ * Writes all texts or lists of a column as one, beside the length of each: a reader then neither parses nor keeps each by
+ * itself.
+ */
 static void put_lists(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	const struct sl_member_of *of = parts_of(m);
@@ -250,7 +253,7 @@ static void put_column(struct writer *w, const struct sl_member_of *m, const cha
 	}
 }
 
-/* Whether reading would leave the zeroes that are there before. */
+/* True: the member is zero or empty, as reading leaves it where the file lacks it. */
 static bool is_nothing(const struct sl_member_of *m, const char *object)
 {
 	size_t count;
@@ -393,8 +396,8 @@ static size_t values_in(const msgpack_object *column, const struct sl_member_of 
 }
 
 /*
- * Number of items of a value, on which its columns agree.  It is limited by the file's size: no count without values, though a
- * column of numbers may be one that all have.
+ * Number of items of a value; 0: its columns do not agree.  At least one column must have a value for each item, so the file's
+ * size limits the count; a column of numbers may have one number for all.
  */
 static size_t count_of(const msgpack_object *value, const struct sl_shape *shape)
 {
@@ -425,7 +428,7 @@ static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
 	memcpy(at, &number, m->size);
 }
 
-/* step: 0: all are the first. */
+/* step 0: all items get the first number. */
 static void take_numbers(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
 			 size_t step)
 {
@@ -439,7 +442,7 @@ static void take_numbers(const msgpack_object *column, const struct sl_member_of
 		put_number(m, items + i * stride + m->at, widens ? (uint64_t)signed_at(from, width) : number_at(from, width));
 }
 
-/* The column was counted. */
+/* count_of has checked the column. */
 static void take_lists(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count)
 {
 	const struct sl_member_of *of = parts_of(m);

@@ -12,9 +12,9 @@
 #include "analyzer/trace/summaries.h"
 
 /*
- * What the processes of a summary have in common.  The next one mostly has the same as the one before, which the pool tells:
- * it stays entered, and is emptied when it has become large, earlier where two in turn differed, so that it does not grow with the
- * processes.
+ * What the processes of a summary have in common.  The pool finds what a process shares with the one before, so it stays
+ * entered from one to the next.  It is emptied when it is large, and sooner if two consecutive processes differed, so that it
+ * does not grow with the number of processes.
  */
 struct sl_summary_commons {
 	pthread_mutex_t lock;

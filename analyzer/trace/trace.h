@@ -22,12 +22,12 @@
 /* The sentence about the budget of analyzer/base/pool.h, with its megabytes. */
 #define SL_TRACE_FULL "names and stacks of the run take more than the %llu MB that they may; from here on new ones are left out"
 
-/* The files of one image, as images.c found them.  It owns the paths. */
 /* Traces that were summarized in parts; size 0: none. */
 struct sl_listing {
-	uint64_t key, size; /* of their names; how many they are */
+	uint64_t key, size; /* of the traces' names; how many traces they are */
 };
 
+/* The files of one image, as images.c found them.  It owns the paths. */
 struct sl_image {
 	/* Name of the first file, rank-00003-41237.msgpack.zst; a lone ring has the name its file would have */
 	char *name;
@@ -42,7 +42,7 @@ struct sl_image {
 	uint64_t offset;
 	struct sl_header *identity; /* from the summary's index */
 	struct sl_common *common;   /* what it has in common with others of the summary; NULL: nothing */
-	struct sl_listing listing;  /* which it is one of, where a part of it alone was summarized */
+	struct sl_listing listing;  /* of which it is one, if only a part of them was summarized */
 };
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };

@@ -68,7 +68,7 @@ void sl_unfinished_say(const struct sl_files *files, const struct sl_recovered_r
 			continue;
 		}
 		sl_damage_add(damage, file->path, (int64_t)file->unfinished_at, "%s", file->unfinished);
-		if (!ring->path || !atomic_load(&ring->head->gap_events)) /* else they are in the ring, or among those */
+		if (!ring->path || !atomic_load(&ring->head->gap_events)) /* else the ring has or counts them */
 			damage->lost_events += file->unfinished_events;
 	}
 }

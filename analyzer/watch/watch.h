@@ -28,8 +28,8 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 		   void (*unseen)(void *context, const struct sl_followed *followed), void *context);
 
 /*
- * What it saw of a device of a process, by its number, for who shows it.  NULL: it has not looked at the process yet, or the
- * process has too many.  It belongs to the watch.
+ * What the watch saw of a process's device, by its number, for a reader that shows it.  NULL: it has not looked at the process
+ * yet, or the process has too many devices.  The result belongs to the watch.
  */
 const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, int device);
 /* The place that fills the device, by its ordinal, as alerts name it; "": none. */

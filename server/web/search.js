@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as somebody types: functions, files, libraries, labels and what runs are called.  Text goes in as text, never as markup.  And a page that waits. */
+/* Suggests names while somebody types: functions, files, libraries, labels and what runs are called.  Text goes in as text, never as markup.  Also reloads a page that waits. */
 "use strict";
 const box = document.getElementById("q"), list = document.getElementById("names");
 let asked = 0;
@@ -25,7 +25,7 @@ async function ask() {
 		show(names);
 }
 
-/* What Refresh does, but for an address with a fragment: that it takes for a place in this page. */
+/* Reloads as the header Refresh does, which takes an address with a fragment for a place in this page. */
 if (document.getElementById("wait") && location.hash)
 	setTimeout(() => location.reload(), 1000);
 

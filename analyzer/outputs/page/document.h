@@ -78,7 +78,7 @@ struct sl_page {
 	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet; NULL: none of it */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
 	struct sl_packed pack;
-	size_t rows_at;	    /* where the open array of rows began in it */
+	size_t rows_at;	    /* where the open array of rows began in `pack` */
 	uint32_t row_count; /* rows since then */
 };
 

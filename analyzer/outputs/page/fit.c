@@ -27,7 +27,7 @@ struct sl_page_fits {
 	char *sessions[SUBJECTS];
 	struct asked asked[SUBJECTS];
 	unsigned process_count, count;
-	uint64_t operations; /* that are left */
+	uint64_t operations; /* left for further questions */
 };
 
 /* Devices that can be had, in GiB. */
@@ -77,7 +77,7 @@ static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_
 
 	asked->of_allocator = question.of_allocator;
 	asked->whole = cost <= fits->operations / 2;
-	question.scan_max = fits->operations / (3 * 6 * sl_fit_orders(r)); /* a third for all of six settings */
+	question.scan_max = fits->operations / (3 * 6 * sl_fit_orders(r)); /* a third of what is left, for six settings together */
 	if (!asked->whole) {
 		question.settings[1] = "expandable_segments:True";
 		question.setting_count = 2;

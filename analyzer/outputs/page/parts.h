@@ -23,11 +23,17 @@ void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit 
  */
 bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
 
-/* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
+/*
+ * Adds what upstream's analyses say of a session: gap, collectives, first cause.  process_of: the process of a rank and pid
+ * (-1: any); -1: none.
+ */
 void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
 			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
 struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
 void sl_page_put_findings(struct sl_page *page); /* findings */
 
-/* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
+/*
+ * Writes one line of a process.  name: "" where `what` says all; shared: number of the device if several processes sample it,
+ * else -1.
+ */
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);

@@ -39,7 +39,7 @@ static void take_gap(struct sl_page *page, const struct sl_gap_finding *gap,
 		     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
 	static const char *const ids[] = {"gap.transient_spike", "gap.persistent_drift", "gap.fragmentation_like"};
-	const char *severity = page->report ? "info" : gap->critical ? "critical" : "warning"; /* of a trace the report judges */
+	const char *severity = page->report ? "info" : gap->critical ? "critical" : "warning"; /* with a trace, the report judges */
 	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], severity);
 
 	snprintf(f->text, sizeof(f->text), "%s", gap->description);

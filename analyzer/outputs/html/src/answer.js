@@ -40,7 +40,7 @@ function leaksTile(page) {
 export function answer(page) {
 	const {processes, ooms} = page, lines = [];
 	const failed = ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at);
-	const held = processes.filter((p) => !p.devices || p.devices.length); /* what used no device has no peak on one */
+	const held = processes.filter((p) => !p.devices || p.devices.length); /* a process that used no device has no peak */
 	const top = held.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
 	const asked = failed.length ? failed[0].requested : null;
 	const killed = processes.filter((p) => ["killed", "interrupted"].includes(p.status)).length;
@@ -52,7 +52,7 @@ export function answer(page) {
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
 	}
 	const unlike = processes.length > 1 ? page.findings.find((f) => f.id.startsWith("ranks.") && f.id !== "ranks.first" && f.severity !== "info") : null;
-	if (unlike) /* of many ranks the first thing to know is which one is not like the others */
+	if (unlike) /* with many ranks, first say which one is unlike the others */
 		lines.splice(failed.length ? 1 : 0, 0, `${sentence(unlike.text)}.`);
 	if (top) {
 		const others = held.filter((p) => p !== top).map((p) => p.peak);
@@ -62,7 +62,7 @@ export function answer(page) {
 	const grow = page.labels.filter((l) => l.verdict === "growing" && l.credited).sort((a, b) => b.slope - a.slope)[0], left = leftBytes(page);
 	if (page.source === "telemetry")
 		lines.push("These are samples: they say how much was held, not by whom.");
-	else if (page.leaking.places) /* who is unlike the others is said before it, and an error too */
+	else if (page.leaking.places) /* after an error, and after a rank unlike the others */
 		lines.splice(failed.length ? lines.length : Number(Boolean(unlike)), 0, page.leaking.places === 1 ? `${sentence(page.leaking.text)}.` :
 			`${count(page.leaking.places)} places leak; the largest: ${visible(page.leaking.text, 300)}.`);
 	else

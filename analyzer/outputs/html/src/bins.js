@@ -130,7 +130,7 @@ export function difference(a, b) {
 /*
  * Layers on top of each other, first at the bottom: tops[k][i].  With mode "max" a layer is as high as its own maximum in the cell,
  * as far as the total's maximum leaves room above those below it: maxima of several layers need not happen at once.  So the
- * first, PyTorch's tensors where they are drawn, is never lower than it was; of the others beyond() has what had no room.
+ * first layer, PyTorch's tensors where they are drawn, always shows its maximum; beyond() has what had no room of the others.
  */
 export function stackUp(layers, total, mode) {
 	const n = total.max.length, tops = layers.map(() => new Float64Array(n));
@@ -144,7 +144,7 @@ export function stackUp(layers, total, mode) {
 	return tops;
 }
 
-/* Of each stacked layer its own maximum in the cells where it is drawn lower than that, else null. */
+/* For each stacked layer its own maximum in the cells where it is drawn lower than that, else null. */
 export function beyond(layers, tops) {
 	return layers.map((layer, k) => Array.from(tops[k], (top, i) =>
 		(layer.max[i] > (top - (k ? tops[k - 1][i] : 0)) * (1 + 1e-9) ? layer.max[i] : null)));

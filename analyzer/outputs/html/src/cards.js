@@ -30,14 +30,14 @@ export function together(items, key) {
 	return [...groups.values()];
 }
 
-/* Most severe first, of these the one of most bytes, else as they were found. */
+/* Most severe first, then most bytes first, then as they were found. */
 const TONES = {bad: 0, warn: 1, note: 2};
 
 export function bySeverity(a, b) {
 	return TONES[a.tone] - TONES[b.tone] || (b.bytes || 0) - (a.bytes || 0);
 }
 
-/* The verdict over cards of which each is a note, as the terminal has it; null: a card is more. */
+/* The verdict where every card is a note, in the terminal's words; null: a card is more than a note. */
 export function nothing(page, cards) {
 	return cards.some((c) => c.tone !== "note") ? null : page.source === "telemetry" ? "Nothing to report in these samples." :
 		"Nothing to report: no out-of-memory error, no leak, no growth.";
@@ -53,7 +53,7 @@ export function byPlace(owners) {
 	return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
-/* Where a leak is: of several devices with what is on each. */
+/* Where a leak is; if on several devices, with what is on each. */
 function onDevices(leaks) {
 	const byDevice = new Map();
 	for (const l of leaks)
@@ -142,7 +142,7 @@ export class Cards {
 	draw() {
 		const {page} = this, q = this.state.get("q").trim().toLowerCase(), hit = this.stacks.matching(q);
 		const growing = together(page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.duration - a.duration), (l) => (l.stack ? `${l.stack} ${bytes(l.slope)}` : l.label));
-		const leaks = together(page.leaks.filter((l) => l.verdict !== "kept"), (l) => /* a finding tells of those */ `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
+		const leaks = together(page.leaks.filter((l) => l.verdict !== "kept"), (l) => /* kept: a finding reports these */ `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
 			.sort((a, b) => (ORDER[a.first.verdict] ?? 1) - (ORDER[b.first.verdict] ?? 1) || b.bytes - a.bytes);
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
 			...leaks.map((l) => this.leak(l))].sort(bySeverity);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Zoomed in on a page that a stormlog-server sent: the part in view is asked for in finer bins, and drawn when it has come. */
+/* On a page that a stormlog-server sent: when the reader zooms in, asks for the part in view in finer bins, and draws it when it has come. */
 import {ask} from "./data.js";
 import {h, replace} from "./dom.js";
 import {dataOf} from "./url.js";
 
 const CELLS = 256; /* bins that a view should have; the server's answer has at least a third more */
-const FINEST = 2; /* ns: it has none that are finer */
+const FINEST = 2; /* ns: the server has no finer bins */
 const STILL_MS = 250; /* a view that has not changed for so long is asked for */
 
 export const isCoarse = (width, from, to) => width > FINEST && to - from < width * CELLS;

@@ -24,7 +24,7 @@ export function saves(subject) {
 	return `PYTORCH_CUDA_ALLOC_CONF=${best.settings} needs ${bytes(best.always_from)}${recorded.always_from === null ? "" : `, ${bytes(recorded.always_from - best.always_from)} less`}.`;
 }
 
-/* Capacities that are worth a line: not so far above what is drawn that nothing of it would be seen. */
+/* Capacities that get a line: not so far above what is drawn that it would look flat. */
 export function drawn(capacities, most) {
 	const near = capacities.filter((bytes) => bytes <= 2 * most);
 	return near.length ? near : capacities.slice(0, 1);

@@ -8,7 +8,7 @@ export function known(value) {
 	return value !== null && value !== undefined && !Number.isNaN(value);
 }
 
-/* Of two numbers that are equally near the even one, as printf has it: 1.125 is 1.12. */
+/* Rounds as printf does: between two equally near numbers to the even one, so 1.125 is 1.12. */
 function fixed(n, places) {
 	const scale = 10 ** places, below = Math.floor(n * scale);
 	return (n * scale - below === 0.5 && below % 2 === 0 ? below / scale : n).toFixed(places);
@@ -60,7 +60,7 @@ export function duration(ns) {
 	return h ? `${h} h ${String(m).padStart(2, "0")} min` : `${m} min ${String(whole % 60).padStart(2, "0")} s`;
 }
 
-/* An instant, `step_ns` apart from its neighbours on an axis: as many digits as tell them apart. */
+/* An instant with as many digits as tell it from its neighbours on an axis, `step_ns` away. */
 export function instant(ns, step_ns) {
 	const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10((step_ns || 1e9) / 1e9))));
 	const s = ns / 1e9;

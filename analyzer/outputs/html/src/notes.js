@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run on a stormlog-server: its notes on moments are marks of the time line, and its page is where one is written. */
+/* The notes of a run on a stormlog-server: those on moments are marks of the time line, and new ones are written on the run's page. */
 import {h} from "./dom.js";
 import {interfaceOf, runOf} from "./url.js";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where memory was asked for, as a table; how large its blocks were; what it was for.  Of the run, or of the range of time in view. */
+/* Where memory was asked for, as a table; how large its blocks were; what it was for: over the run, or over the range of time in view. */
 import {h, replace} from "./dom.js";
 import {bytes, count, duration, percent, visible} from "./format.js";
 import {CLASSES, classMost} from "./ranges.js";

@@ -62,7 +62,7 @@ export class Ranges {
 		this.last = null;
 	}
 
-	/* Of the processes in view those that can tell of stretches. */
+	/* The processes in view whose places are known. */
 	told(scope) {
 		return this.of.filter((p) => scope.process === null || p.process === scope.process);
 	}
@@ -73,8 +73,8 @@ export class Ranges {
 	}
 
 	/*
-	 * Rows of places in view, of a stretch of time (null: the whole run), and the sums.  Rows of one stack and purpose in several
-	 * processes are one.  Asked for by several views: the last answer is kept.
+	 * Rows of places in view over a stretch of time (null: the whole run), and the sums.  Rows of one stack and purpose in several
+	 * processes are one.  Several views ask, so the last answer is kept.
 	 */
 	rows(scope, range) {
 		const key = JSON.stringify([scope, range]);
@@ -123,7 +123,7 @@ export class Ranges {
 		add(row.sizes, this.sizes.get(p)[i]);
 	}
 
-	/* Bytes by purpose: of the peaks of the devices in view, or of what was born in a stretch and lived at its end; null: not known. */
+	/* Bytes by purpose: at the peaks of the devices in view, or born in a stretch and live at its end; null: not known. */
 	roles(scope, range) {
 		const bytes = new Float64Array(this.page.roles?.length ?? 0);
 		if (range)

@@ -168,7 +168,7 @@ export class Ranks {
 		}
 	}
 
-	/* A rank's own row has, of each figure, the device where it is largest. */
+	/* The row of one device.  The rank's own row shows each figure of the device where it is largest. */
 	deviceRow(d) {
 		return h("tr", {class: "soft"}, h("td", {}), h("td", {colspan: "3"}, `device ${d.device}`), h("td", {class: "num"}, bytes(d.peak)),
 			h("td", {class: "num"}, d.peak_at === null ? "–" : instant(d.peak_at, fine(this.page.duration_ns))), h("td", {class: "num"}, bytes(d.hidden)),

@@ -5,17 +5,17 @@ import {Pyramid, beyond, difference, emptyBins, makeGrid, onGrid, stackUp, sum} 
 /* Kinds that are memory of the device and add up to the "known" line. */
 const KNOWN_KINDS = ["device", "pool", "vmm", "array", "graph"];
 const MAX_LAYERS = 8;
-const FINEST = 4096; /* cells of what is said in figures: more than a line has bins, whatever is drawn */
+const FINEST = 4096; /* cells for the figures beside the picture: more than a line has bins */
 
 export const GROUPS = [
 	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
 ];
 
-/* What keeps memory that holds no tensor; other frameworks' pools cannot tell it from what has no name. */
+/* The words for memory that holds no tensor; other frameworks' pools cannot tell it from memory without a name. */
 export const restName = (page) => page.rest ?? "kept by PyTorch, unused";
 export const hasPools = (page) => restName(page).includes("pools");
 
-/* Of several lines, and of what is left of one beside another, the maximum of a cell is a bound: they need not have been highest at once. */
+/* True: the maximum of a cell is only a bound, since the layer is a sum or a difference of lines, which need not be highest at once. */
 export function isBound(layer) {
 	return layer.lines.length > 1 || Boolean(layer.minus?.length);
 }
@@ -139,7 +139,7 @@ export class Series {
 			stackLines: by === "pytorch" ? [...layers[0].lines, ...totals] : totals};
 	}
 
-	/* What a view comes to, from the data's own bins: the figures are the same in a window of any width. */
+	/* The figures of a view, from the data's own bins: they are the same in a window of any width. */
 	figures(scope, by, from, to) {
 		const {grid, total, layers, bins} = this.picture(scope, by, "mean", from, to, FINEST);
 		const known = Array.from(total.known, (k, i) => (k ? i : -1)).filter((i) => i >= 0);

@@ -16,8 +16,8 @@ export class Stacks {
 	}
 
 	/*
-	 * Takes in the stacks of a part of the run, which has numbers of its own, in place of an earlier part's.  Returns what
-	 * turns a stack of the part into one of ours.
+	 * Takes in the stacks of a part of the run, which has numbers of its own, in place of an earlier part's.  Returns a function
+	 * from the part's number of a stack to ours.
 	 */
 	adopt(part) {
 		const {strings, frames, nodes} = this.page, texts = strings.length, known = frames.line.length, first = nodes.parent.length;
@@ -81,7 +81,7 @@ export class Stacks {
 		return !this.isPython(f) && !this.frames.module[f] && !this.frames.file[f];
 	}
 
-	/* Which of a path a reader looks at first, innermost first: the program's own frames, else the innermost. */
+	/* The frames of a path that a reader looks at first, innermost first: the program's own, else the innermost. */
 	foremost(path, most) {
 		const all = path.map((_, i) => i).reverse(), own = all.filter((i) => this.frames.own[path[i]]);
 		return (own.length ? own : all).slice(0, most);

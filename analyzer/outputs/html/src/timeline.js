@@ -135,9 +135,9 @@ export class Timeline {
 			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false}, axes: [{show: false}, {show: false}],
 			series: [{}, {points: {show: false}, paths: uPlot.paths.stepped({align: 1}), stroke: p.soft, width: 1, fill: p.grid}],
 			hooks: {ready: [(u) => {
-				const at = (t) => u.valToPos(Math.max(a, Math.min(b, t)), "x"); /* an address may name what is not in the run */
+				const at = (t) => u.valToPos(Math.max(a, Math.min(b, t)), "x"); /* the URL may name a range outside the run */
 				u.setSelect({left: at(from), top: 0, width: Math.max(2, at(to) - at(from)), height: u.over.clientHeight}, false);
-				u.hooks.setSelect = [(v) => this.select(v)]; /* from now on by the reader */
+				u.hooks.setSelect = [(v) => this.select(v)]; /* only selections by the reader count */
 			}]}}, [xs, Array.from(total.max, (value, i) => (total.known[i] ? value : null))], this.overview);
 	}
 
@@ -337,7 +337,7 @@ export class Timeline {
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
 	}
 
-	/* What the whole view comes to, while nothing is pointed at. */
+	/* The figures of the whole view, while nothing is pointed at. */
 	summarize() {
 		if (!this.picture)
 			return;
@@ -403,7 +403,7 @@ export class Timeline {
 		this.show(from, to);
 	}
 
-	/* Stacks and places follow: of a part of the run those of what was born in it. */
+	/* Sets the range in view.  Stacks and places follow: for a part of the run they show what was born in it. */
 	show(from, to) {
 		const [a, b] = this.series.span(), flame = this.state.get("flame");
 		this.cursor = null;

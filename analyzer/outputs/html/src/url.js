@@ -24,7 +24,7 @@ export function format(state) {
 /* The page of the run whose report this is. */
 export const runOf = ({pathname}) => pathname.replace(/\/report$/, "");
 
-/* An address of the server's interface.  With its origin: relative to a page's address with a name and password in it, browsers refuse it. */
+/* An address of the server's interface, with its origin: if the page's address has a name and password in it, browsers refuse a relative one. */
 export const interfaceOf = ({origin}, path) => origin + "/api/v1" + path;
 
 /* Where a stormlog-server has the data of its page at this address, or only the lines of a part of the run. */
