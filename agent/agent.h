@@ -30,7 +30,7 @@ struct sl_agent {
 	_Atomic uint32_t stacks; /* stacks taken now: those of options.stacks, none while asleep */
 	struct sl_clock clock;
 
-	/* Written now and then, while every call reads the members above: so on cache lines of their own. */
+	/* Every call reads the members above; those below are written now and then, so they lie on other cache lines. */
 	_Alignas(64) _Atomic uint32_t wake;  /* futex: the writer has something to do at once */
 	_Atomic uint32_t urgent;	     /* a call failed, and the ring may be lost with the node */
 	_Atomic uint32_t flush, flushed;     /* how many syncs were asked for; futex: how many are done */
@@ -44,7 +44,7 @@ struct sl_agent {
 	void *writer_stack;		     /* NULL: the C library's stack */
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
-	_Atomic uint32_t blocks;	     /* those of events */
+	_Atomic uint32_t blocks;	     /* those frames that hold events */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */
 	const char *how;		     /* why the recording was told to finish */
@@ -59,7 +59,7 @@ struct sl_agent {
 extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */
 extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call */
 
-#define SL_AGENT_WORKS 8u /* one inside the other: a question amid other work, in a handler that interrupted such work */
+#define SL_AGENT_WORKS 8u /* depth of works in works: a question amid other work, in a handler that interrupted such work */
 
 struct sl_agent_thread {
 	uint64_t generation; /* generation of the recording that `ring` belongs to */
@@ -69,11 +69,11 @@ struct sl_agent_thread {
 	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
-	uint64_t kernel;	/* that this thread looked up last and has not launched since: its first launch loads it; 0: none */
-	uint32_t refused;	/* calls not recorded for that, one after the other */
-	uint64_t refused_at;	/* the thread's next slot number meanwhile */
-	uintptr_t inside_check; /* return address of the frame in which that began: a handler may leave it by longjmp */
-	uintptr_t inside_at[SL_AGENT_WORKS]; /* that stack frame, and those of the work inside of it */
+	uint64_t kernel;	/* kernel that this thread looked up last and has yet to launch, which loads it; 0: none */
+	uint32_t refused;	/* calls in a row that were not recorded because of `inside` */
+	uint64_t refused_at;	/* the thread's next slot number at the last of them */
+	uintptr_t inside_check; /* return address in the outermost work's frame: tells whether that frame is still whole */
+	uintptr_t inside_at[SL_AGENT_WORKS]; /* the frames in which works began, the outermost first */
 };
 
 /* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
@@ -139,7 +139,7 @@ bool sl_agent_unpark(void);
  */
 void sl_agent_left(int status);
 
-/* CLOCK_MONOTONIC in nanoseconds (clock.h), for work that has been done by now. */
+/* CLOCK_MONOTONIC in nanoseconds (clock.h), read after all that precedes the call is done. */
 uint64_t sl_agent_now(void);
 
 /* The recording as 32 bits, never 0.  It stands beside ids that are kept, so that ids of another recording are not used. */
@@ -154,5 +154,5 @@ static inline uint32_t sl_agent_tag(void)
 void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void sl_agent_wake(_Atomic uint32_t *word);
 
-/* The writer looks now what there is to do, even where it was about to sleep. */
+/* Wakes the writer, even if it is just about to sleep. */
 void sl_agent_call_writer(struct sl_agent *agent);

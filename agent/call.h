@@ -13,7 +13,7 @@
 /* What a row says of its call: inputs before it, outputs too after success.  Zero: unknown. */
 struct sl_fields {
 	uint64_t address, bytes, stream, context, object, extra, extra2;
-	uint16_t kind, flags;	 /* enum sl_kind, enum sl_flag: decoded with the same width as they were encoded (common/slot.h) */
+	uint16_t kind, flags;	 /* enum sl_kind, enum sl_flag; read as wide as written, or the load would stall (common/slot.h) */
 	int16_t device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
 	uint16_t api;		 /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
 	void *const *more;	 /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */

@@ -58,7 +58,7 @@ uint64_t sl_clock_system(void)
 #include <cpuid.h>
 
 #define STEP_NS	   100000000ull	 /* between two readings of the system's clock */
-#define FIRST_NS   10000000ull	 /* between the first two; then twice as long each time: the line is as near as after long steps */
+#define FIRST_NS   10000000ull	 /* between the first two, then doubled: a line serves about twice as long as it was measured */
 #define ASK_NS	   1000000000ull /* between two questions which clock the kernel uses */
 #define HORIZON_NS 1000000000ll	 /* the line catches up with the clock within this time */
 #define APART_NS   1000000ll	 /* a larger step than a clock is ever slewed by: the counter itself was changed */
@@ -79,8 +79,8 @@ static bool counter_keeps_time(void)
 }
 
 /*
- * Reads counter and clock at one instant.  The line begins ahead of the clock rather than behind, so that no time is given
- * twice.
+ * Reads counter and clock at one instant, the counter first: the line then begins ahead of the clock rather than behind, and
+ * time does not go back for a thread that changes from the clock to the line.
  */
 static bool look(uint64_t *ticks, uint64_t *ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CLOCK_MONOTONIC in nanoseconds, for less than the system's own: stamps are half of what an event costs.
+ * CLOCK_MONOTONIC in nanoseconds, cheaper than from the system: stamps are half of what an event costs.
  *
  * Where the kernel itself keeps time by the processor's counter (it has found that to be invariant and the same on all
  * processors) the time is a line over that counter, the same line for all threads, so that they are ordered by it as
@@ -8,8 +8,8 @@
  * differs by tens of nanoseconds; it never jumps.
  *
  * clock_gettime is called instead on other machines, before there is a line, and far from where the writer looked last (the
- * machine slept, or the process goes on on another one); and for good once counter and clock have gone apart or the kernel has
- * given the counter up.
+ * machine slept, or the process continues on another one); and for good once counter and clock have gone apart or the kernel
+ * has given the counter up.
  */
 #pragma once
 

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 struct sl_instant_details {
-	uint64_t address;  /* of the memory, the buffer or the communicator that it is about; 0: of none */
-	uint64_t bytes;	   /* of that memory, or of the collective's message */
-	uint64_t numbered; /* one more than the number of a range whose `extra` is an id; 0: nothing */
-	uint64_t time_ns;  /* of an event that is told later than it counts; 0: now */
+	uint64_t address;  /* address of the memory, buffer or communicator that the event is about; 0: none */
+	uint64_t bytes;	   /* size of that memory, or of the collective's message */
+	uint64_t numbered; /* 1 + the index of the label of a range whose `extra` is an id; 0: none */
+	uint64_t time_ns;  /* the event's time, if it is recorded later; 0: now */
 };
 
 void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_details details);

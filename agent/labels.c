@@ -208,7 +208,7 @@ static __thread struct {
 
 atomic_bool sl_labels_used;
 
-/* Open ranges that belong to the process: kept until a recording starts. */
+/* Open ranges that belong to the process, for a recording that starts while they are open. */
 #define STARTED 64
 static struct started {
 	_Atomic uint64_t id;
@@ -489,7 +489,7 @@ uint32_t sl_labels_innermost(void)
 	return lent_to_this_thread() ? id_of(atomic_load_explicit(&lent.label, memory_order_relaxed)) : 0;
 }
 
-/* At a time before other threads see that they are told: what those record first is inside the ranges. */
+/* The ranges get a time from before other threads see `started_for`, so that what those threads record is inside the ranges. */
 static void tell_started(void)
 {
 	uint64_t now_ns = sl_clock_after(&sl_agent->clock);

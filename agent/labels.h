@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges by NVTX 2 and 3, roctx, and backward passes: which are open on each thread, and as events.
+ * Ranges of NVTX 2 and 3 and roctx, and backward passes: keeps which are open on each thread, and records them as events.
  *
  * A label's numbers collapse: "step_12" is the label "step_#" with index 12; of several numbers the last is
  * the index. Before the recording runs ranges start nothing and are only remembered; a thread that attaches
@@ -8,7 +8,7 @@
  * a range opened before the first GPU call begins with it.
  *
  * A thread keeps SL_LABELS_DEPTH open ranges; deeper ones are counted, and are no events.  A pop without a
- * push is nothing.  A process keeps some thousand labels; past that, ranges with a new label have none, and a
+ * push is ignored.  A process keeps some thousand labels; past that, ranges with a new label have none, and a
  * note says so.
  *
  * Everything here is for the calling thread, allocates nothing, takes no lock, keeps errno.

@@ -2,8 +2,8 @@
 /*
  * memcpy and its like for this library alone: our calls, the compiler's and zstd's are bound to these.  A sanitizer's runtime
  * replaces those of the C library.  It would see what we read and write, but not what orders it: ThreadSanitizer would report
- * false races, and MemorySanitizer reads of memory that it never saw written.  syscall is replaced by others: uid_wrapper's takes a
- * lock, which it holds while it closes libraries.
+ * false races, and MemorySanitizer reads of memory that it never saw written.  syscall is here because uid_wrapper
+ * replaces the C library's by one that takes a lock, and holds that lock while it closes libraries.
  *
  * Compiled so that no loop is turned into a call of itself (meson.build).
  */
@@ -104,7 +104,7 @@ void *memset(void *target, int byte, size_t size)
 	}
 	((struct word8 *)(to + size - 8))->value = value;
 #ifdef __x86_64__
-	if (size >= LARGE) { /* lines of another core's cache are taken over unread */
+	if (size >= LARGE) { /* takes lines over from another core's cache without reading them */
 		size_t words = size / 8;
 
 		__asm__ volatile("rep stosq" : "+D"(to), "+c"(words) : "a"(value) : "memory");
@@ -208,7 +208,7 @@ char *strcpy(char *restrict to, const char *restrict from)
 	return memcpy(to, from, strlen(from) + 1);
 }
 
-/* Length of the text's beginning that consists of these bytes, or of others. */
+/* Length of the text's beginning that has only these bytes (is_of), or none of them. */
 static size_t span(const char *text, const char *bytes, bool is_of)
 {
 	size_t length = 0;

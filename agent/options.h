@@ -29,7 +29,7 @@ struct sl_options_row {
 	const char *name, *flag, *variable, *def, *unit, *choices, *help;
 	enum sl_option_type type;
 	char letter;
-	unsigned short offset; /* offset and size of the member in struct sl_options */
+	unsigned short offset; /* offset of the member in struct sl_options */
 };
 extern const struct sl_options_row sl_options_table[];
 extern const unsigned sl_options_count;

@@ -43,8 +43,8 @@
 #endif
 
 #define LIBRARIES_NS  20000000ull   /* longest wait of the first call for the header and libunwind */
-#define START_NS      1000000000ull /* after that a thread that waits for another's start looks again */
-#define STARVED_STEPS 50	    /* so many times that, where the writer has no processor */
+#define START_NS      1000000000ull /* a thread that waits for another's start looks again after this time */
+#define STARVED_STEPS 50	    /* most waits of LIBRARIES_NS, where the writer has no processor */
 #define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
 #define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
 
@@ -61,7 +61,7 @@ struct recording {
 /* musl has none */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 
-static pthread_key_t key; /* key of the process image, whose destructor tells the end of threads */
+static pthread_key_t key; /* one for the process image; its destructor tells us that a thread ends */
 static bool have_key;
 
 /* --- start ------------------------------------------------------------------------------------------ */
@@ -212,7 +212,7 @@ static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
 void sl_preload_status(int status)
 {
 	if (is_ours(sl_agent))
-		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* its pid as its parent sees it */
+		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* the eight bits that the parent sees */
 }
 
 static void note_status(int status, void *unused)
@@ -237,7 +237,10 @@ static void exit_begins(void *unused)
 	watch_exit();
 }
 
-/* What a constructor asks of on_exit is called after our destructor.  The main thread's own destructors are called before. */
+/*
+ * What a constructor gives to on_exit is called after our destructor.  So on_exit is called by a destructor of the main thread,
+ * which the C library runs first of all at exit.
+ */
 static void watch_exit_later(void)
 {
 	int (*at_end)(void (*)(void *), void *, void *) = sl_resolve_symbol("__cxa_thread_atexit_impl");
@@ -351,7 +354,7 @@ static bool ensure_started(const struct sl_mute *signals)
 	}
 	while (atomic_load(&agent->phase) == SL_PHASE_STARTING)
 		sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, START_NS);
-	return is_ours(agent); /* the state of a thread that its parent lends a vfork child would be taken for the parent's own */
+	return is_ours(agent); /* not in a vfork child: what it stored in its parent's sl_thread would pass for the parent's */
 }
 
 /* A signal handler may have interrupted malloc, which making a thread calls. */
@@ -449,7 +452,7 @@ static SL_NOINLINE void finish_as_writer(void)
 static SL_NOINLINE void finish_alone(void)
 {
 	sl_kept_look(sl_threads_trying);
-	sl_store_begin(sl_agent->store); /* where the writer was put off to the end */
+	sl_store_begin(sl_agent->store); /* there is no header yet if the writer was put off to the end */
 	if (sl_agent->options.device_interval)
 		sl_device_sample_host(sl_agent_now());
 	if (sl_thread.writer)
@@ -566,7 +569,7 @@ static void after_fork(void)
 		sl_ring_remind(sl_agent->ring);
 }
 
-/* Another process, which may have memory where its parent had none. */
+/* Recording is tried again in the child: it may have memory where its parent had none. */
 static void in_child(void)
 {
 	sl_objects_forked();

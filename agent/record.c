@@ -28,7 +28,7 @@ static const struct traits {
 #undef CLASS
 #undef STACK
 	[SL_VERB_ALLOC].place = true,
-	[SL_VERB_MAP].place = true, /* size is asked for imported memory alone */
+	[SL_VERB_MAP].place = true, /* asked for imported memory alone (is_asked) */
 	[SL_VERB_POOL_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].place = true,
 	[SL_VERB_CONTEXT_CREATE].loads = true,
@@ -185,7 +185,7 @@ static bool is_asked(const struct sl_hooks_row *hook)
 }
 
 /*
- * Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on, so
+ * A device or context that is not known is the calling thread's.  used: there is memory on the device from now on, so
  * it may be sampled; not so after a reset, where HIP would make the context again to answer.
  */
 static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, struct sl_vendor_context place, bool used)
@@ -406,7 +406,7 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		sl_slot_add_flags(owner->slot, SL_FLAG_injected);
 	if (frame->class != owner->class)
 		return;
-	/* HIP knows best which of its devices it is on, and its managed memory lies in pools of the host. */
+	/* Not from HSA: HIP knows better which of its devices it uses, and HIP's managed memory lies in HSA pools of the host. */
 	if (out->device_plus_one && sl_hooks[frame->api].family != SL_FAMILY_hsa)
 		*head = sl_slot_with_device(*head, out->device_plus_one - 1);
 	if (out->context)

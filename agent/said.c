@@ -18,8 +18,8 @@ static struct pair {
 } pairs[SL_SAID_PAIRS];
 static atomic_uint pair_count;
 static atomic_bool no_stacks;
-static _Atomic uint64_t free_asked_ns; /* when it asked; 0: never */
-static _Atomic uint64_t told;	       /* the recording that has been given this */
+static _Atomic uint64_t free_asked_ns; /* when the program asked how much is free; 0: never */
+static _Atomic uint64_t told;	       /* the recording that has been given all this */
 
 static void copy(char *to, size_t size, const char *from)
 {

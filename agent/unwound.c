@@ -7,8 +7,8 @@
 #define REFUSED_MAX 16
 
 /*
- * A frame that was left can look alive, where what the program has on the stack in its place does not write all of it.  A
- * few such calls may be ours or a signal handler's that interrupted us; where many follow each other, nobody is inside.
+ * The frame of work that was left looks alive as long as the program has not written over it.  A few calls that seem to be inside
+ * may be ours, or those of a signal handler that interrupted us; when there are many in a row, nobody is inside.
  */
 static bool too_many_refused(struct sl_agent_thread *thread)
 {

@@ -29,7 +29,7 @@ void sl_exports_each(const struct sl_exports *file, void (*each)(void *data, con
 /* Offset in the file of an address in it; 0: there is none. */
 uint64_t sl_exports_offset(const struct sl_exports *file, uint64_t address);
 
-/* Address of what lies there in the file's code; 0: no code. */
+/* Address of the code at this offset in the file; 0: no code is there. */
 uint64_t sl_exports_address(const struct sl_exports *file, uint64_t offset);
 
 /* The address at which the file's first byte is mapped, if it is loaded where it asks to be. */

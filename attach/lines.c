@@ -33,7 +33,7 @@ struct sl_lines {
 	uint64_t code_type, str_type, bytes_type;
 	uint64_t loop, loop_bytes; /* 3.9: the evaluation loop, of which native stacks have no anchors */
 	bool refused;
-	const struct sl_seen_death *dead; /* read the memory kept of this one; NULL: the process's */
+	const struct sl_seen_death *dead; /* memory is read from what was kept of this one; NULL: from the process */
 	struct sl_seen_death *died[DEAD]; /* those that died last, perhaps before their stacks were named */
 	unsigned deaths;
 	struct known known[KNOWN]; /* names that were given, by a hash of their lines */
@@ -83,7 +83,7 @@ struct search {
 	char program[4096];
 };
 
-/* The program comes first, so that what it has copied from its libraries is taken from it. */
+/* The program comes first, so that variables that were copied from libraries into it are found in it. */
 static bool look_into(void *data, const struct sl_mapping *mapping)
 {
 	struct search *search = data;
@@ -343,7 +343,7 @@ void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
 	**kept = *death;
 }
 
-/* The death that was counted so in the slot; NULL: it was not kept. */
+/* The death with this number in the slot; NULL: it was not kept. */
 static const struct sl_seen_death *death_of(const struct sl_lines *lines, uint32_t slot, uint64_t count)
 {
 	for (unsigned i = 0; i < DEAD && lines->died[i]; i++)

@@ -3,9 +3,9 @@
  * Python stacks of a process that is watched.  The BPF program (python.bpf.c) copies addresses of code objects and instructions
  * while the thread stands still.  Here they get their names, a little later, from the process's memory.
  *
- * Exact, because deaths of code objects are counted by slot: what was read of a code object is believed only if none of its slot
- * has died between the call and the end of the reading, or if all that died are known to be others.  When a code object of a slot
- * that was seen dies, the BPF program copies what its name is read from.  Without room for the copy the frame has no name.
+ * The names are exact, because deaths of code objects are counted by slot.  What was read of a code object is believed only if no
+ * code object of its slot died between the call and the end of the reading, or if all that died are known to be others.  When one
+ * dies whose slot was seen on a stack, the BPF program copies what its name is read from; without room for that it has no name.
  */
 #pragma once
 

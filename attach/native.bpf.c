@@ -22,7 +22,7 @@ int libraries_change(struct registers *at)
 	return 0;
 }
 
-/* What cannot be read ends it: the end of the stack's memory. */
+/* Copies registers and stack, up to what cannot be read: there the stack's memory ends. */
 static __always_inline void say_native(struct registers *at, const struct thread *thread, __u32 pid, __u32 tid, __u64 number)
 {
 	__u64 *changes = bpf_map_lookup_elem(&loads, &pid), from = at->sp;

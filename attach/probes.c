@@ -215,7 +215,7 @@ struct places {
 
 static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
 {
-	size_t room = places->capacity; /* of both */
+	size_t room = places->capacity; /* both arrays have this capacity */
 
 	places->offset = sl_room(places->offset, places->count, &room, sizeof(*places->offset));
 	places->cookie = sl_room(places->cookie, places->count, &places->capacity, sizeof(*places->cookie));

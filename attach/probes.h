@@ -36,7 +36,7 @@ void sl_probes_walk_no_more(struct sl_probes *probes, int pid);
  */
 const char *sl_probes_copy(struct sl_probes *probes, int pid, const char *path, uint64_t offset);
 
-/* How often that function was called so far. */
+/* How often the dynamic loader has called that function so far. */
 uint64_t sl_probes_loads(struct sl_probes *probes, int pid);
 
 /* Starts to see the process's calls, after all its libraries are watched, so that it begins everywhere at once. */
@@ -57,7 +57,7 @@ unsigned sl_probes_read(struct sl_probes *probes, sl_probes_each *each, void *da
 /* Stops: calls that begin afterwards are not seen. */
 void sl_probes_end(struct sl_probes *probes, int pid);
 
-/* How many groups of probes there are; and those of the process among the first `count` go. */
+/* Counts the groups of probes; removes those of the process that are among the first `count`. */
 size_t sl_probes_count(const struct sl_probes *probes);
 void sl_probes_drop(struct sl_probes *probes, int pid, size_t count);
 

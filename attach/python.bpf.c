@@ -81,7 +81,7 @@ static __always_inline void say_death(__u32 pid, __u64 code, __u64 count)
 	bpf_ringbuf_submit(death, BPF_RB_NO_WAKEUP);
 }
 
-/* PyCode_Type.tp_dealloc.  Who reads the count finds what died before. */
+/* PyCode_Type.tp_dealloc.  Hands a death over before counting it: who reads the count finds the deaths it counts. */
 SEC("uprobe")
 int code_dies(struct registers *at)
 {
@@ -203,7 +203,7 @@ static __always_inline void walk(struct sl_seen_lines *lines, struct thread *thr
 	lines->truncated = at != 0;
 }
 
-/* Until 3.11 the evaluation loop keeps a record on the C stack; of later versions walk finds what it keeps there. */
+/* Until 3.11 the evaluation loop keeps a record on the C stack; in later versions `walk` finds the anchors. */
 static __always_inline void find_anchors(struct thread *thread, const struct sl_seen_python *python)
 {
 	__u64 at = thread->python + python->cframe;

@@ -31,7 +31,7 @@ static bool is_ring(const char *path)
 	return size > suffix && !strcmp(path + size - suffix, SL_RING_SUFFIX);
 }
 
-/* The process holds a lock on it while it lives.  A lock of our own kind would not show: this program takes none. */
+/* The process holds a lock on its ring while it lives.  Locks of this program itself would not show, but it takes none. */
 static bool is_alive(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

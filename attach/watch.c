@@ -227,7 +227,7 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 	return !watch->probes;
 }
 
-/* Watches libraries loaded since the last look.  Looks until nothing is new: loads count once native stacks are prepared. */
+/* Watches libraries loaded since the last look.  Looks again while any are new: loads count only from sl_unwind_new on. */
 static struct look add_libraries(struct sl_attach_watch *watch, struct watched *one)
 {
 	struct look look = {.watch = watch, .one = one};
@@ -477,7 +477,7 @@ static bool has_loaded(struct sl_attach_watch *watch, const struct watched *one)
 	       sl_mappings_thread(one->pid) == one->pid;
 }
 
-/* Once a second: write what was seen, and watch libraries that were loaded since, those too whose loads are not counted. */
+/* Once a second: write what was seen, and watch libraries that were loaded since, even if the process's loads are not counted. */
 static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
 	uint64_t program = program_of(one->pid);

@@ -7,10 +7,10 @@
 #include "common/base.h"
 #include "common/unpack.h"
 
-#define FEW	   32  /* values */
-#define FEW_PLACES 128 /* of a table in which they are found */
-#define FEW_EVENTS 256 /* at least: fewer are no matter, and the values might not fit in their column's room */
-#define FEW_BITS   16  /* a column this wide is looked at */
+#define FEW	   32  /* most different values */
+#define FEW_PLACES 128 /* places of the table in which they are found */
+#define FEW_EVENTS 256 /* fewer events gain little, and the values might not fit in their column's room */
+#define FEW_BITS   16  /* only a column that is wider is looked at */
 
 struct out {
 	uint8_t *at;
@@ -245,7 +245,7 @@ static void pack_plain(msgpack_packer *pk, struct out *out, const struct sl_bloc
 	const uint64_t *x = column_at(columns, field);
 	uint64_t least, most;
 	unsigned width,
-		shift = (unsigned)__builtin_ctzll(columns->bits[field]); /* what differs from the least has the same lowest bit */
+		shift = (unsigned)__builtin_ctzll(columns->bits[field]); /* the lowest bit that differs from the least value, too */
 
 	find_range(x, columns->count, sign_of(field), &least, &most);
 	width = width_of((most - least) >> shift);
@@ -392,7 +392,7 @@ static bool number(struct sl_unpack *at, uint64_t *number)
 	return true;
 }
 
-/* Each x has a value, behind all of them. */
+/* True: there is a value for each x.  The values lie behind all x. */
 static bool are_few(const struct sl_unpacked *data, uint64_t width, unsigned count)
 {
 	unsigned most = 0;
@@ -550,7 +550,7 @@ static inline void fill(struct sl_block *block, unsigned count)
 	}
 }
 
-/* All batches but the last are whole, and loops of a known length are the shorter. */
+/* All batches but the last are whole, and a loop whose length the compiler knows is faster. */
 void sl_block_fill(struct sl_block *block)
 {
 	unsigned left = block->count - block->at;

@@ -25,11 +25,11 @@ void sl_definition_bytes(struct sl_definition *map, const char *key, const char 
 void sl_definition_uint(struct sl_definition *map, const char *key, uint64_t value);
 void sl_definition_int(struct sl_definition *map, const char *key, int64_t value);
 
-/* Unknown is nil: NULL and "", and what is negative. */
+/* NULL, "" and negative numbers mean unknown and become nil. */
 void sl_definition_maybe_text(struct sl_definition *map, const char *key, const char *value);
 void sl_definition_maybe_int(struct sl_definition *map, const char *key, int64_t value);
 
-/* Those that agent and stormlog-attach both write. */
+/* The definitions that the agent and stormlog-attach both write. */
 struct sl_definition sl_definition_note(void *bytes, size_t size, const char *text, uint64_t now_ns);
 struct sl_definition sl_definition_gap(void *bytes, size_t size, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
 				       const char *why);

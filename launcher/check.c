@@ -38,7 +38,7 @@ static void put_json(const char *text)
 
 static void line(const char *what, const char *format, ...) SL_PRINTF(2, 3);
 
-/* what: "" goes on about the same. */
+/* what: the subject; "": the same as in the line before. */
 static void line(const char *what, const char *format, ...)
 {
 	static const char *about;

@@ -101,7 +101,10 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
-/* timeout(1) signals us and then the group: the second signal came while we asked, and it is that one the witness saw. */
+/*
+ * Takes the second of two signals: timeout(1) signals us and then the group.  The second came while we asked, and is the one that
+ * the witness saw.
+ */
 static void take_copy(int number)
 {
 	sigset_t one;
@@ -156,7 +159,7 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 
 /*
  * True: after unshare -p the next process is the first of a pid namespace, which ends with it.  That is to be the command's child.
- * Before there is one the link says nothing.
+ * Until there is one the link cannot be read.
  */
 static bool has_new_namespace(void)
 {
@@ -177,7 +180,7 @@ static void take_timers(struct itimerval *timers)
 		setitimer(i, &(struct itimerval){0}, &timers[i]);
 }
 
-/* What would have outlived an exec and does not outlive fork: alarm() and its kin, and that sd_listen_fds() is for this process. */
+/* Hands over what survives exec but not fork: timers (alarm() and others), and being the process that sd_listen_fds() means. */
 static void hand_over(const struct itimerval *timers, pid_t launcher)
 {
 	static const char *const whose[] = {"LISTEN_PID", "WATCHDOG_PID"};

@@ -76,8 +76,8 @@ void sl_git_tell(void);
 /* --- launcher/child.c --- */
 
 /*
- * We outlive what cannot be printed: a pipe for our messages that nobody reads, a full file.  To be called first; every process
- * that becomes another program takes the signals back.
+ * Blocks the signals that failed output brings (SIGPIPE, SIGXFSZ), so that we outlive it.  To be called first; every process that
+ * becomes another program restores them.
  */
 void sl_child_signals_block(void);
 void sl_child_signals_restore(void);
@@ -104,7 +104,7 @@ void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
 
 /* --- launcher/outside.c --- */
 
-/* sigwaitinfo() for the command's end, in which --host has the run's processes sampled. */
+/* sl_outside_wait: as sigwaitinfo(), and meanwhile samples the run's processes if --host is on. */
 void sl_outside_begin(const struct sl_launch *run);
 int sl_outside_wait(const struct sl_launch *run, const sigset_t *set, siginfo_t *info);
 
@@ -117,7 +117,7 @@ void sl_witness_end(void);
 /* True: the signal that just reached us was sent to our whole group.  Ask once for each signal. */
 bool sl_witness_saw(int number);
 
-/* Sends us SIGCONT as long as this stopped child of ours goes on or has ended; 0: no longer. */
+/* Has the witness send us SIGCONT once this stopped child of ours goes on or has ended, until it is told 0. */
 void sl_witness_wake(pid_t child);
 
 /* --- launcher/watcher.c --- */

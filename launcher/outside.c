@@ -35,7 +35,7 @@ struct process {
 
 struct folder {
 	struct timespec changed;
-	unsigned looks; /* since then */
+	unsigned looks; /* since it changed */
 };
 
 static struct process *all;
@@ -50,7 +50,7 @@ static uint64_t pid_of(const struct process *process)
 
 	if (!fcntl(process->ring_fd, F_GETLK, &lock) && lock.l_type != F_UNLCK)
 		return lock.l_pid > 0 ? (uint64_t)lock.l_pid : 0;
-	return sl_procfile_start(head->pid) == head->process_start ? head->pid : 0; /* it has closed all its descriptors */
+	return sl_procfile_start(head->pid) == head->process_start ? head->pid : 0; /* no lock: it has closed its descriptors */
 }
 
 static void append(const struct process *process, enum sl_frame_kind kind, const void *bytes, size_t size)
@@ -70,7 +70,7 @@ static void append(const struct process *process, enum sl_frame_kind kind, const
 		return; /* the reader takes what is whole */
 }
 
-/* False: it has ended, or writes itself; where it did not wait for us, MAY tells it that the file has grown. */
+/* False: the process has ended, or writes itself.  If it did not wait for us, SL_OUTSIDE_MAY tells it that the file has grown. */
 static bool sample(struct process *process)
 {
 	uint64_t now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC), pid = pid_of(process);

@@ -2,7 +2,7 @@
 /*
  * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group, with
  * every signal blocked.  If it has received a signal too, that was sent to the group, and the command has it already.  While we
- * are stopped with the command it wakes us when that goes on or ends, which somebody may cause who knows the command alone.
+ * are stopped with the command, the witness wakes us when the command goes on or ends: whoever caused that may not know of us.
  */
 #include "launcher/launcher.h"
 

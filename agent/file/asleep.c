@@ -15,9 +15,9 @@
 #include "agent/process/kept.h"
 #include "common/block.h"
 
-#define KEPT_MAX    (1u << 18) /* entries; with BATCH_MAX less than this many the writer writes */
+#define KEPT_MAX    (1u << 18) /* entries */
 #define BATCH_MAX   (1u << 16)
-#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* leaves room for a batch of which all events are kept */
+#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* above this the writer writes: a batch of which all events are kept still has room */
 #define TABLE_SLOTS (2 * KEPT_MAX)
 #define WRITE_NS    (600 * SL_NS_PER_S) /* longest time whose events a kill can lose */
 #define NOBODY	    UINT32_MAX
@@ -335,7 +335,7 @@ static void apply(struct kept *what)
 	if (event->kind == SL_KIND_block)
 		sl_asleep_count_block(&counts, event);
 	if (atomic_load(&rouse))
-		fate = FATE_KEEP; /* an error: blocks that live now are kept until it is written */
+		fate = FATE_KEEP; /* it is to wake: blocks that live now are kept until they are written */
 	switch (fate) {
 	case FATE_COUNT:
 		sl_asleep_count_call(&counts, event);

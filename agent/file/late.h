@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late. 
- * The writer runs for them until the process ends, and their thread waits for it.
+ * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late.
+ * For them the writer runs until the process ends, and a thread that makes such a call waits for the writer.
  */
 #pragma once
 

@@ -9,7 +9,7 @@
  * is removed.  So a reader finds every event once, whenever the process is killed.
  *
  * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, only during a fold: about 40 bytes
- * for each address that is live or was freed lately, and as much for each highest instant.
+ * for each address that is live or was freed lately, and as much again for each highest instant.
  */
 #pragma once
 

@@ -416,7 +416,7 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 	struct sl_segment *segment = &ring->file->segment[index];
 	uint64_t slots = atomic_load(&segment->end) - segment->first;
 	bool short_lived = atomic_load(&segment->use) == SL_SEGMENT_EVENTS && slots < SL_SEGMENT_SLOTS;
-	bool was_zeros = !atomic_load(&ring->left_by[index]); /* and not what the thread itself left before */
+	bool was_zeros = !atomic_load(&ring->left_by[index]); /* it was claimed all zeroes, without old slots of the thread's own */
 
 	/* clears old state words, which must not look like the next owner's; most threads that come and go use few slots */
 	memset(sl_ring_segment_bytes(ring, index), 0, short_lived && was_zeros ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
@@ -498,7 +498,7 @@ struct patience {
 	uint64_t since_ns;	     /* when the wait for a segment to come free began */
 	uint32_t hope, passes;	     /* hope_of() and the writer's passes when the wait began */
 	unsigned tries;		     /* steps since then */
-	uint64_t call_ns, asleep_ns; /* every look since then found the writer asleep in the call that began at call_ns */
+	uint64_t call_ns, asleep_ns; /* every look since asleep_ns found the writer asleep in the call that began at call_ns */
 	unsigned looks;		     /* number of these looks */
 };
 

@@ -89,7 +89,7 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 /* A producer for the calling thread, without a segment yet; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
 
-/* The thread's position, for other threads to read: it has a segment where `next`, read first, is a slot number. */
+/* The thread's segment, for other threads to read.  It has one only if `next`, read before, is without SL_RING_NOWHERE. */
 static inline struct sl_segment *sl_ring_segment_of(const struct sl_producer *producer)
 {
 	return __atomic_load_n(&producer->segment, __ATOMIC_RELAXED);
@@ -137,7 +137,7 @@ void sl_ring_settle(struct sl_producer *producer);
 /* Makes room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
 
-/* Makes every thread's next call look for room, and so for the writer.  A thread that looks at this moment may miss it. */
+/* Makes every thread's next call look for room, which starts a parked writer.  A thread that looks at this moment may miss it. */
 void sl_ring_remind(struct sl_ring *ring);
 
 /* The slot of that number in any segment of the thread; NULL: it is in the file. */

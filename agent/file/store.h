@@ -22,7 +22,7 @@ struct sl_trace_store {
 	uint64_t end;		      /* end of the last whole frame */
 	unsigned number;	      /* number of the file that is written to; 1 and then .000002 ... */
 	unsigned folded;	      /* files up to this one are folded into file 1; 0: none (retention.h) */
-	uint64_t events;	      /* files that exist, as far as we know */
+	uint64_t events;	      /* events in files that still exist, as far as we know */
 	uint64_t closed_bytes;	      /* bytes of all files before this one */
 	uint64_t base_bytes;	      /* bytes of file 1 once it is closed */
 	bool torn;		      /* bytes may follow `end` */

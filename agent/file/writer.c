@@ -527,7 +527,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	cutoff_ns = end_of_step(sl_agent->ring, until_ns);
 	if (!drain(everything, &some))
 		return false;
-	if (!some && cutoff_ns < until_ns) { /* a call under way holds back its thread's events and this time */
+	if (!some && cutoff_ns < until_ns) { /* a call under way holds this time back, and nothing before it is left */
 		cutoff_ns = until_ns;
 		if (!drain(everything, &some))
 			return false;

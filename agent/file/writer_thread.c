@@ -143,10 +143,9 @@ static void work(void)
 }
 
 /*
- * The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded,
- * and our end, which writes on this stack, since it is ours.  Where the last thread left by the system call `exit` the C
- * library does not know that: then no handlers run (without us neither), and the process ends with this thread and the
- * status that the last one gave.
+ * The C library now ends the process on this thread: with the program's signals, its exit handlers, whose calls are recorded,
+ * and our destructor, which may encode here because the stack is ours.  If the last thread left by the system call `exit`, the
+ * C library does not know: no handlers run, as without us, and this thread ends the process with the status of that thread.
  */
 static void be_the_last(void)
 {

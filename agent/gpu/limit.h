@@ -36,8 +36,8 @@ struct sl_limit_claim {
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim);
 
 /*
- * Driver-level truth for the limit's table.  After an allocation, which has what was claimed; before a free, which claims
- * the block's bytes until the call has returned.
+ * What the driver does, for the table of live blocks.  Called after an allocation, whose claim becomes the block; and before a
+ * free, whose block becomes a claim until the call has returned.
  */
 void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim);
 void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim);

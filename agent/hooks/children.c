@@ -19,7 +19,7 @@
 #define MOST	 8192 /* bytes on the stack of the thread that starts a child */
 
 struct environment {
-	size_t count, preload; /* preload: index of LD_PRELOAD in the environment; count: it is absent */
+	size_t count, preload; /* preload: index of LD_PRELOAD in the environment; it equals count if there is none */
 	bool records;	       /* the child is to be recorded: it inherits our settings */
 };
 

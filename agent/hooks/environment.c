@@ -3,8 +3,8 @@
  * NVTX 3 is a header: a program has no symbol to interpose.  At its first range it asks getenv for NVTX_INJECTION64_PATH and
  * opens the library of that name.  Where that is unset we answer with our own path, which dlopen finds loaded already.
  *
- * The environment itself stays as it is: programs take its strings for one area behind their arguments and write over that
- * (setproctitle), and hand it on.  stormlog-run sets the variable, which children that are not preloaded then have too.
+ * We do not change the environment itself: programs (setproctitle) take its strings for one area behind their arguments and write
+ * over that area, and children inherit it.  stormlog-run does set the variable, also for children that are not preloaded.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -111,9 +111,9 @@ AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload
 AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
 
 /*
- * The C library makes each of these calls on every thread, and ends the process where the results differ.  The writer's may: it
- * lacks what the calling thread alone was given or has lost (PR_SET_KEEPCAPS, capset, seccomp).  So the writer ends before the
- * call.  The one that is started afterwards inherits the rights of the calling thread.
+ * The C library makes each of these calls on every thread, and ends the process where the results differ.  The writer's result
+ * may: it lacks what the calling thread alone was given or has lost (PR_SET_KEEPCAPS, capset, seccomp).  So the writer ends before
+ * the call.  The one that is started afterwards inherits the rights of the calling thread.
  */
 #define AS_ONE(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_alone(), sl_preload_not_alone())
 

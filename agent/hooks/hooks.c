@@ -159,7 +159,7 @@ enum {
 	       if (sl_fields_asked(OF_FAMILY(SL_FAMILY_), caller, free_bytes))                                                     \
 		       sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
-/* Delivered here, unless the real function has called back into nvtx.c, which then delivered it. */
+/* The range is delivered here, unless the real function has called back into nvtx.c, which then delivered it. */
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \

@@ -111,7 +111,7 @@ static uint64_t ask_memory(unsigned plugin, struct device *device)
 	return (uint64_t)memory.in_use;
 }
 
-/* What the device's pool holds, arrays and everything else of the plugin, if it is asked now; else 0. */
+/* What the device's pool holds, arrays and everything else of the plugin; 0: it was asked less than STALE_NS ago. */
 static inline uint64_t in_use_of(unsigned plugin, struct device *device)
 {
 	uint64_t now = sl_clock_before(&sl_agent->clock);

@@ -203,7 +203,7 @@ static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t un
 	int saved = errno;
 	void *real;
 
-	/* the places it would have taken first are occupied by other pages */
+	/* another page may have its first place: then it is in a later one */
 	for (unsigned i = 1; i < CALLERS && !(unload % SL_UNLOAD); i++)
 		if ((real = kept_real(api, at + i, kept_word(caller, unload))))
 			return real;

@@ -16,7 +16,7 @@
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
 
-/* A function of the allocator.  twin: the other of the two.  Without it no block of a library would end, so none is recorded. */
+/* A function of the allocator.  twin: its counterpart; of a library that lacks it no block would end, so none is recorded. */
 struct function {
 	_Atomic uint64_t kept;
 	atomic_bool alone;

@@ -148,7 +148,7 @@ static __thread struct {
 
 #define SMALLEST 512 /* bytes that a smaller request gets */
 
-static atomic_uint captures; /* of PyTorch's graphs, that go on */
+static atomic_uint captures; /* captures of PyTorch's graphs that are under way */
 
 /* Asked of the driver, as PyTorch itself does in the same place.  graph: the driver's, which all streams of one capture share. */
 static SL_NOINLINE bool is_captured(uint64_t stream, uint64_t *graph)
@@ -449,7 +449,7 @@ bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
 	if (read)
 		memcpy(&bits, &fraction, sizeof(bits));
 	sl_objects_walk(find_path, &place);
-	if (place.path && strstr(place.path, ALLOCATOR)) /* and not the runtime, which asks the driver for it */
+	if (place.path && strstr(place.path, ALLOCATOR)) /* not the runtime, which passes the question on to the driver */
 		sl_record_block(SL_API_torch_fraction, bits, 0, sl_device_current(family).device, 0, 0, NULL, 0);
 	return true;
 }

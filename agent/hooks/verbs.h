@@ -5,7 +5,7 @@
  *
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
- *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api, or of its .more
+ *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api, or for each of its .more
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def

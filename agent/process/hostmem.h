@@ -30,7 +30,7 @@ struct sl_hostmem_process {
 	long (*read)(const char *path, char *buffer, size_t size); /* as sl_procfile_read */
 	_Atomic unsigned state; /* of its cgroup: 0 not looked for yet, 1 being looked for, 2 found, 3 there is none */
 	struct sl_hostmem_cgroup cgroup[2];
-	_Atomic unsigned at; /* which of them it is in; the other is written meanwhile */
+	_Atomic unsigned at; /* index of the one in use; a new one is written into the other */
 	uint64_t named;	     /* hash of /proc/PID/cgroup when it was found */
 };
 
@@ -40,7 +40,7 @@ void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory);
 /* Looks whether the process was moved to another cgroup, which is read from then on.  One thread alone, ten times a second. */
 void sl_hostmem_follow(struct sl_hostmem_process *of);
 
-/* The definition of that sample, and one figure of a definition, which is left out if it is unknown. */
+/* The `sample` definition of these figures; and one figure added to a definition, left out if it is unknown. */
 struct sl_definition sl_hostmem_sample(void *bytes, size_t size, const struct sl_hostmem *memory, uint64_t now_ns);
 void sl_hostmem_add(struct sl_definition *map, const char *key, uint64_t value);
 

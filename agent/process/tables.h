@@ -4,5 +4,5 @@
 
 struct sl_definition;
 
-/* Adds its keys and values. */
+/* Adds the keys and values of that part. */
 void sl_tables_pack(struct sl_definition *map);

@@ -2,8 +2,8 @@
 /*
  * Maps one thread's stacks to ids, so that a capture costs tens of nanoseconds.  The key is compared word by word.  An
  * entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it stale.  Owned by one
- * thread; a zeroed cache is empty; nothing is ever freed, but an entry that takes another's place takes its words too where
- * they suffice: when the words run out all entries are dropped.
+ * thread; a zeroed cache is empty.  Words are never freed: an entry that replaces another uses its words if they suffice,
+ * and when the words run out all entries are dropped.
  */
 #pragma once
 
@@ -22,11 +22,11 @@ struct sl_cache_entry {
 	uint32_t at;	/* index of its first word; the owner's spare words follow the key's */
 	uint32_t room;	/* words there, spare ones included; an entry that is free may have some too */
 	uint16_t count; /* number of words; 0: the entry is free */
-	uint16_t flags; /* start of the key, for a quick comparison */
+	uint16_t flags; /* part of the key: whether the stack was cut (0 in trails.c) */
 };
 
 struct sl_cache {
-	uint32_t used; /* capacity in words */
+	uint32_t used; /* words in use */
 	struct sl_cache_entry entry[1u << SL_CACHE_BITS];
 	uint64_t words[SL_CACHE_WORDS];
 };
@@ -60,7 +60,7 @@ static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint6
 	return NULL;
 }
 
-/* Pages that were never written stay the system's. */
+/* An empty cache is not written to, so that its pages take no memory. */
 static inline void sl_cache_forget(struct sl_cache *cache)
 {
 	if (cache->used)

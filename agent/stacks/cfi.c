@@ -177,7 +177,7 @@ static void define_cfa(struct row *row, uint64_t reg, int64_t offset)
 	row->cfa_expression = false;
 }
 
-/* Reads an operand: each one for a frame begins with a register and an offset. */
+/* Skips an expression.  One for a frame begins with a register and an offset; any other is noise. */
 static void skip_expression(struct reader *r, bool of_frame)
 {
 	uint64_t bytes = uleb(r);

@@ -4,8 +4,8 @@
 #define SLOT_BITS 14
 
 /*
- * Twice the number of deaths, plus one while a cache depends on the slot.  Mark and count share a word, so a mark that
- * comes while a death is counted is either in the sum or keeps the slot marked.
+ * Each slot: twice the number of deaths, plus one while a cache depends on it.  Mark and count share a word, so a death that is
+ * counted while a mark is set is either in the value that the mark returns or makes that value stale.
  */
 static _Atomic uint32_t slots[1u << SLOT_BITS];
 _Atomic uint64_t sl_codes_stamp;

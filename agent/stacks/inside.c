@@ -97,7 +97,7 @@ static const void *interrupted_code(const ucontext_t *context)
 
 #endif
 
-/* It cannot be walked: a frame on the way has no simple rule. */
+/* For a stack that cannot be walked, because a frame on the way has no simple rule. */
 static bool is_in_a_handler(uintptr_t outer)
 {
 	return find_signal_frame(outer) || is_on_alternate_stack(outer);

@@ -28,7 +28,7 @@
 
 struct place {
 	uint64_t begin, end;
-	uint64_t object; /* hash of what is there, or was last */
+	uint64_t object; /* hash of the object there, or of the last one */
 	uint64_t turn;	 /* the walk that saw it last */
 	bool moved, gone;
 };
@@ -37,7 +37,7 @@ struct place {
 static struct place *places;
 static uint32_t place_count, place_room;
 static uint64_t turn;
-static _Atomic uint64_t walked_ns; /* at that time all that is there was known */
+static _Atomic uint64_t walked_ns; /* time at which all loaded objects were known */
 static uint32_t last_id;
 static struct sl_intern originals, movers;
 static _Atomic int locked;
@@ -56,8 +56,8 @@ struct module {
 
 /*
  * The owner of this lock waits for nobody: it walks the loader's list, whose lock it already has, or looks into the table.
- * False: another thread has held the lock for longer than that takes.  Who is about to unload waits longer, for an owner that
- * has no processor: what is not defined before it goes would have the name of what comes to its place.
+ * False: another thread has held the lock for longer than that takes.  A thread that is about to unload waits longer, for an
+ * owner that has no processor: an object that is not defined before it goes would get the name of the next object at its place.
  */
 static bool lock(bool unloads)
 {

@@ -17,7 +17,7 @@
 #define OURS_MAX    24 /* our own frames in front of the program's */
 #define LEARN_TRIES 32 /* number of stacks that are searched closely for ranges of the evaluation loop */
 #define RANGES_MAX  16
-#define SLOW_WALKS  16 /* of libunwind, in a thread that it has allocated nothing for */
+#define SLOW_WALKS  16 /* a thread's first walks by libunwind, in which it allocates nothing */
 
 static uintptr_t our_begin, our_end;
 static const char *_Atomic disabled;

@@ -27,7 +27,7 @@ struct sl_stacks_thread {
 	uint32_t epoch;	     /* the recording whose ids the caches hold; sl_stacks_child makes another */
 	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */
 
-	uint64_t loads; /* sl_objects_loads at that time, plus one */
+	uint64_t loads; /* sl_objects_loads when `idle` began at 0, plus one */
 
 	uint64_t words[SL_STACKS_DEPTH_MAX];	 /* key of the stack being captured */
 	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */

@@ -9,7 +9,7 @@
 #define HEAD_WORDS 2 /* spare words behind the key: whether bp matters, and bp; then the checks */
 #define PATIENCE   8 /* how often another stack with the same start must come before it replaces the one that is kept */
 
-/* In an entry `stamp` is the number of checks, and `sum` how often another stack with the same start was kept. */
+/* In an entry `stamp` is the number of checks, and `sum` how often another stack with the same start has come since. */
 static struct sl_cache_entry *find(struct sl_cache *trails, const struct sl_trail_start *start)
 {
 	return sl_cache_find(trails, start->hash, start->pc, KEY_WORDS, 0);

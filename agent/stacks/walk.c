@@ -16,7 +16,7 @@
 #include "common/base.h"
 
 #define PAGE	  4096u
-#define NEAR	  (1u << 20) /* of one stack, as far as is known without asking */
+#define NEAR	  (1u << 20) /* bytes; addresses this near are taken for one stack without asking the kernel */
 #define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
 
 /* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
@@ -67,9 +67,9 @@ bool sl_walk_is_on_alternate_stack(stack_t *alternate)
 }
 
 /*
- * The same for a call at `here`.  A filter is seen a tenth of a second after it was added at the latest.  So that a call within
- * that time is not killed for the question, nothing is asked near where the thread was on its own stack before, unless its
- * alternate stack of then lies there.
+ * The same for a call at `here`.  The writer may see a filter only a tenth of a second after it was added.  So that no call is
+ * killed within that time for asking, nothing is asked near an address where the thread was seen on its own stack, unless the
+ * alternate stack that it had then lies there.
  */
 static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
 {
@@ -380,7 +380,7 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 		if (i > from && has_check(frame))
 			check[count++] = (struct sl_trail_check){(uintptr_t)frame->check, frame->bp};
 	}
-	if (was_entered(walk, turn)) /* kept by a walk that came in the middle of this one */
+	if (was_entered(walk, turn)) /* a signal handler's walk came in between and may have kept a trail itself */
 		sl_walk_forget(walk);
 	else
 		sl_trails_close(entry, count, name);

@@ -26,7 +26,7 @@ struct sl_walk_frame {
 	uintptr_t sp, bp;
 	const volatile uintptr_t *bp_slot; /* where the frame inside has saved bp; NULL: it has not */
 	const volatile uintptr_t *check;   /* bp_slot where bp matters, else the frame's own bp */
-	bool bp_matters;		   /* rule from here to the frame outside */
+	bool bp_matters;		   /* a rule from here outward needs this frame's bp */
 	struct sl_cfi_rule rule;
 };
 
@@ -42,7 +42,7 @@ struct sl_walk_pages {
 
 struct sl_walk {
 	uint64_t unloads; /* the owner's, at which the rules were read (sl_walk_renew); 0: there are no rules */
-	unsigned max;	  /* stack pointer of the last walk */
+	unsigned max;	  /* `max` of the last walk */
 	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
 	uint32_t turn;	  /* walks begun */
@@ -56,7 +56,7 @@ struct sl_walk {
 		struct sl_walk_frame frame[SL_WALK_FRAMES];
 	} fresh; /* frames of the walk that is under way */
 	struct sl_walk_rule rule[SL_WALK_RULES];
-	struct sl_trail_start start; /* stack pointer of the walk that is under way */
+	struct sl_trail_start start; /* innermost frames of the walk that is under way */
 	uint32_t started;	     /* turn of the walk that is under way */
 	struct sl_cache trails;	     /* stacks that have a name */
 };

@@ -10,7 +10,7 @@
 #include "agent/file/define.h"
 #include "agent/mute.h"
 
-#define NOBODY -1 /* not 0: it would lie on a page that no process that has no GPU touches */
+#define NOBODY -1 /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */

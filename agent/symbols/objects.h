@@ -78,8 +78,8 @@ static inline void sl_objects_unload_end(void)
 }
 
 /*
- * An address found in an object, in one word with the low bits of the number of unloads before which it was; zero is none.  While
- * something is being unloaded nothing kept is believed and nothing is kept.
+ * An address found in an object, kept in one word with the low 16 bits of the number of unloads until then; zero: none.  While
+ * something is being unloaded, kept addresses are not used and none is kept.
  */
 static inline void *sl_objects_kept(_Atomic uint64_t *kept, uint64_t unloads)
 {

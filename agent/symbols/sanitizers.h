@@ -6,7 +6,7 @@
 
 /*
  * True: a sanitizer's runtime is there, or valgrind.  Then we open no library, because the runtime judges what the library does
- * as if the program did it, mistakes thread-local memory that came later, and is gone when a library's destructors of a thread
- * run.
+ * as if the program did it, misjudges thread-local memory that came later, and is gone when a library's destructors of a
+ * thread run.
  */
 bool sl_sanitizers_present(void);

@@ -24,8 +24,8 @@
 
 static _Atomic uint32_t tried;
 static pthread_t trial;
-static int (*join)(pthread_t, void **); /* does not wait, and asks the kernel for nothing */
-static bool is_trial;			/* there is one, not joined yet */
+static int (*join)(pthread_t, void **); /* pthread_tryjoin_np: does not wait, and asks the kernel for nothing */
+static bool is_trial;			/* `trial` was made and is not joined yet */
 
 static int stop(struct dl_phdr_info *info, size_t size, void *data)
 {
