@@ -313,8 +313,9 @@ bool sl_story_grew(struct sl_story *story, struct sl_process *process, const str
 		return false;
 	if (kept->verdict == SL_KEPT_UNCLEAR) {
 		say_taken(taken, sizeof(taken), process, kept, what);
-		snprintf(story->text, sizeof(story->text), "it took memory and freed none, most %s: %s a leak, or model loading",
-			 taken, is_first_rise(oom) ? "a first step that is too large," : "");
+		snprintf(story->text, sizeof(story->text),
+			 "it took memory and did not free it, most %s: %sa leak, or model loading", taken,
+			 is_first_rise(oom) ? "a first step that is too large, " : "");
 		snprintf(story->advice, sizeof(story->advice),
 			 "%s; if it loads a model: fewer bits, or several devices (how much was still to come is not known)",
 			 is_first_rise(oom) ? "ask for less at once there, a smaller batch, or find what keeps them"

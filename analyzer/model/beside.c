@@ -42,18 +42,27 @@ void sl_beside_sampled(struct sl_model *model, const struct sl_device_state *dev
 	}
 }
 
-/* True: what neighbours hold by the last sample was in use at the error, and is more than the sample before it knew. */
+/* What was in use at the error beside the process's own; 0: not known. */
+static uint64_t rest_of(const struct sl_oom *oom)
+{
+	uint64_t own = oom->live_bytes + oom->context_bytes + oom->module_bytes, used = oom->total_bytes - oom->free_bytes;
+
+	return oom->total_bytes != SL_UNKNOWN && oom->free_bytes <= oom->total_bytes && used > own ? used - own : 0;
+}
+
+/*
+ * True: neighbours hold more by the last sample than by the one before the error, and that was in use at the error.  One that
+ * holds even more than was in use went on growing.
+ */
 static bool explains_more(const struct sl_oom *oom, const struct sl_device_state *device)
 {
-	uint64_t used = oom->total_bytes - oom->free_bytes, own = oom->live_bytes + oom->context_bytes + oom->module_bytes;
-	uint64_t then = 0, now = 0;
+	uint64_t then = 0, now = 0, rest = rest_of(oom);
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
 		then += oom->neighbours[i].bytes;
 	for (size_t i = 0; i < device->present.count; i++)
 		now += device->neighbours.item[device->present.item[i]].bytes;
-	return oom->total_bytes != SL_UNKNOWN && oom->free_bytes <= oom->total_bytes && now > then && used >= own &&
-	       now <= used - own;
+	return now > then && rest > then && (now <= rest || device->present.count == 1);
 }
 
 void sl_beside_followed(struct sl_model *model, const struct sl_device_state *device, uint64_t before_ns)
@@ -63,7 +72,10 @@ void sl_beside_followed(struct sl_model *model, const struct sl_device_state *de
 
 		if (oom->time_ns < before_ns || oom->time_ns + FOLLOWED_NS < device->sampled.time_ns)
 			break;
-		if (oom->device == device->device && explains_more(oom, device))
-			take_neighbours(oom, device);
+		if (oom->device != device->device || !explains_more(oom, device))
+			continue;
+		take_neighbours(oom, device);
+		if (oom->neighbour_count == 1 && oom->neighbours[0].bytes > rest_of(oom))
+			oom->neighbours[0].bytes = rest_of(oom);
 	}
 }

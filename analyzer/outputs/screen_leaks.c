@@ -388,6 +388,7 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 		 sl_kept_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "");
 	sl_screen_line(page, 30, left, right);
 	page->said |= growing > 0;
+	page->noted = true;
 }
 
 void sl_screen_leaks(struct sl_screen_page *page)

@@ -115,20 +115,39 @@ static bool append(char *out, size_t size, size_t *at, const char *between, cons
 	return true;
 }
 
+static size_t folder_of(const struct sl_stack_frame *frame)
+{
+	const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+
+	return slash ? (size_t)(slash - frame->file) : 0;
+}
+
+static bool is_beside(const struct sl_stack_frame *a, const struct sl_stack_frame *b)
+{
+	return a->file && b->file && folder_of(a) == folder_of(b) && !memcmp(a->file, b->file, folder_of(a));
+}
+
 /*
  * Keeps `frames` frames of the chain.  If all are in one file, the last one becomes the first of another file: a library's user
- * is worth a line.
+ * is worth a line.  If none lies in the folder of the outermost one, where the program begins, one more is kept: the innermost
+ * that does.  Returns how many are kept.
  */
 static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, unsigned frames)
 {
+	const struct sl_stack_frame *begin = chain[given - 1];
 	const char *file = chain[0]->file;
-	unsigned other = 1;
+	unsigned other = 1, beside = 0;
 
 	while (file && other < given && (!chain[other]->file || !strcmp(chain[other]->file, file)))
 		other++;
+	while (beside < given - 1 && !is_beside(chain[beside], begin))
+		beside++;
 	if (file && frames > 1 && other >= frames && other < given)
 		chain[frames - 1] = chain[other];
-	return frames;
+	if (frames < 2 || beside < frames || is_beside(chain[frames - 1], begin))
+		return frames;
+	chain[frames] = chain[beside];
+	return frames + 1;
 }
 
 void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned frames, char *out, size_t size)

@@ -16,7 +16,7 @@
  * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
  * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
  * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed),
- * or is sampled with most of it only after the error (neighbour-comes); or so many processes keep a block in each turn (leaking-N).
+ * or is sampled with most of it only after the error (neighbour-comes, or with more than was in use then: neighbour-goes-on); or so many processes keep a block in each turn (leaking-N).
  * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
  * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
  * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
@@ -318,8 +318,8 @@ static int stand_beside(const char *folder, bool frees, bool killed)
 	return 0;
 }
 
-/* A process with 3000 MiB asks in vain for 800; a neighbour that had 300 by the sample before has 4300 by the next. */
-static int meet_late(const char *folder)
+/* A process with 3000 MiB asks in vain for 800; a neighbour that had 300 by the sample before has `later` by the next. */
+static int meet_late(const char *folder, uint64_t later)
 {
 	s = synth_new(folder, -1, 77);
 	synth_shared_sample(s, SYNTH_START_NS + 1000, 0, 600 * MIB, 8192 * MIB, 99, 300 * MIB);
@@ -327,7 +327,7 @@ static int meet_late(const char *folder)
 	synth_call(s, 1, "cudaMalloc", .bytes = 800 * MIB, .device = 0, .time_ns = SYNTH_START_NS + 4 * TURN_NS, .duration_ns = 100,
 		   .result = 2);
 	synth_oom(s, SYNTH_START_NS + 4 * TURN_NS + 1000, 1, 0, (8192 - 3000 - 4600) * MIB, 8192 * MIB);
-	synth_shared_sample(s, SYNTH_START_NS + 10 * TURN_NS, 0, 7600 * MIB, 8192 * MIB, 99, 4300 * MIB);
+	synth_shared_sample(s, SYNTH_START_NS + 10 * TURN_NS, 0, (later + 3300) * MIB, 8192 * MIB, 99, later * MIB);
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;
 }
@@ -403,8 +403,8 @@ int main(int argc, char **argv)
 		return keep_beside(argv[1], (unsigned)strtoul(how + 8, NULL, 10));
 	if (!strcmp(how, "spike-of-tensors"))
 		return spike_in_tensors(argv[1]);
-	if (!strcmp(how, "neighbour-comes"))
-		return meet_late(argv[1]);
+	if (!strcmp(how, "neighbour-comes") || !strcmp(how, "neighbour-goes-on"))
+		return meet_late(argv[1], how[10] == 'c' ? 4300 : 4800);
 	if (!strncmp(how, "neighbour", 9))
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&

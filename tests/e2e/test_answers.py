@@ -199,7 +199,7 @@ class OutOfMemory(Answers):
             with Ranks(2, steps, devices=1, recorded=[0], SIM_VRAM="%dM" % (2 * 300 + mib + 60 + 20), STORMLOG_DEVICE_INTERVAL="10") as ranks:
                 report = ranks.report()
             (finding,) = self.found(cause, report)
-            self.assertRegex(finding["description"], "grew|took memory and freed none")
+            self.assertRegex(finding["description"], "grew|took memory and did not free it")
             self.assertEqual("it would have fitted; of this process: it " in finding["description"], cause == "oom.neighbour")
 
     def test_what_a_recorded_neighbours_blocks_and_code_take_is_the_neighbours(self):
@@ -661,6 +661,8 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         (finding,) = self.found("oom.neighbour", report)
         self.assertIn("which held 4.20 GiB", finding["description"])
         self.assertEqual([other["bytes"] for other in report["ooms"][0]["others"]], [4300 * MIB])
+        report = self.series("neighbour-goes-on")  # by the next sample it has more than had been in use
+        self.assertEqual([other["bytes"] for other in report["ooms"][0]["others"]], [4600 * MIB])
 
     def test_what_a_neighbour_held_at_its_peak_alone_is_not_said_of_what_it_holds(self):
         def steps(rank):
@@ -962,6 +964,9 @@ class Leaks(Answers):
         self.assertEqual(report["findings"], [])
         self.assertEqual(report["leaks"], [])
         self.assertIn("nothing to report", text)
+        with script("alloc=30") as run:
+            text = summary(run)
+        self.assertRegex(text, "(?s)LEFT.*nothing else to report")
 
     def test_a_pause_does_not_hide_a_place_that_grows_with_each_step(self):
         (finding,) = self.found("leak.growing", self.series("pauses"))
@@ -1258,7 +1263,7 @@ build()
                 file.write(program)
             with e2e.Recording(sys.executable, path, code=1, SIM_VRAM="1G") as run:
                 report, screen = run.report(), summary(run)
-        self.assertRegex(report["ooms"][-1]["cause"], r"freed none, most below large.py:16 Model.__init__ < large.py:18 build, 2 places, 7\d\d MiB: .* or model loading$")
+        self.assertRegex(report["ooms"][-1]["cause"], r"did not free it, most below large.py:16 Model.__init__ < large.py:18 build, 2 places, 7\d\d MiB: .* or model loading$")
         self.assertEqual(len(self.found("memory.only_taken", report)), 2)
         self.assertEqual(screen.count("a cache without"), 1, screen)
 
@@ -1288,7 +1293,7 @@ for round in range(20):
 
     def test_what_only_takes_memory_until_there_is_none_is_a_leak_or_a_model_that_is_too_large(self):
         report = self.series("only-fails")
-        self.assertRegex(report["ooms"][-1]["cause"], r"it took memory and freed none, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a first step that is too large, a leak, or model loading$")
+        self.assertRegex(report["ooms"][-1]["cause"], r"it took memory and did not free it, most at work\.py:\d+ .*, 61 of 61 blocks kept, 200 MiB: a first step that is too large, a leak, or model loading$")
         self.assertNotIn("enough", report["findings"][0]["recommendation"])
         self.assertEqual({one["severity"] for one in self.found("memory.only_taken", report)}, {"info"})
         self.absent("leak.growing", report)
@@ -2139,6 +2144,25 @@ class Page(unittest.TestCase):
         self.assertEqual({row["library"] for row in report["processes"][0]["libraries"]}, {"ctypes_alloc.py"})
         for name in ("libpython", "libffi", "_ctypes"):
             self.assertNotIn(name, text)
+
+    def test_the_line_that_calls_into_a_package_of_the_programs_own_stands_behind_its_frames(self):
+        """Three frames of the package, and its user is in none: the innermost line of the folder where the program begins is."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "nano"))
+            for name, lines in {"nano/__init__.py": ["import ctypes", "cuda = ctypes.CDLL('libcudart.so.12')", "from .layer import forward"],
+                                "nano/tensor.py": ["import ctypes, nano", "def empty():", "    p = ctypes.c_void_p()",
+                                                   "    assert not nano.cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 20))", "    return p"],
+                                "nano/layer.py": ["from . import tensor", "def unary(): return tensor.empty()", "def relu(): return unary()",
+                                                  "def layer(): return relu()", "def forward(): return layer()"],
+                                "steps.py": ["import nano, time", "def step():", "    time.sleep(0.002)", "    return nano.forward()"],
+                                "train.py": ["import steps", "outputs = []", "for i in range(200):", "    outputs.append(steps.step())"]}.items():
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write("\n".join(lines) + "\n")
+            with Recording("python3", "train.py", cwd=folder) as run:
+                leak, = (one for one in run.report()["findings"] if one["id"] == "leak.growing")
+                text = " ".join(summary(run, columns=100).split())
+        self.assertRegex(leak["description"], "< steps.py:4 step")
+        self.assertRegex(text, r"LEAK .*blocks kept.* < steps.py:4 step .*PEAK")
 
     def test_a_quiet_run_is_quiet(self):
         with script("alloc=30", "free") as run:
