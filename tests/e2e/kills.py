@@ -2,7 +2,8 @@
 """Kills a program at a random moment and compares its trace with the simulator's journal, event by event.
 
 Per thread the trace's finished calls are the journal's, with their addresses and sizes, in their order, once each; only the
-last that the journal saw return may still be in flight in the trace: it had not returned to the program."""
+last that the journal saw return may still be in flight in the trace: it had not returned to the program.  After an end whose
+ring was removed, since no thread had been at work for a moment, that call is nowhere (doc/trial.md, Left)."""
 import os
 import random
 import signal
@@ -41,7 +42,7 @@ def by_thread_of_trace(trace):
     return threads
 
 
-def differences(trace, truth):
+def differences(trace, truth, ring_gone=False):
     wrong, ours = [], by_thread_of_trace(trace)
     ids = {thread["tid"]: thread["id"] for thread in trace.defs.get("thread", [])}
     theirs = by_thread_of_journal(truth)
@@ -54,7 +55,7 @@ def differences(trace, truth):
         if done != returned[:len(done)]:
             at = next(i for i, row in enumerate(done) if i >= len(returned) or row != returned[i])
             wrong.append("thread %d: call %d of %d is %s, was %s" % (tid, at, len(returned), done[at], returned[at:at + 1]))
-        elif len(missing) > 1 or (missing and (not flying or missing[0][0] != flying[0][0])):
+        elif len(missing) > 1 or (missing and not (ring_gone and not flying) and (not flying or missing[0][0] != flying[0][0])):
             wrong.append("thread %d: of %d calls the last %d are missing, in flight is %s" % (tid, len(returned), len(missing), flying))
     return wrong
 
@@ -78,7 +79,8 @@ def kill(how=None, threads=None):
             return what, 0, []
         report = run.report()
         (trace,), (mine,) = stormlog_trace.open_folder(run.traces), report["processes"]
-        wrong = differences(trace, truth[0])
+        ring_gone = status == "completed" and not [name for name in run.files() if name.endswith(".ring")]
+        wrong = differences(trace, truth[0], ring_gone)
         if mine["status"] != status or mine["lost_events"]:
             wrong.append("report: %s, %d lost" % (mine["status"], mine["lost_events"]))
         counted = sum(api["calls"] for api in mine["apis"] if api["api"] in CALLS)
