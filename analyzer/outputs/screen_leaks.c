@@ -162,7 +162,7 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[80];
+	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[140];
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_kept_begin(time, process, kept),

@@ -393,7 +393,8 @@ const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *proc
 		return out;
 	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
-	snprintf(out + strlen(out), size - strlen(out), " (a round: what several places do equally often)");
+	snprintf(out + strlen(out), size - strlen(out),
+		 " (a round: several places that allocate equally often; your own loop may be another)");
 	return out;
 }
 
@@ -428,7 +429,7 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
 	const char *left = kept->left_blocks ? "never freed" : "freed only as the program ended";
-	char where[300], what[200], rate[200], thread[100], label[200], rounds[80];
+	char where[300], what[200], rate[200], thread[100], label[200], rounds[140];
 
 	sl_owners_line(process, track->stack, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), process, kept);
