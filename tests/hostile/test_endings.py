@@ -220,16 +220,17 @@ class Endings(unittest.TestCase):
         os.chmod(closed, 0)
         os.chmod(os.path.join(self.traces, "inner"), 0)
         self.addCleanup(os.chmod, closed, 0o700)
+        self.addCleanup(os.chmod, os.path.join(self.traces, "inner"), 0o700)
+        os.chmod(self.temporary, 0o777)
         os.chmod(self.folder, 0o755)
         user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-        for verb in ("report", "tree", "flame", "history", "fit", "collect"):
-            done = subprocess.run([mine, verb, closed], capture_output=True, text=True, timeout=60, cwd="/",
-                                  env=dict(os.environ, XDG_CACHE_HOME=self.temporary), **user)
+        for verb in (["report"], ["tree"], ["flame"], ["history", "peak"], ["fit"], ["collect"]):
+            done = subprocess.run([mine, *verb, closed], capture_output=True, text=True, timeout=60, cwd="/",
+                                  env=dict(os.environ, XDG_CACHE_HOME=self.temporary, XDG_STATE_HOME=self.temporary), **user)
             self.assertEqual(done.returncode, 2, (verb, done.stderr))
-            self.assertIn("Permission denied", done.stderr, verb)
+            self.assertRegex(done.stderr, "%s.*: Permission denied" % closed, verb)
         for verb in (["tree"], ["runs", "--catalogue", os.path.join(self.temporary, "c")], ["fit"], ["pack", "-o", os.path.join(self.temporary, "p")],
                      ["export", "ndjson"]):
-            os.chmod(self.temporary, 0o777)
             done = subprocess.run([mine, *verb, self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)

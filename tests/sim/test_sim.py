@@ -230,7 +230,7 @@ class Journal(Machine):
                 victim.communicate()
                 self.assertEqual(victim.returncode, -signal.SIGKILL)
                 process = [p for p in self.truth() if p.pid == victim.pid][0]
-                self.assertTrue(1 <= len(process.in_flight) <= threads)
+                self.assertLessEqual(len(process.in_flight), threads)  # none where it was between two calls
                 row = process.memory[('device', 0)]
                 self.assertEqual(row.allocations, row.frees + row.live_blocks)
 
