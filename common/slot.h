@@ -104,11 +104,12 @@ static inline uint64_t sl_slot_begin_ns(const struct sl_slot *slot)
 	return slot->call.begin_ns;
 }
 
+enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
+enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
+
 /*
  * The event of a slot whose state word is IN_FLIGHT or DONE; `second` is the slot after it, ignored when the
  * state is not wide.  verb: of the hook row.  An event in flight
  * has flag in_flight, time_ns of its begin, duration_ns, result 0.
  */
-enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
-enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
 void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb);

@@ -70,7 +70,7 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-static char about[1200]; /* list_formats fills it */
+static char about[4096]; /* list_formats fills it */
 
 static void list_formats(void)
 {

@@ -265,7 +265,7 @@ struct sl_report {
 	char *const *paths; /* all of them */
 	unsigned path_count;
 	struct sl_images images;
-	unsigned run; /* index into folder.runs; of several runs, the first */
+	unsigned run; /* index into images.runs; of several runs, the first */
 	struct sl_process *processes;
 	unsigned process_count;
 	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: none */

@@ -96,6 +96,23 @@ static void test_what_a_later_agent_adds_is_passed_over(void **state)
 	assert_memory_equal(&now, &then, sizeof(now));
 }
 
+static void test_every_field_is_set_whatever_the_slot_is(void **state)
+{
+	static const enum sl_verb verbs[] = {SL_VERB_ALLOC, SL_VERB_BLOCK_ALLOC, SL_VERB_RANGE_START};
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		struct sl_event event, other;
+
+		memset(&event, 0x5a, sizeof(event));
+		memset(&other, 0xa5, sizeof(other));
+		DECODE(&event, SL_SLOT_WORD(1, SL_SLOT_DONE, 0), verbs[i]);
+		DECODE(&other, SL_SLOT_WORD(1, SL_SLOT_DONE, 0), verbs[i]);
+#define FIELD(name, sign, unit, help) assert_int_equal(event.name, other.name);
+#include "common/events.def"
+#undef FIELD
+	}
+}
+
 static void test_the_head_is_made_as_it_is_read(void **state)
 {
 	uint64_t head = sl_slot_with_driver_api(sl_slot_head(7, SL_KIND_device, SL_FLAG_nested, 3), 9);
@@ -111,6 +128,7 @@ int main(void)
 		cmocka_unit_test(test_a_call_in_flight_has_its_begin_and_no_result),
 		cmocka_unit_test(test_a_block_event_takes_one_slot_and_has_totals),
 		cmocka_unit_test(test_what_a_later_agent_adds_is_passed_over),
+		cmocka_unit_test(test_every_field_is_set_whatever_the_slot_is),
 		cmocka_unit_test(test_the_head_is_made_as_it_is_read),
 	};
 

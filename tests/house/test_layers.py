@@ -94,6 +94,8 @@ class Drawing(unittest.TestCase):
         drawing = subprocess.run([sys.executable, CHECK, "--drawing"], capture_output=True, text=True, check=True).stdout
         self.assertIn("analyzer/model             -> analyzer/trace\n", drawing)
         self.assertIn(f"```\n{drawing}```\n", self.page, "put the output of scripts/check-layers --drawing into the page")
+        empty = [room for room in re.findall(r"(?m)^\S+", drawing) if not (ROOT / room).is_dir() and not list((ROOT / room).parent.glob((ROOT / room).name + ".*"))]
+        self.assertEqual(empty, [], "rooms without a file")
 
     def test_the_table_names_every_folder_of_code(self):
         folders = [path.parent for path in sorted(ROOT.glob("*/meson.build"))] + [path for path in sorted((ROOT / "analyzer").iterdir()) if path.is_dir()]

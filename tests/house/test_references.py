@@ -21,7 +21,7 @@ ELSEWHERE = re.compile(r"^(summary\.md|nvToolsExtPayload|cuda|hsa|hip/|link|dlfc
 
 
 def tracked():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True)
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True)
     if listed.returncode or not listed.stdout:
         sys.exit(77)
     return listed.stdout.split()
