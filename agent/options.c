@@ -2,9 +2,12 @@
 #include "agent/options.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/base.h"
 #include "common/size.h"
+
+#define PREFIX "STORMLOG_"
 
 const struct sl_options_row sl_options_table[] = {
 #define OPTION(name, type, flag, letter, variable, def, unit, choices, help)                                                       \
@@ -123,11 +126,38 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 	return NULL;
 }
 
+static char kept[8192]; /* "NAME=value", one behind the other; "" ends them */
+
+void sl_options_keep(void)
+{
+	size_t used = 0;
+
+	for (char **at = environ; at && *at; at++) {
+		size_t size = strncmp(*at, PREFIX, sizeof(PREFIX) - 1) ? 0 : strlen(*at) + 1;
+
+		if (used + size >= sizeof(kept))
+			continue;
+		memcpy(kept + used, *at, size);
+		used += size;
+	}
+}
+
+const char *sl_options_variable(const char *name)
+{
+	const char *value = getenv(name);
+	size_t size = strlen(name);
+
+	for (const char *at = kept; !value && *at; at += strlen(at) + 1)
+		if (!strncmp(at, name, size) && at[size] == '=')
+			value = at + size + 1;
+	return value;
+}
+
 void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value))
 {
 	for (unsigned i = 0; i < sl_options_count; i++) {
 		const struct sl_options_row *option = &sl_options_table[i];
-		const char *text = getenv(option->variable);
+		const char *text = sl_options_variable(option->variable);
 
 		sl_options_set(option, options, option->def);
 		/* An empty variable counts as unset, which is the usual way to return to a default. */

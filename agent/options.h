@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of a recording, expanded from options.def.  Read once, at the first GPU call. */
+/*
+ * Settings of a recording, expanded from options.def.  Read once, at the first GPU call.  What the environment has not then has the
+ * value of the moment when the library was loaded: servers drop their environment.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -39,6 +42,12 @@ bool sl_options_set(const struct sl_options_row *option, struct sl_options *opti
 
 /* The member as text, for the trace: borrowed, or written into `scratch`; NULL for text that is unset. */
 const char *sl_options_text(const struct sl_options_row *option, const struct sl_options *options, char scratch[24]);
+
+/* Keeps the STORMLOG_ variables of the environment, 8 kB at most.  Called once, when the library is loaded. */
+void sl_options_keep(void);
+
+/* A STORMLOG_ variable's value, now or as it was kept; NULL: unset.  An empty one counts as set here. */
+const char *sl_options_variable(const char *name);
 
 /*
  * Fill from the process's environment; a value that cannot be read leaves the default and calls

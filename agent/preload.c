@@ -234,7 +234,8 @@ static void watch_exit(void)
 
 static void exit_begins(void *unused)
 {
-	watch_exit();
+	if (on_exit)
+		on_exit(note_status, NULL);
 }
 
 /*
@@ -301,8 +302,11 @@ static void start(struct sl_agent *agent)
 		sl_stacks_child();
 		sl_device_child();
 	}
-	if (may_allocate && !options->host)
+	if (may_allocate && !options->host) {
 		watch_exit();
+		if (agent->process.pid == (uint64_t)syscall(SYS_gettid)) /* perhaps in a library's constructor, before main */
+			watch_exit_later();
+	}
 	threads = (may_allocate || sl_objects_trusted()) && sl_threads_try();
 	if (!sl_objects_trusted()) {
 		sl_native_disable("forked while another thread held the loader's lock");
@@ -596,7 +600,7 @@ static SL_STARTUP_TEXT void start_host(void)
 {
 	struct sl_options options;
 
-	if (!getenv("STORMLOG_HOST"))
+	if (!sl_options_variable("STORMLOG_HOST"))
 		return;
 	sl_options_read(&options, NULL);
 	if (options.host)
@@ -609,6 +613,7 @@ __attribute__((constructor)) static void construct(void)
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts, nothing is recorded */
 		return;
 	}
+	sl_options_keep();
 	sl_objects_construct();
 	__register_atfork(before_fork, after_fork, in_child, NULL);
 	start_host();

@@ -103,7 +103,7 @@ static int ordinal_of(void *real, nvmlDevice_t device)
 
 /*
  * True when --limit is on.  A program may ask for free memory before it allocates any, so the first query of a process looks
- * for the setting in the environment, and starts the recording if it is set.
+ * for the setting, and starts the recording if it is set.
  */
 static bool is_limited(void)
 {
@@ -112,7 +112,7 @@ static bool is_limited(void)
 	if (SL_LIKELY(atomic_load_explicit(&asked, memory_order_relaxed)))
 		return sl_limit_active;
 	atomic_store_explicit(&asked, true, memory_order_relaxed);
-	if (getenv("STORMLOG_LIMIT"))
+	if (sl_options_variable("STORMLOG_LIMIT"))
 		sl_preload_running();
 	return sl_limit_active;
 }

@@ -16,7 +16,7 @@ bool sl_tensors_of_cpu(void)
 	int answer = atomic_load_explicit(&known, memory_order_relaxed);
 
 	if (SL_UNLIKELY(!answer)) {
-		const char *tensors = getenv("STORMLOG_TENSORS");
+		const char *tensors = sl_options_variable("STORMLOG_TENSORS");
 
 		answer = tensors && !strcmp(tensors, "cpu") ? 2 : 1;
 		atomic_store_explicit(&known, answer, memory_order_relaxed);

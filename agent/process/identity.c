@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/identity.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/options.h"
 #include "agent/process/procfile.h"
 #include "common/text.h"
 
 /* A variable's value, NULL when it is unset or blank. */
 static const char *variable(const char *name)
 {
-	const char *value = name ? getenv(name) : NULL;
+	const char *value = name ? sl_options_variable(name) : NULL;
 
 	return value && value[strspn(value, " \t\n")] ? value : NULL;
 }

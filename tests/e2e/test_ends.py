@@ -55,6 +55,23 @@ class Ends(unittest.TestCase):
             with self.subTest(argument=argument):
                 self.assertEqual(self.status(FOREIGN, "raw_end", argument, launcher=["--quiet", "--report"], code=code), status)
 
+    def test_the_status_is_known_where_a_librarys_constructor_makes_the_first_call(self):
+        """What the constructor gives to on_exit would be called after our end."""
+        both = e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "ctor_alone.so")
+        for host in (0, 1):
+            with self.subTest(host=host), Recording("/usr/bin/python3", "-S", "-c", "raise SystemExit(5)", LD_PRELOAD=both, code=5, STORMLOG_HOST=host) as run:
+                process, = run.report()["processes"]
+                self.assertEqual((process["ended"], process["exit_status"]), ("failed", 5))
+
+    def test_a_program_that_drops_its_environment_is_recorded_as_it_was_to_be(self):
+        """As nginx does: settings that are gone at the first call are those of the start."""
+        program = "import ctypes\nctypes.CDLL(None).clearenv()\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))" % e2e.SIM
+        with Recording("/usr/bin/python3", "-c", program, STORMLOG_RUN_ID="mine", STORMLOG_STACKS="none") as run:
+            report = run.report()
+            self.assertEqual(report["run"]["id"], "mine")
+        with Recording("/usr/bin/python3", "-c", program, STORMLOG_DISABLE=1) as run:
+            self.assertEqual((run.files(), [name for name in os.listdir(run.folder) if name.endswith(".zst")]), ([], []))
+
     def test_also_where_the_name_of_the_folder_says_who_made_it(self):
         with Recording(FOREIGN, "raw_end", 0, launcher=["--report"], STORMLOG_DIR="out/%h-%p") as run:
             self.assertNotIn(b"killed", run.done.stderr)
