@@ -46,7 +46,7 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 /* Keeps the STORMLOG_ variables of the environment, 8 kB at most.  Called once, when the library is loaded. */
 void sl_options_keep(void);
 
-/* A STORMLOG_ variable's value, now or as it was kept; NULL: unset.  An empty one counts as set here. */
+/* A variable's value now, or for STORMLOG_ ones as it was kept; NULL: unset.  An empty one counts as set here. */
 const char *sl_options_variable(const char *name);
 
 /*

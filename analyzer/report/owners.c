@@ -144,7 +144,7 @@ static unsigned shorten(const struct sl_stack_frame **chain, unsigned given, uns
 		beside++;
 	if (file && frames > 1 && other >= frames && other < given)
 		chain[frames - 1] = chain[other];
-	if (frames < 2 || beside < frames || is_beside(chain[frames - 1], begin))
+	if (frames < 2 || !begin->file || beside < frames || is_beside(chain[frames - 1], begin))
 		return frames;
 	chain[frames] = chain[beside];
 	return frames + 1;
