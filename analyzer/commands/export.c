@@ -141,7 +141,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 
 	o->stream.models = o->format->models;
 	/* the stream prints what cannot be read */
-	if (o->format->lines &&
+	if (o->format->places &&
 	    sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = o->stream.run, .quiet = true}) ==
 		    SL_PIPELINE_FINE)
 		o->stream.report = &report;

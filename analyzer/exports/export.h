@@ -23,7 +23,7 @@ struct sl_export {
 	const char *name, *summary;
 	const char *begins; /* the first bytes of every file of this format, by which a former output is recognized; NULL: any */
 	bool models;	    /* needs models that are kept up to date */
-	bool lines;	    /* names the line of each stack, which needs a report of the whole run first */
+	bool places;	    /* names the line of each stack, which needs a report of the whole run first */
 	bool wants_path;    /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);

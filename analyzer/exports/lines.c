@@ -122,9 +122,9 @@ static bool run_ndjson(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_csv = {
-	.name = "csv", .begins = "t0_ns,t1_ns,", .summary = "a line an event, for spreadsheets", .lines = true, .run = run_csv};
+	.name = "csv", .begins = "t0_ns,t1_ns,", .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
 const struct sl_export sl_export_ndjson = {.name = "ndjson",
 					   .begins = "{\"type\":\"",
 					   .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq",
-					   .lines = true,
+					   .places = true,
 					   .run = run_ndjson};

@@ -321,5 +321,5 @@ const struct sl_export sl_export_perfetto = {.name = "perfetto",
 					     .begins = "\n",
 					     .summary = "https://ui.perfetto.dev: counters, labels, errors",
 					     .models = true,
-					     .lines = true,
+					     .places = true,
 					     .run = run};

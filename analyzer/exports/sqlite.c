@@ -287,6 +287,6 @@ const struct sl_export sl_export_sqlite = {.name = "sqlite",
 					   .begins = "SQLite format 3",
 					   .summary = "a database with views for common questions",
 					   .models = true,
-					   .lines = true,
+					   .places = true,
 					   .wants_path = true,
 					   .run = run};

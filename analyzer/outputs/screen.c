@@ -68,7 +68,7 @@ static bool is_shared(struct sl_report *report, const struct sl_finding *a, cons
 
 	return a->process != b->process && a->bytes == b->bytes && !strcmp(a->id, b->id) && !strcmp(a->severity, b->severity) &&
 	       *process_of(who, report, a) && *process_of(who, report, b) &&
-	       sl_place_line(&report->processes[a->process], a->stack) == sl_place_line(&report->processes[b->process], b->stack);
+	       sl_place_key(&report->processes[a->process], a->stack) == sl_place_key(&report->processes[b->process], b->stack);
 }
 
 static bool was_told(struct sl_report *report, const struct sl_finding *const *told, unsigned count,

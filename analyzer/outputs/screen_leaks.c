@@ -38,7 +38,7 @@ static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, unsi
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_track *track = process->kept.item[i].track;
 
-		if (!is_kind(kind, track->kind) || sl_place_line(process, track->stack) != sl_place_line(process, stack))
+		if (!is_kind(kind, track->kind) || sl_place_key(process, track->stack) != sl_place_key(process, stack))
 			continue;
 		if (track->device < 0 || track->device == device)
 			return false;
@@ -50,13 +50,13 @@ static bool is_elsewhere(struct sl_process *process, struct sl_stack stack, unsi
 /* True: a LEAK block above names the place.  kind: or ANY_KIND; device: on which, -1 any. */
 static bool is_told(const struct sl_screen_page *page, struct sl_process *process, unsigned kind, int device, struct sl_stack stack)
 {
-	uint64_t line = sl_place_line(process, stack);
+	uint64_t line = sl_place_key(process, stack);
 
 	for (size_t i = 0; i < page->leaking.place.count; i++) {
 		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
 		if (place->told && is_kind(kind, place->kept->track->kind) &&
-		    sl_place_line(&page->report->processes[place->process], place->stack) == line)
+		    sl_place_key(&page->report->processes[place->process], place->stack) == line)
 			return !is_elsewhere(process, stack, kind, device);
 	}
 	return false;

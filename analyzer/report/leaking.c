@@ -271,7 +271,7 @@ bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, co
 	const struct sl_track *track = kept->track;
 	const struct sl_stack_frame *a, *b;
 
-	if (leak->kind != track->kind || sl_place_line(process, leak->stack) != sl_place_line(process, track->stack))
+	if (leak->kind != track->kind || sl_place_key(process, leak->stack) != sl_place_key(process, track->stack))
 		return false;
 	a = sl_place_at(process, leak->stack, here);
 	b = sl_place_at(process, track->stack, there);

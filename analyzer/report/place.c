@@ -25,7 +25,7 @@ struct pairs {
 struct sl_places {
 	struct pairs lines, callers; /* sorted, each pair once */
 	const struct sl_places *run; /* of all processes; NULL: there is one */
-	struct sl_idmap asked;	     /* stacks, by a hash, to what sl_place_line found */
+	struct sl_idmap asked;	     /* stacks, by a hash, to what sl_place_key found */
 	SL_VECTOR(uint64_t) found;
 };
 
@@ -376,7 +376,7 @@ bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *
 	       (a->line ? a->line == b->line : !b->line && a->offset == b->offset && is_same_text(a->module, b->module));
 }
 
-uint64_t sl_place_line(struct sl_process *process, struct sl_stack stack)
+uint64_t sl_place_key(struct sl_process *process, struct sl_stack stack)
 {
 	struct sl_places *places = sl_places_of(process);
 	uint64_t id = sl_map_mix_two(stack.caller, (uint64_t)stack.python << 32 | stack.native);

@@ -35,7 +35,7 @@ bool sl_place_same(const struct sl_stack_frame *a, const struct sl_stack_frame *
 
 /* A hash of that line, or of that address and object, by which two stacks have one place; 0: the stack is empty.  Each stack is
  * looked at once. */
-uint64_t sl_place_line(struct sl_process *process, struct sl_stack stack);
+uint64_t sl_place_key(struct sl_process *process, struct sl_stack stack);
 
 #define SL_PLACE_VIA 4
 
