@@ -445,7 +445,7 @@ for i in range(80):
         with Recording(sys.executable, self.path("grows.py", GROWS), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
             [device], [leak] = run.report()["run"]["devices"], run.report()["leaks"]
             screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
-            minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", screen).groups()
+            minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", " ".join(screen.split())).groups()
             room = device["total_bytes"] - device["used_peak_bytes"]
             self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] / room, 3 / 4, delta=0.04)
 
@@ -453,7 +453,7 @@ for i in range(80):
         with Recording(sys.executable, self.path("passes.py", GROWS.replace("    time", PASSES)), SIM_VRAM="64G", STORMLOG_DEVICE_INTERVAL=10) as run:
             [device], [leak], [truth] = run.report()["run"]["devices"], run.report()["leaks"], run.truth()
             screen = subprocess.run([ANALYZE, run.traces], capture_output=True, text=True).stdout
-        minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", screen).groups()
+        minutes, seconds = re.search(r"device 0 is full in (\d+) min (\d+) s", " ".join(screen.split())).groups()
         room = device["total_bytes"] - 300 * MIB - 60 * 4 * MIB - (truth.memory["device", 0].peak_bytes - 60 * 3 * MIB)
         self.assertAlmostEqual((60 * int(minutes) + int(seconds)) * leak["growth_bytes_per_second"] * 4 / 3 / room, 1, delta=0.05)
 
