@@ -250,16 +250,6 @@ static void watch_exit_later(void)
 		at_end(exit_begins, NULL, &key);
 }
 
-/* True: no other thread holds the loader's lock, which watch_exit_later() takes. */
-static bool is_alone(void)
-{
-	char line[24];
-	uint64_t threads;
-
-	return sl_procfile_find("/proc/self/status", "Threads:", line, sizeof(line)) && sl_procfile_digits(line, &threads) &&
-	       threads == 1;
-}
-
 static bool has_locked_memory(void)
 {
 	char line[24];
@@ -314,7 +304,8 @@ static void start(struct sl_agent *agent)
 	}
 	if (may_allocate && !options->host) {
 		watch_exit();
-		if (sl_objects_trusted() && is_alone()) /* perhaps in a library's constructor, before main */
+		/* perhaps in a library's constructor, before main; it takes the loader's lock, which no other thread holds */
+		if (sl_objects_trusted() && sl_threads_count() == 1)
 			watch_exit_later();
 	}
 	threads = (may_allocate || sl_objects_trusted()) && sl_threads_try();

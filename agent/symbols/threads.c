@@ -46,17 +46,20 @@ static void *try_locks(void *open_self)
 	return NULL;
 }
 
+uint64_t sl_threads_count(void)
+{
+	char line[24];
+	uint64_t threads = 0;
+
+	return sl_procfile_find("/proc/self/status", "Threads:", line, sizeof(line)) && sl_procfile_digits(line, &threads) ? threads
+															   : 0;
+}
+
 /* True when no thread that the fork left behind can hold the locks that making a thread takes: fork() has reset them, or
  * this process has made a thread. */
 static bool is_fresh(void)
 {
-	char line[24];
-	uint64_t threads;
-
-	if (sl_objects_is_forked())
-		return true;
-	return sl_procfile_find("/proc/self/status", "Threads:", line, sizeof(line)) && sl_procfile_digits(line, &threads) &&
-	       threads > 1;
+	return sl_objects_is_forked() || sl_threads_count() > 1;
 }
 
 static void *nothing(void *unused)

@@ -220,7 +220,7 @@ class Processes(Machine):
 class Journal(Machine):
     def test_it_survives_sigkill_with_the_calls_in_flight(self):
         for threads in (1, 4):
-            with self.subTest(threads=threads):
+            for _ in range(10):  # a thread without a processor may be between two calls
                 victim = subprocess.Popen([os.path.join(APPS, 'kill_me'), str(threads)], stdout=subprocess.PIPE,
                                           env=self.env(SIM_LATENCY='cuMemAlloc_v2:200000'))
                 victim.stdout.readline()
@@ -230,9 +230,13 @@ class Journal(Machine):
                 victim.communicate()
                 self.assertEqual(victim.returncode, -signal.SIGKILL)
                 process = [p for p in self.truth() if p.pid == victim.pid][0]
-                self.assertLessEqual(len(process.in_flight), threads)  # none where it was between two calls
+                seen = len(process.in_flight)
+                self.assertLessEqual(seen, threads)
                 row = process.memory[('device', 0)]
                 self.assertEqual(row.allocations, row.frees + row.live_blocks)
+                if seen:
+                    break
+            self.assertGreaterEqual(seen, 1, threads)
 
     def test_it_grows_under_a_program_that_closed_every_descriptor_and_went_elsewhere(self):
         out = self.python('''
