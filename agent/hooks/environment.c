@@ -9,15 +9,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "agent/options.h"
 #include "agent/symbols/plain.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"
 
-static bool is_set(char *(*real)(const char *), const char *variable, const char *value)
+static bool is_set(const char *variable, const char *value)
 {
-	const char *now = real(variable);
+	const char *now = sl_options_variable(variable);
 
 	return now && sl_plain_same(now, value);
 }
@@ -37,7 +38,7 @@ __attribute__((visibility("default"))) char *getenv(const char *name)
 	}
 	value = real(name);
 	if (SL_LIKELY(value || name[0] != 'N' || name[1] != 'V') || !sl_plain_same(name, VARIABLE) ||
-	    is_set(real, "STORMLOG_LABELS", "off") || is_set(real, "STORMLOG_DISABLE", "1"))
+	    is_set("STORMLOG_LABELS", "off") || is_set("STORMLOG_DISABLE", "1"))
 		return value;
 	own = sl_resolve_own_name();
 	return own && *own ? (char *)own : NULL;

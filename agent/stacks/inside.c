@@ -51,12 +51,12 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 }
 
 /*
- * What a handler interrupted that is still running; NULL: no such frame is found between here and `outer`.  The kernel aligns
+ * What a handler interrupted that is still running; NULL: no such frame is found between `inner` and `outer`.  The kernel aligns
  * the frame so that the handler finds the stack as any function does.
  */
-static const ucontext_t *find_signal_frame(uintptr_t outer)
+static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 {
-	uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15) + 8, page = 0;
+	uintptr_t at = (inner & ~(uintptr_t)15) + 8, page = 0;
 	const ucontext_t *found = NULL;
 	uint64_t blocked;
 
@@ -76,23 +76,70 @@ static const ucontext_t *find_signal_frame(uintptr_t outer)
 	return found;
 }
 
-static const void *interrupted_code(const ucontext_t *context)
+static uintptr_t interrupted_code(const ucontext_t *context)
 {
-	return (const void *)context->uc_mcontext.gregs[REG_RIP];
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+}
+
+static uintptr_t interrupted_stack(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+}
+
+/* They wait for another process or thread, or for time.  malloc and the loader hold no lock while they make one of these. */
+static const uint16_t waits[] = {
+	SYS_poll,   SYS_ppoll,	 SYS_select,   SYS_pselect6,	  SYS_epoll_wait, SYS_epoll_pwait,
+	SYS_wait4,  SYS_waitid,	 SYS_pause,    SYS_rt_sigsuspend, SYS_nanosleep,  SYS_clock_nanosleep,
+	SYS_accept, SYS_accept4, SYS_recvfrom, SYS_recvmsg,
+};
+
+/*
+ * The handler interrupted one of these.  Either the kernel ended it with EINTR, and the code goes on behind it (mov $number, %eax;
+ * syscall), or it makes the call again (SA_RESTART), and the code goes on at it.
+ */
+static bool interrupts_a_wait(const ucontext_t *context)
+{
+	uintptr_t code = interrupted_code(context);
+	int64_t number = context->uc_mcontext.gregs[REG_RAX];
+	uint8_t bytes[7];
+
+	if (number != -EINTR)
+		code += 2;
+	if (!sl_walk_readable(code - 7) || !sl_walk_readable(code - 1))
+		return false;
+	memcpy(bytes, (const void *)(code - 7), sizeof(bytes));
+	if (bytes[5] != 0x0f || bytes[6] != 0x05)
+		return false;
+	if (number == -EINTR)
+		number = bytes[0] == 0xb8 ? bytes[1] | bytes[2] << 8 | bytes[3] << 16 : -1;
+	for (unsigned i = 0; i < SL_COUNT(waits); i++)
+		if (number == waits[i])
+			return true;
+	return false;
 }
 
 #else
 
 #define SEARCHED_BYTES 0
 
-static const ucontext_t *find_signal_frame(uintptr_t outer)
+static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 {
 	return NULL;
 }
 
-static const void *interrupted_code(const ucontext_t *context)
+static uintptr_t interrupted_code(const ucontext_t *context)
 {
-	return NULL;
+	return 0;
+}
+
+static uintptr_t interrupted_stack(const ucontext_t *context)
+{
+	return 0;
+}
+
+static bool interrupts_a_wait(const ucontext_t *context)
+{
+	return false;
 }
 
 #endif
@@ -100,7 +147,7 @@ static const void *interrupted_code(const ucontext_t *context)
 /* For a stack that cannot be walked, because a frame on the way has no simple rule. */
 static bool is_in_a_handler(uintptr_t outer)
 {
-	return find_signal_frame(outer) || is_on_alternate_stack(outer);
+	return find_signal_frame((uintptr_t)__builtin_frame_address(0), outer) || is_on_alternate_stack(outer);
 }
 
 bool sl_stacks_find_inside(const void *frame, const void *caller)
@@ -140,9 +187,9 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* Code in no object counts as well: whose it is is not known. */
-static bool may_be_allocating(const void *interrupted)
+static bool may_be_allocating(uintptr_t interrupted)
 {
-	struct code code = {.at = (uintptr_t)interrupted, .allocates = true};
+	struct code code = {.at = interrupted, .allocates = true};
 
 	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
 		code.allocators[i] = (uintptr_t)sl_resolve_symbol(allocators[i]);
@@ -152,9 +199,9 @@ static bool may_be_allocating(const void *interrupted)
 
 bool sl_stacks_may_allocate(void)
 {
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), sp = 0;
 	const ucontext_t *context = NULL;
 	int saved = errno;
-	uintptr_t sp = 0;
 	bool may = true;
 
 	switch (sl_walk_way_to((const void *)UINTPTR_MAX, &sp)) {
@@ -162,14 +209,17 @@ bool sl_stacks_may_allocate(void)
 		context = (const ucontext_t *)sp;
 		break;
 	case SL_WALK_UNCLEAR:
-		context = find_signal_frame((uintptr_t)__builtin_frame_address(0) + SEARCHED_BYTES / 2);
+		context = find_signal_frame(here, here + SEARCHED_BYTES / 2);
 		may = context || !is_on_alternate_stack(0);
 		break;
 	default:
 		break;
 	}
-	if (context)
-		may = !may_be_allocating(interrupted_code(context));
+	if (context) {
+		sp = interrupted_stack(context);
+		may = (interrupts_a_wait(context) || !may_be_allocating(interrupted_code(context))) &&
+		      !find_signal_frame(sp, sp + SEARCHED_BYTES / 2); /* a handler that interrupted another */
+	}
 	errno = saved;
 	return may;
 }

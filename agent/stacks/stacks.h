@@ -97,9 +97,10 @@ static inline bool sl_stacks_inside(const void *frame, const void *caller)
 bool sl_stacks_interrupts(const void *frame);
 
 /*
- * False: the caller is in a signal handler that interrupted malloc, or what may be in the midst of it: the C library, its
- * loader, the object that malloc is in.  Where frames have no simple unwind rules a handler is not always known; on aarch64
- * it is by its alternate stack alone.  Takes microseconds.
+ * False: the caller is in a signal handler that interrupted another handler, or malloc, or what may be in the midst of it: the
+ * C library (but for system calls that wait, as poll does; not on aarch64), its loader, the object that malloc is in.  Where
+ * frames have no simple unwind rules a handler is not always known; on aarch64 it is by its alternate stack alone.  Takes
+ * microseconds.
  */
 bool sl_stacks_may_allocate(void);
 

@@ -3,6 +3,7 @@
 #include <alloca.h>
 #include <link.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,7 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -406,12 +409,58 @@ static void starved(unsigned count)
 	pairs(count);
 }
 
+/* ---- a child that a handler makes and that lives in it ---- */
+
+static void work_in_handler(int signal)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		pairs(20000);
+		printf("%u %u\n", allocations, frees);
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+}
+
+/* The handler interrupts select, poll, pause, sigsuspend, wait4 or clock_nanosleep, which the last way does after a call of its own. */
+static void worker(unsigned way)
+{
+	struct sigaction action = {.sa_handler = work_in_handler, .sa_flags = SA_RESTART};
+	const struct itimerval once = {.it_value = {.tv_usec = 50000}};
+	sigset_t none;
+	pid_t child = way == 4 ? fork() : 1;
+
+	if (!child) {
+		usleep(200000);
+		_exit(0);
+	}
+	if (way == 6)
+		pairs(1);
+	sigemptyset(&none);
+	CHECK(child > 0 && !sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &once, NULL));
+	if (way == 0)
+		select(0, NULL, NULL, NULL, NULL);
+	else if (way == 1)
+		poll(NULL, 0, -1);
+	else if (way == 2)
+		pause();
+	else if (way == 3)
+		sigsuspend(&none);
+	else if (way == 4)
+		CHECK(waitpid(child, NULL, 0) == child); /* goes on where it was */
+	else
+		usleep(200000);
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(unsigned n);
 } modes[] = {
-	{"noise", noise},	{"title", title},   {"handler", handler}, {"leaving", leaving}, {"fibers", fibers},
-	{"carriers", carriers}, {"cancel", cancel}, {"locked", locked},	  {"starved", starved}, {"crowd", crowd},
+	{"noise", noise},     {"title", title},	      {"handler", handler}, {"leaving", leaving},
+	{"fibers", fibers},   {"carriers", carriers}, {"cancel", cancel},   {"locked", locked},
+	{"starved", starved}, {"crowd", crowd},	      {"worker", worker},
 };
 
 int main(int count, char **words)

@@ -65,12 +65,16 @@ class Ends(unittest.TestCase):
 
     def test_a_program_that_drops_its_environment_is_recorded_as_it_was_to_be(self):
         """As nginx does: settings that are gone at the first call are those of the start."""
-        program = "import ctypes\nctypes.CDLL(None).clearenv()\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))" % e2e.SIM
+        program = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.clearenv()\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))" % e2e.SIM
         with Recording("/usr/bin/python3", "-c", program, STORMLOG_RUN_ID="mine", STORMLOG_STACKS="none") as run:
             report = run.report()
             self.assertEqual(report["run"]["id"], "mine")
         with Recording("/usr/bin/python3", "-c", program, STORMLOG_DISABLE=1) as run:
             self.assertEqual((run.files(), [name for name in os.listdir(run.folder) if name.endswith(".zst")]), ([], []))
+        program += "\nlibc.getenv.restype = ctypes.c_char_p\nprint(libc.getenv(b'NVTX_INJECTION64_PATH') is not None)"
+        for setting, answered in (("STORMLOG_LABELS", "off"), False), (("STORMLOG_DISABLE", 1), False), (("STORMLOG_LABELS", "on"), True):
+            with self.subTest(setting), Recording("/usr/bin/python3", "-c", program, **dict([setting])) as run:
+                self.assertEqual(run.done.stdout.decode().split(), [str(answered)])
 
     def test_also_where_the_name_of_the_folder_says_who_made_it(self):
         with Recording(FOREIGN, "raw_end", 0, launcher=["--report"], STORMLOG_DIR="out/%h-%p") as run:

@@ -71,6 +71,18 @@ class Rude(unittest.TestCase):
     def test_a_handler_that_interrupted_malloc_calls_and_ends_the_process(self):
         self.assertEqual(self.handled("crash"), 0)
 
+    def test_a_child_that_a_handler_makes_and_that_lives_in_it(self):
+        """As PostgreSQL's workers do.  Whatever system call the handler interrupted, the child has a writer and native stacks."""
+        for way in range(7):
+            with self.subTest(way), e2e.Recording(RUDE, "worker", way) as run:
+                counts = [int(word) for word in run.done.stdout.split()]
+                events = collections.Counter(event["api"] for event in self.dump(run) if event["result"] == 0)
+                self.assertEqual([events["cudaMalloc"], events["cudaFree"]], [counts[0], counts[1]])
+                processes = run.report()["processes"]
+                self.assertEqual(self.notes(run), [])
+                self.assertEqual([(process["lost_events"], process["capabilities"]["native_stacks"]) for process in processes], [(0, True)] * len(processes))
+                self.assertFalse([name for name in run.files() if name.endswith(".ring")])
+
     def test_exit_in_a_handler_in_the_midst_of_a_call(self):
         with e2e.Recording(RUDE, "leaving") as run:
             self.compare(run)
