@@ -3,6 +3,7 @@
  * handled MODE: GPU calls that a signal handler makes.  Says how many calls of malloc and its kin were made in handlers, none of
  * them by this program, and how many blocks were made there and elsewhere.  The GPU is midst.c.
  *   first   the process's first call, then a thread's, in handlers that interrupt malloc
+ *   nested  the process's first calls, in handlers that interrupt a sleep in handlers that interrupt malloc
  *   often   a timer's handler, in the midst of whatever a thread does that allocates without a pause
  *   ranges, errors, blocks   the same, in the midst of new ranges, of allocations that fail, of what it says of its own blocks
  *   threads the same, in threads that begin with a new range
@@ -83,6 +84,15 @@ static void end(int signal)
 	_exit(foreign);
 }
 
+static void sleep_in_handler(int signal)
+{
+	const struct itimerval once = {.it_value = {.tv_usec = ALARM_US}};
+
+	CHECK(!setitimer(ITIMER_REAL, &once, NULL));
+	for (unsigned before = inside; inside == before;)
+		usleep(1000);
+}
+
 static void *interrupt_malloc(void *unused)
 {
 	for (int i = 0; i < CALLS; i++) {
@@ -104,7 +114,7 @@ static void first(void)
 	interrupt_malloc(NULL);
 	make_block(512);
 	outside++;
-	/* recorded, with native stacks: those of a thread's first calls are libunwind's */
+	/* until the agent has opened libunwind, which unwinds the first calls of a thread */
 	for (int i = 0; i < 3000 && writer_thread() && !dl_iterate_phdr(is_libunwind, NULL); i++)
 		usleep(1000);
 	CHECK(!pthread_create(&thread, NULL, interrupt_malloc, NULL) && !pthread_join(thread, NULL));
@@ -139,7 +149,6 @@ static void often(char mode)
 {
 	struct itimerval timer = {{0, ALARM_US}, {0, ALARM_US}};
 
-	signal(SIGALRM, handle);
 	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
 	while (inside < ALARMS) {
 		make_block(512);
@@ -174,10 +183,13 @@ static void threads(void)
 int main(int count, char **words)
 {
 	CHECK(count == 2);
-	signal(SIGUSR1, *words[1] == 'c' ? end : handle);
+	signal(SIGUSR1, *words[1] == 'c' ? end : *words[1] == 'n' ? sleep_in_handler : handle);
+	signal(SIGALRM, handle);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (*words[1] == 'f' || *words[1] == 'c')
 		first();
+	else if (*words[1] == 'n')
+		interrupt_malloc(NULL);
 	else if (*words[1] == 't')
 		threads();
 	else

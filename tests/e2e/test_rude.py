@@ -63,6 +63,9 @@ class Rude(unittest.TestCase):
     def test_the_first_call_is_made_by_a_handler_that_interrupted_malloc(self):
         self.assertEqual(self.handled("first"), 0)
 
+    def test_a_handler_that_interrupted_one_that_interrupted_malloc(self):
+        self.assertEqual(self.handled("nested"), 0)
+
     def test_a_handlers_calls_in_the_midst_of_our_own_work(self):
         for mode, settings in (("often", {}), ("often", {"STORMLOG_LIMIT": "8G"}), ("ranges", {}), ("errors", {}), ("threads", {}), ("blocks", {"STORMLOG_STACKS": "none"})):
             with self.subTest(mode=mode, settings=settings):
