@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/format.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,15 @@ const char *sl_format_time(char *out, uint64_t unix_ns)
 	gmtime_r(&s, &tm);
 	strftime(out, SL_FORMAT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
 	return out;
+}
+
+bool sl_format_is_moment(const char *text)
+{
+	char *end;
+
+	strtod(text, &end);
+	return (isdigit((unsigned char)text[0]) || text[0] == '.') && end != text && !strpbrk(text, "xX") &&
+	       (!*end || !strcmp(end, "s"));
 }
 
 uint64_t sl_format_moment(const char *text, uint64_t begin_ns)

@@ -2,6 +2,7 @@
 /* Numbers for people.  Buffers are the caller's, SL_FORMAT_BYTES long; no locale. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SL_FORMAT_BYTES 48
@@ -16,5 +17,8 @@ const char *sl_format_time(char *out, uint64_t unix_ns); /* 2026-11-20T09:27:40Z
 #define SL_SPAN(ns)	 sl_format_duration((char[SL_FORMAT_BYTES]){0}, ns)
 #define SL_NUMBER(count) sl_format_count((char[SL_FORMAT_BYTES]){0}, count)
 
-/* Reads seconds since begin_ns ("12.5", "12.5s"), or from 1e15 on Unix nanoseconds, exactly.  Other text counts as 0 s. */
+/* A decimal number, or one of seconds ("12.5", "12.5s"). */
+bool sl_format_is_moment(const char *text);
+
+/* Reads seconds since begin_ns, or from 1e15 on Unix nanoseconds, exactly.  What is no moment counts as 0 s. */
 uint64_t sl_format_moment(const char *text, uint64_t begin_ns);

@@ -31,8 +31,7 @@ bool sl_when_parse(struct sl_when *when, const char *text)
 		return when->label_size && isdigit((unsigned char)mark[1]) && !*end;
 	}
 	when->kind = SL_WHEN_TIME;
-	strtod(text, &end);
-	return isdigit((unsigned char)text[0]) && !strpbrk(text, "xX") && (!*end || !strcmp(end, "s"));
+	return sl_format_is_moment(text);
 }
 
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns)

@@ -26,6 +26,7 @@ static void put_signed(FILE *out, bool known, int64_t value)
 static bool run_csv(struct sl_export_job *job)
 {
 	FILE *out = job->out;
+	const struct sl_where *where;
 	struct sl_stream_process *p;
 	struct sl_event_view view;
 
@@ -33,7 +34,8 @@ static bool run_csv(struct sl_export_job *job)
 	while ((p = sl_stream_next(job->stream)) && !ferror(out)) {
 		if (p->item->kind != SL_ITEM_EVENT)
 			continue;
-		sl_stream_view(&view, job->stream, p);
+		sl_stream_view(&view, p);
+		where = sl_stream_place(job->stream, p);
 		fprintf(out, "%llu", (unsigned long long)view.begin_ns);
 		put_number(out, view.end_ns, view.end_ns);
 		put_signed(out, view.rank >= 0, view.rank);
@@ -47,10 +49,10 @@ static bool run_csv(struct sl_export_job *job)
 		put_number(out, view.event->bytes, view.event->bytes);
 		put_signed(out, view.event->device >= 0, view.event->device);
 		put_number(out, view.event->stream, view.event->stream);
-		put_signed(out, view.end_ns, view.event->result);
+		put_signed(out, view.returned, view.event->result);
 		for (unsigned i = 0; i < 3; i++) {
 			fputc(',', out);
-			put_text(out, i == 0 ? view.label : i == 1 ? view.where->library : view.where->line);
+			put_text(out, i == 0 ? view.label : i == 1 ? where->library : where->line);
 		}
 		put_signed(out, view.step >= 0, view.step);
 		fputs("\r\n", out);
@@ -76,29 +78,14 @@ static void put_sample(struct sl_json *j, const struct sl_stream_process *p)
 	sl_json_newline(j);
 }
 
-static void put_event(struct sl_json *j, const struct sl_event_view *view)
+static void put_event(struct sl_json *j, const struct sl_event_view *view, const struct sl_where *where)
 {
 	sl_json_object(j, NULL);
 	sl_json_string(j, "type", "event");
-	sl_json_uint(j, "t0_ns", view->begin_ns);
-	sl_json_nonzero(j, "t1_ns", view->end_ns);
-	sl_json_known(j, "rank", view->rank);
-	sl_json_int(j, "pid", view->pid);
-	sl_json_int(j, "thread", view->tid);
-	sl_json_string(j, "api", view->api);
-	sl_json_string(j, "verb", view->verb);
-	sl_json_string(j, "kind", view->kind);
-	sl_json_nonzero(j, "address", view->event->address);
-	sl_json_nonzero(j, "bytes", view->event->bytes);
-	sl_json_known(j, "device", view->event->device);
-	sl_json_nonzero(j, "stream", view->event->stream);
-	if (view->end_ns)
-		sl_json_int(j, "result", view->event->result);
-	else
-		sl_json_null(j, "result");
+	sl_stream_put(j, view);
 	sl_json_string(j, "label", view->label);
-	sl_json_string(j, "library", view->where->library);
-	sl_json_string(j, "where", view->where->line[0] ? view->where->line : NULL);
+	sl_json_string(j, "library", where->library);
+	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
 	sl_json_known(j, "step", view->step);
 	sl_json_end(j);
 	sl_json_newline(j);
@@ -112,8 +99,8 @@ static bool run_ndjson(struct sl_export_job *job)
 
 	while ((p = sl_stream_next(job->stream)) && !ferror(job->out)) {
 		if (p->item->kind == SL_ITEM_EVENT) {
-			sl_stream_view(&view, job->stream, p);
-			put_event(j, &view);
+			sl_stream_view(&view, p);
+			put_event(j, &view, sl_stream_place(job->stream, p));
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			put_sample(j, p);
 		}

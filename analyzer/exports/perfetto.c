@@ -178,16 +178,15 @@ static void annotate(struct writer *w, const char *name, const char *text, uint6
 
 static void put_oom(struct writer *w, struct sl_stream_process *p, const char *name)
 {
-	struct sl_event_view view;
+	const struct sl_where *where = sl_stream_place(w->job->stream, p);
 	bool fresh;
 	uint64_t thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
 	size_t packet, event;
 
-	sl_stream_view(&view, w->job->stream, p);
 	event = begin_event(w, p, INSTANT, thread, name, &packet);
-	annotate(w, "requested_bytes", NULL, view.event->bytes);
-	annotate(w, "library", view.where->library, 0);
-	annotate(w, "where", view.where->line, 0);
+	annotate(w, "requested_bytes", NULL, p->item->event->bytes);
+	annotate(w, "library", where->library, 0);
+	annotate(w, "where", where->line, 0);
 	sl_proto_end(&w->proto, event);
 	sl_proto_end(&w->proto, packet);
 }

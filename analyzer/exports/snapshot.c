@@ -111,7 +111,7 @@ static void take_event(struct snapshot *s, struct sl_stream_process *p)
 	uint32_t where = sl_stream_where(s->job->stream, p, sl_stack_of(event));
 	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
-	bool fine = event->result == 0 && !(event->flags & SL_FLAG_in_flight);
+	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
 
 	if (hook && hook->oom && event->result == hook->oom)
 		note(s, p, OOM, event->device, 0, event->bytes, event->stream, where);

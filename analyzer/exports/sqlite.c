@@ -149,12 +149,13 @@ static void put_events(struct base *base)
 	execute(base, "BEGIN");
 	while (!base->wrong && (p = sl_stream_next(base->job->stream))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
-			sl_stream_view(&v, base->job->stream, p);
-			/* the result of a call in flight is -1, which n writes as NULL */
-			insert(base, events, v.end_ns ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index, (int64_t)v.begin_ns,
-			       (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address, (int64_t)v.event->bytes,
-			       (int64_t)v.event->device, (int64_t)v.event->stream,
-			       v.end_ns ? (int64_t)v.event->result : (int64_t)-1, v.label, (int64_t)v.where_index);
+			sl_stream_view(&v, p);
+			/* the result of a call that did not return is -1, which n writes as NULL */
+			insert(base, events, v.returned ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index,
+			       (int64_t)v.begin_ns, (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address,
+			       (int64_t)v.event->bytes, (int64_t)v.event->device, (int64_t)v.event->stream,
+			       v.returned ? (int64_t)v.event->result : (int64_t)-1, v.label,
+			       (int64_t)sl_stream_where(base->job->stream, p, sl_stack_of(v.event)));
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			const struct sl_sample *s = &p->item->sample;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/stream.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -25,24 +25,6 @@ static void read_item(struct sl_stream_process *p)
 static bool before(const struct sl_stream_process *a, const struct sl_stream_process *b)
 {
 	return a->unix_ns != b->unix_ns ? a->unix_ns < b->unix_ns : a->index < b->index;
-}
-
-static void sift_down(struct sl_stream *stream, unsigned at)
-{
-	for (;;) {
-		unsigned least = at;
-		struct sl_stream_process *kept;
-
-		for (unsigned child = 2 * at + 1; child <= 2 * at + 2 && child < stream->heap_count; child++)
-			if (before(stream->heap[child], stream->heap[least]))
-				least = child;
-		if (least == at)
-			return;
-		kept = stream->heap[at];
-		stream->heap[at] = stream->heap[least];
-		stream->heap[least] = kept;
-		at = least;
-	}
 }
 
 void sl_stream_apply(struct sl_stream_process *p)
@@ -75,7 +57,7 @@ struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
 			stream->heap[0] = stream->heap[--stream->heap_count];
 		if (!stream->heap_count)
 			return NULL;
-		sift_down(stream, 0);
+		SL_HEAP_SINK(stream->heap, stream->heap_count, 0, before);
 		first = stream->heap[0];
 		if (stream->to_ns && first->unix_ns >= stream->to_ns)
 			return NULL;
@@ -92,12 +74,9 @@ struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
 
 static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 {
-	char *end;
-
 	if (!text)
 		return true;
-	strtod(text, &end);
-	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || strpbrk(text, "xX") || (*end && strcmp(end, "s"))) {
+	if (!sl_format_is_moment(text)) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n",
 			      text);
 		return false;
@@ -150,9 +129,8 @@ static void fill_heap(struct sl_stream *stream)
 		if (stream->processes[i].item)
 			stream->heap[stream->heap_count++] = &stream->processes[i];
 	}
-	for (unsigned i = stream->heap_count / 2 + 1; i--;)
-		if (i < stream->heap_count)
-			sift_down(stream, i);
+	for (unsigned i = stream->heap_count / 2; i--;)
+		SL_HEAP_SINK(stream->heap, stream->heap_count, i, before);
 }
 
 enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *paths, unsigned count,
@@ -242,7 +220,7 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, 
 	return at;
 }
 
-void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct sl_stream_process *p)
+void sl_stream_view(struct sl_event_view *view, const struct sl_stream_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_hook *hook = p->item->hook;
@@ -259,10 +237,36 @@ void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct
 		.kind = event->kind && event->kind < SL_KIND_COUNT ? sl_event_kinds[event->kind].name : NULL,
 		.label = event->label ? sl_defs_text(&trace->defs, event->label) : NULL,
 		.step = sl_item_step(p->item, &trace->defs),
+		.returned = !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned)),
 		.event = event,
 	};
 	view->begin_ns = at_begin || in_flight ? p->unix_ns : p->unix_ns - event->duration_ns;
 	view->end_ns = in_flight ? 0 : view->begin_ns + event->duration_ns;
-	view->where_index = sl_stream_where(stream, p, sl_stack_of(event));
-	view->where = &p->wheres.item[view->where_index];
+}
+
+const struct sl_where *sl_stream_place(struct sl_stream *stream, struct sl_stream_process *p)
+{
+	uint32_t index = sl_stream_where(stream, p, sl_stack_of(p->item->event));
+
+	return &p->wheres.item[index];
+}
+
+void sl_stream_put(struct sl_json *j, const struct sl_event_view *view)
+{
+	sl_json_uint(j, "t0_ns", view->begin_ns);
+	sl_json_nonzero(j, "t1_ns", view->end_ns);
+	sl_json_known(j, "rank", view->rank);
+	sl_json_int(j, "pid", view->pid);
+	sl_json_int(j, "thread", view->tid);
+	sl_json_string(j, "api", view->api);
+	sl_json_string(j, "verb", view->verb);
+	sl_json_string(j, "kind", view->kind);
+	sl_json_nonzero(j, "address", view->event->address);
+	sl_json_nonzero(j, "bytes", view->event->bytes);
+	sl_json_known(j, "device", view->event->device);
+	sl_json_nonzero(j, "stream", view->event->stream);
+	if (view->returned)
+		sl_json_int(j, "result", view->event->result);
+	else
+		sl_json_null(j, "result");
 }

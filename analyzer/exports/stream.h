@@ -68,8 +68,13 @@ struct sl_event_view {
 	uint64_t begin_ns, end_ns;	       /* Unix times; end_ns 0: the call had not returned */
 	int64_t rank, pid, tid, step;	       /* rank, step -1: none */
 	const char *api, *verb, *kind, *label; /* NULL: none */
+	bool returned;			       /* false: the call was in flight, or left by longjmp, an exception or cancellation */
 	const struct sl_event *event;
-	const struct sl_where *where;
-	uint32_t where_index;
 };
-void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct sl_stream_process *process);
+void sl_stream_view(struct sl_event_view *view, const struct sl_stream_process *process);
+
+/* The library and line of the current event. */
+const struct sl_where *sl_stream_place(struct sl_stream *stream, struct sl_stream_process *process);
+
+/* Writes the members that forms in JSON share, t0_ns to result. */
+void sl_stream_put(struct sl_json *j, const struct sl_event_view *view);

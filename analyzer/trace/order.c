@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/heap.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/feed.h"
 #include "common/tracefile.h"
@@ -34,20 +35,6 @@ static bool earlier(const struct sl_feed *a, const struct sl_feed *b)
 	if (a->after != b->after)
 		return !a->after;
 	return a->thread - 1 < b->thread - 1;
-}
-
-static void sift_down(struct sl_order *order, size_t at)
-{
-	struct sl_feed **heap = order->heap, *feed = heap[at];
-
-	for (size_t child; (child = at * 2 + 1) < order->heap_count; at = child) {
-		if (child + 1 < order->heap_count && earlier(heap[child + 1], heap[child]))
-			child++;
-		if (!earlier(heap[child], feed))
-			break;
-		heap[at] = heap[child];
-	}
-	heap[at] = feed;
 }
 
 static struct sl_feed *feed_of(struct sl_order *order, struct sl_idmap *ids, uint32_t thread)
@@ -148,7 +135,7 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 			order->heap[order->heap_count++] = feed;
 	}
 	for (size_t i = order->heap_count / 2; i--;)
-		sift_down(order, i);
+		SL_HEAP_SINK(order->heap, order->heap_count, i, earlier);
 	return order;
 }
 
@@ -183,7 +170,7 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 			order->heap[0] = order->heap[--order->heap_count];
 		}
 		if (order->heap_count > 1)
-			sift_down(order, 0);
+			SL_HEAP_SINK(order->heap, order->heap_count, 0, earlier);
 	}
 	if (order->heap_count && !(++order->count % ASK_EVERY) && sl_trace_spent(order->trace, sl_feed_frame(feed)))
 		order->heap_count = 0;

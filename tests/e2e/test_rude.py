@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Programs that do what few do run as without us, and what is recorded is what they counted themselves."""
 import collections
+import csv
 import json
 import os
 import shutil
@@ -103,6 +104,10 @@ class Rude(unittest.TestCase):
         with e2e.Recording(RUDE, "cancel") as run:
             events = self.compare(run)
             self.assertEqual(sum(event["result"] is None for event in events), 20)
+            for form in "csv", "ndjson":
+                exported = subprocess.run([e2e.ANALYZE, "export", form, "-q", run.traces], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+                rows = list(csv.DictReader(exported)) if form == "csv" else [json.loads(line) for line in exported]
+                self.assertEqual(sum(row["api"] == "cudaMalloc" and row["result"] in ("", None) for row in rows if "api" in row), 20)
 
     def test_threads_that_wait_for_the_start_of_a_recording_sleep(self):
         """They looked every 0.1 ms: some 500 times each."""
