@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fetch the vendors' headers into a folder and compare the rows: CUDA 11, 12, 13 and NVML from PyPI, HIP, HSA and RCCL from
-Debian, and with STORMLOG_REAL=1 NCCL (350 MB), after which since.txt is compared too.  Exits 77 where none can be had.
+"""Fetch the vendors' headers into a folder and compare the rows of agent/hooks with them: CUDA 11, 12, 13 and NVML from PyPI,
+HIP, HSA and RCCL from Debian.  STORMLOG_REAL=1 adds NCCL (350 MB) and compares since.txt too.  Exits 77 where none can be had.
 
 check_packages.py FOLDER [--write]: --write makes since.txt anew
 """
@@ -80,7 +80,7 @@ def main():
         return 77
     check = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_rows.py")
     globs = [os.path.join(target, part) for target in got if target for part in ("nvidia/*/include", "usr/include")]
-    # NCCL's package is large and optional: without it its rows have no version.
+    # NCCL's package is large and optional: without it NCCL's rows have no version.
     since = ["--since", *sys.argv[2:]] if all(got) and os.environ.get("STORMLOG_REAL") == "1" else []
     return subprocess.run([sys.executable, check, *since, *globs]).returncode
 
