@@ -80,6 +80,15 @@ class Layers(unittest.TestCase):
         self.write("tests/sim/sim.c", '#include "agent/file/ring.h"\n')
         self.assertIn("tests/sim/sim.c:1", self.errors())
 
+    def test_a_table_is_expanded_by_its_room_and_by_those_that_are_listed(self):
+        self.write("agent/hooks/all.def", "")
+        self.write("agent/hooks/ids.c", '#include "agent/hooks/all.def"\n')
+        self.assertEqual(self.errors(), "")
+        self.write("analyzer/model/model.c", '#include "agent/hooks/all.def"\n')
+        self.assertIn("analyzer/model/model.c:1: analyzer/model must not include agent/hooks/all.def", self.errors())
+        self.write("tests/sim/sim.c", '#include "agent/hooks/all.def"\n')
+        self.assertIn("tests/sim/sim.c:1", self.errors())
+
     def test_a_header_that_lacks_an_include_is_named(self):
         self.write("agent/late.h", "uint64_t late;\n")
         self.assertIn("agent/late.h", self.errors("--headers", "cc"))
