@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The most memory that a program had.  A process of its own starts it: a child begins with the memory of its parent, and ours is large."""
+"""Peak resident memory of a program.  A small process starts it, because a child's peak begins with its parent's memory, and a test's is large."""
 import resource
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import tempfile
 
 
 def run(argv, **how):
-    """The program that has ended, as subprocess.run has it, and the most KiB that it had."""
+    """Runs a program.  Returns what subprocess.run does, with the program's exit status, and its peak in KiB."""
     with tempfile.NamedTemporaryFile("r") as told:
         done = subprocess.run([sys.executable, "-I", "-S", __file__, told.name, *argv], **how)
         done.returncode, most = map(int, told.read().split())

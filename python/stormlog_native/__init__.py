@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Say what a program does, and ask what it uses: the recorder from inside Python.
+"""The recorder from inside a Python program: names what the program does, and reads what memory it uses.
 
     from stormlog_native import GPUMemoryProfiler, profile_function, annotate, step
 
 Start the program by stormlog-run; without it ranges do nothing, and reading a result raises ConfigurationError.
-doc/python.md has the rest; the names of Python Stormlog mean here what they mean there."""
+doc/python.md has the rest.  Names that Python Stormlog has too mean the same here."""
 from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, record, step, trace_path
-from .agent import range as range  # not in __all__: "import *" would take Python's own away
+from .agent import range as range  # not in __all__: "import *" would hide Python's own range
 from .cluster import analyze
 from .cpu_profiler import CPUMemoryProfiler
 from .errors import ConfigurationError, ProfilerError, VisualizationError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The agent in this process, by ctypes: include/stormlog.h's table.  Without it every call here is nothing."""
+"""Calls of the agent in this process, by ctypes: the table of include/stormlog.h.  Without the agent they do nothing; trace_path raises."""
 from __future__ import annotations
 
 import collections
@@ -63,7 +63,7 @@ def trace_path() -> str:
 
 
 def recording() -> bool:
-    """True: the recording has begun, with this process's first GPU call."""
+    """True: the recording has begun, at this process's first GPU call or, under --host, at its start."""
     return _agent is not None and _agent.trace(None, 0) > 0
 
 
@@ -90,7 +90,7 @@ def pop() -> None:
 
 
 class Call:
-    """One entry of a range, by which its figures are found again."""
+    """Identifies one entry of a range, so that its figures can be found in the recording."""
 
     __slots__ = ("name", "label", "step")
 
@@ -111,7 +111,7 @@ def begin(name: str, pairs: Optional[Mapping[str, Any]] = None) -> Call:
 
 
 def refuse_halves(function: Any) -> None:
-    """ConfigurationError: a call of the function only makes what runs its body, between others' work, so no range is its call."""
+    """ConfigurationError: a coroutine function or a generator.  Its call returns before its body runs, so no range covers the body."""
     if any(asks(function) for asks in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
         raise ConfigurationError("%s is a coroutine function or a generator: its call returns before its body runs. Profile what it does between "
                                  "two awaits or yields: with profile_context(...)" % getattr(function, "__name__", function))
@@ -128,7 +128,7 @@ def range(name: str, step: Optional[int] = None, **pairs: Any) -> Iterator[None]
 
 
 def mark(text: str) -> None:
-    """An instant of the time line."""
+    """Mark this instant on the time line."""
     if _agent is not None:
         _agent.mark(_bytes(text))
 
@@ -141,12 +141,12 @@ def metadata(**pairs: Any) -> None:
 
 
 def flush(timeout: float = 10.0) -> bool:
-    """What was recorded until now is in the trace file, synced.  False: not within that time."""
+    """Write what was recorded until now to the trace file, and sync it.  False: `timeout` seconds were not enough."""
     return _agent is None or _agent.flush(int(timeout * 1000)) == 0
 
 
 def record(on: bool) -> None:
-    """False: record calls without stacks from now on.  Stacks are most of what recording costs."""
+    """on=False: record calls without stacks from now on.  Stacks are most of the cost of recording."""
     if _agent is not None:
         _agent.record(1 if on else 0)
 
@@ -173,8 +173,8 @@ def end_step() -> None:
 
 
 def _bound(name: str, *arguments: Any) -> Callable[..., None]:
-    """A function of the table for what is called often.  It is made once, since each look at a member makes one, and it keeps the
-    interpreter's lock, since giving it up and taking it again costs more than the call."""
+    """A function of the table, for calls that are made often.  It is bound once, because each access to a member makes a new object.
+    It keeps the GIL, because releasing and taking it costs more than the call."""
     if _agent is None or _agent.bytes <= getattr(_Table, name).offset:
         return lambda *_: None
     address = ctypes.c_void_p.from_buffer(_agent, getattr(_Table, name).offset).value or 0
@@ -182,7 +182,7 @@ def _bound(name: str, *arguments: Any) -> Callable[..., None]:
 
 
 block_bytes = _bound("block", ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)  # as block(), with the name as bytes
-block_gone = _bound("block_gone", ctypes.c_void_p)  # block_gone(address): the pool takes the block back; call it before that
+block_gone = _bound("block_gone", ctypes.c_void_p)  # block_gone(address): call it before the pool takes the block back
 
 
 def block(address: int, size: int, name: str) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Alerts while the job runs: a child, `stormlog-analyze track`, follows this process's recording and writes telemetry; a thread reads what it
-writes.  The thread sleeps between two looks, and there is one only while somebody waits for alerts."""
+"""Alerts while the job runs.  A child, `stormlog-analyze track`, follows this process's recording and writes telemetry, which a thread
+reads.  The thread sleeps between two reads, and exists only while somebody waits for alerts."""
 from __future__ import annotations
 
 import glob
@@ -19,7 +19,7 @@ KINDS = ("warning", "critical", "error")
 
 
 class Watch:
-    """From its making to stop(), hand(event) is called in a thread of its own for each alert."""
+    """Until stop(), hand(event) is called for each alert, in a thread of its own.  stop() hands over the last ones itself."""
 
     def __init__(self, interval: float, warning: float, critical: float, hand: Callable[[Dict[str, Any]], None]) -> None:
         self._interval, self._hand = min(max(interval, 0.1), 3600.0), hand
@@ -32,7 +32,7 @@ class Watch:
         self._thread.start()
 
     def _begin(self) -> None:
-        """Once the recording has begun: it does with the first call of the GPU."""
+        """Start the child, once the recording has begun."""
         command = [self._program, "track", "--output", os.path.join(self._folder, "sink"), *self._options, agent.trace_path()]
         self._child = subprocess.Popen(command, env=recording.child_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m stormlog_native.bundle, an order as JSON on stdin: writes the bundle of an out-of-memory error and prints its path.
+"""python -m stormlog_native.bundle: writes the bundle of an out-of-memory error and prints its path.  It reads an order, JSON, from stdin.
 
 The failing job starts it as a child; it reads the running trace with stormlog-analyze.  If the recording saw a call run out of
 memory, the bundle is that call's, with the exception's text in place of the vendor's.  Otherwise (a simulated error, or one that a
@@ -32,15 +32,15 @@ def _save(path: str, value: Any) -> None:
 
 
 def newest(folder: str, since_ns: int) -> Optional[str]:
-    """The last error's bundle that the analysis wrote, if it was after `since_ns`."""
+    """The bundle that the analysis wrote of the last error since `since_ns`, or None."""
     ooms = _load(os.path.join(folder, "report.json"))["ooms"]
     recent = [oom for oom in ooms if oom["bundle"] and oom["timestamp_ns"] >= since_ns]
     return os.path.join(folder, max(recent, key=lambda oom: oom["timestamp_ns"])["bundle"]) if recent else None
 
 
 def legacy(event: Dict[str, Any]) -> Dict[str, Any]:
-    """A V3 event as events.json has it: under upstream's names, and the V3 fields too so that nothing is lost."""
-    kept = {key: value for key, value in event.items() if key != "schema_version"}  # without it upstream reads the event as a legacy record
+    """A V3 event as events.json has it: with upstream's names for its fields, and the V3 fields beside them."""
+    kept = {key: value for key, value in event.items() if key != "schema_version"}  # upstream reads an event without it as a legacy record
     return dict(kept, timestamp=event["timestamp_ns"] / 1e9, memory_allocated=event["allocator_allocated_bytes"],
                 memory_reserved=event["allocator_reserved_bytes"], memory_change=event["allocator_change_bytes"],
                 device_used=event["device_used_bytes"], device_free=event["device_free_bytes"],
@@ -48,7 +48,7 @@ def legacy(event: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def made(folder: str, order: Dict[str, Any], events: List[Dict[str, Any]]) -> str:
-    """A bundle of the last events, for an error that no call of the recording had."""
+    """Makes a bundle of the last events, for an error that no recorded call returned."""
     bundle = os.path.join(folder, "made")
     os.mkdir(bundle)
     last = events[-order["buffer_size"]:]
@@ -65,7 +65,7 @@ def made(folder: str, order: Dict[str, Any], events: List[Dict[str, Any]]) -> st
 
 
 def complete(bundle: str, order: Dict[str, Any]) -> None:
-    """What is known beside the recording: the exception, the program, the machine."""
+    """Adds what the recording does not have: the exception, the program, the machine."""
     metadata = _load(os.path.join(bundle, "metadata.json"))
     recorded = metadata.get("exception_message")
     metadata.update({key: order[key] for key in ("reason", "exception_type", "exception_module", "exception_message", "context")})

@@ -3,8 +3,8 @@
 
     trainer = lightning.Trainer(callbacks=[stormlog_native.callbacks.lightning()])
 
-Each makes the ranges step_N and, where the framework tells of them, forward, backward and optimizer.  The framework is imported
-where its callback is made; without the recorder a callback does nothing."""
+Each makes the ranges step_N and, where the framework has hooks for them, forward, backward and optimizer.  A framework is imported
+only when its callback is made.  Without the recorder a callback does nothing."""
 from typing import Any, Iterable, Iterator, Optional, TypeVar
 
 from . import agent

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The analysis of thousands of ranks on a Dask cluster: each task is `stormlog-analyze summarize --shard`, on the worker's own view of
-the file system, and the report is that of their summaries.  Summaries travel, traces do not.
+"""The analysis of thousands of ranks on a Dask cluster.  Each task runs `stormlog-analyze summarize --shard` on the worker's own view of
+the file system, and the report is made of their summaries.  Only summaries cross the network, no traces.
 
     import stormlog_native
     from dask.distributed import Client
@@ -43,7 +43,7 @@ def _submit(client: Any, path: str, parts: int) -> List[Any]:
 
 
 def _collect(tasks: List[Any], folder: str, progress: bool) -> None:
-    """Writes what each task made into the folder, in the order in which they end."""
+    """Writes the summary of each task into the folder, as the tasks end."""
     from dask.distributed import as_completed
     for done, (_, summary) in enumerate(as_completed(tasks, with_results=True), 1):
         with open(os.path.join(folder, "%d.summary" % done), "wb") as file:
@@ -64,14 +64,14 @@ def collect(path: str, client: Any, folder: str, parts: Optional[int] = None, pr
 
 
 def summarize(path: str, client: Any, parts: Optional[int] = None, progress: bool = False) -> bytes:
-    """The same as one summary."""
+    """The same, merged into one summary."""
     with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
         collect(path, client, folder, parts, progress)
         return _summarize([folder])
 
 
 def analyze(path: str, client: Any = None, output: Optional[str] = None, parts: Optional[int] = None, progress: bool = False) -> Report:
-    """The report of a folder of traces, its work done by a dask.distributed.Client's workers, or without one by this machine."""
+    """The report of a folder of traces.  The workers of `client`, a dask.distributed.Client, do the work, or this machine without one."""
     if client is None:
         return report(path, output)
     with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:

@@ -16,7 +16,7 @@ __all__ = ["CPUMemoryProfiler", "CPUMemorySnapshot", "CPUMemoryTracker", "CPUPro
 
 @dataclass
 class CPUMemorySnapshot:
-    """Memory of the process at one instant.  cpu_percent is not measured, and vms not in samples."""
+    """Memory of the process at one instant.  cpu_percent is never measured; samples have no vms."""
     timestamp: float
     rss: int
     vms: Optional[int]
@@ -28,7 +28,7 @@ class CPUMemorySnapshot:
 
 @dataclass
 class CPUProfileResult:
-    """What one call did to resident memory.  peak_rss is the greatest of the samples during it (--device-interval) and of both ends."""
+    """What one call did to resident memory.  peak_rss is the greatest of the samples during the call (--device-interval) and of both ends."""
     name: str
     duration: float
     snapshot_before: CPUMemorySnapshot
@@ -74,7 +74,7 @@ class CPUMemoryProfiler:
         return self._results_of(self._done[-1:])[0]
 
     def start_monitoring(self, interval: float = 0.1) -> None:
-        """Begin a span of `snapshots`.  How often there is one is the recording's: --device-interval."""
+        """Begin a span of `snapshots`.  The recording decides how often there is one: --device-interval."""
         self.stop_monitoring()
         self._monitored.append([time.time(), float("inf")])
 

@@ -18,5 +18,5 @@ def run() -> None:
 def analyze() -> None:
     fonts = os.path.join(os.path.dirname(__file__), "lib", "fonts.conf")
     if os.path.exists(fonts) and not os.path.exists("/etc/fonts/fonts.conf") and "FONTCONFIG_FILE" not in os.environ:
-        _become("stormlog-analyze", FONTCONFIG_FILE=fonts)  # else fontconfig complains, for the pictures
+        _become("stormlog-analyze", FONTCONFIG_FILE=fonts)  # else fontconfig, which draws the pictures' text, complains
     _become("stormlog-analyze")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The events of a run as Parquet, for DuckDB, Polars, Spark and others: FOLDER/run=ID/rank=N/TRACE.parquet.
+"""The events of a run as Parquet, for DuckDB, Polars, Spark and others: FOLDER/run=ID/rank=N/TRACE-I.parquet, I counting traces.
 
-A row is an event with the trace's numbers, and names in place of ids: `time` (UTC, ns), `verb`, `api`, `kind`, `label`, `stack` (Python,
-innermost first, "file:line function" joined by ";"), and the columns of doc/trace-format.md.  One trace is in memory at a time."""
+A row is an event.  It has names in place of ids: `time` (UTC, ns), `verb`, `api`, `kind`, `label`, `stack` (Python, innermost first,
+"file:line function" joined by ";"), and the other columns of doc/trace-format.md.  One trace is in memory at a time."""
 from __future__ import annotations
 
 import os
@@ -24,7 +24,7 @@ def _arrow() -> Any:
 
 
 def _column(arrow: Any, ids: Any, names: Dict[int, Any]) -> Any:
-    """Each id's name, null where it has none."""
+    """A column of names in place of ids, null where an id has no name."""
     import numpy
     different, places = numpy.unique(ids, return_inverse=True)
     words = arrow.array([names.get(int(one)) for one in different], arrow.string())
@@ -65,7 +65,7 @@ def _traces(path: str) -> Iterator[str]:
 
 
 def write(path: str, output: str) -> int:
-    """Write the traces below `path`; returns the number of events.  The folder must not exist: Parquet readers take every file in it."""
+    """Write the traces below `path`; returns the number of events.  `output` must be new or empty: Parquet readers take every file in it."""
     arrow = _arrow()
     if os.path.isdir(output) and os.listdir(output):
         raise ProfilerError("%s is not empty: name a new folder" % output)

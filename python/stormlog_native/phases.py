@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""phase_enter and phase_exit of the telemetry, as upstream's readers know them."""
+"""Phases: ranges of the recording, and the telemetry events phase_enter and phase_exit that report them, by upstream's names."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ PHASE_ENTER_EVENT, PHASE_EXIT_EVENT = "phase_enter", "phase_exit"
 
 
 class PhaseHandle:
-    """An open range of the recording, whose telemetry is phase_enter and phase_exit with the metadata.  It ends by close() or with."""
+    """An open range of the recording.  Telemetry has it as phase_enter and phase_exit, with the metadata.  close() or `with` ends it."""
 
     def __init__(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> None:
         self.name, self.closed = name, False
@@ -31,7 +31,7 @@ class PhaseHandle:
 
 @dataclass(frozen=True)
 class PhaseBoundaryRecord:
-    """One begin or end of a range; path: the ranges it lies in, outermost first, and itself."""
+    """The begin or the end of a range.  path: the ranges around it, outermost first, and its own name."""
     action: str
     name: str
     path: Tuple[str, ...]

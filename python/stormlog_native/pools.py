@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Blocks of CuPy's and RMM's pools, and the tags of vLLM's sleep mode, told to the recorder: stormlog-run --python-pools, or install()
-at the program's begin.
+"""Reports blocks of CuPy's and RMM's pools, and the tags of vLLM's sleep mode: stormlog-run --python-pools, or install() at the
+program's begin.
 
-These packages export no function that could be wrapped from outside.  So we use their hooks for a custom allocator: ours calls the
-allocator that the program set and reports each block.  That costs a call in Python for each block and for its end.  A release is
-asked for what we know of it before anything is changed."""
+CuPy and RMM export no function that could be wrapped from outside.  So we use their hooks for a custom allocator: ours calls the
+allocator that the program set and reports each block.  That costs a call in Python for each block and for its end.  Before anything is
+changed we check that this release of the package has the form that we know."""
 from __future__ import annotations
 
 import contextlib
@@ -23,14 +23,14 @@ TOLD = "_stormlog_told"
 
 @functools.lru_cache(maxsize=None)
 def _told_memory(cupy: Any) -> Any:
-    """The class of CuPy's blocks that report their end.  TypeError: this release's blocks are not of the form that we know."""
+    """A class for blocks of CuPy that reports their end.  TypeError: this release's blocks are not of the form that we know."""
     probe = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(512, 1024, None, 0), 0)
     if (probe.ptr, probe.mem.size, probe.device_id) != (512, 1024, 0):
         raise TypeError("a block is not what it is made of")
     gone = agent.block_gone
 
     class Told(cupy.cuda.UnownedMemory):  # type: ignore[misc]
-        """Keeps the pool's memory.  It goes before the pool takes the block back, which is when the free is reported."""
+        """Keeps the pool's block alive, and reports the free before the pool takes the block back."""
 
         __slots__ = ()
 
@@ -41,8 +41,8 @@ def _told_memory(cupy: Any) -> Any:
 
 
 def told_cupy(cupy: Any, allocator: Optional[Callable[[int], Any]]) -> Optional[Callable[[int], Any]]:
-    """An allocator for cupy.cuda.set_allocator that reports the blocks of `allocator`.  RMM's is returned as it is, since RMM reports
-    its own; so is None, the driver."""
+    """An allocator for cupy.cuda.set_allocator that reports the blocks of `allocator`.  RMM's allocator is returned as it is, since
+    RMM's own blocks are reported; so is None, which asks the driver."""
     if allocator is None or hasattr(allocator, TOLD) or str(getattr(allocator, "__module__", "")).split(".")[0] == "rmm":
         return allocator
     new_memory, new_pointer, block = _told_memory(cupy), cupy.cuda.MemoryPointer, agent.block_bytes
@@ -78,7 +78,7 @@ def hook_cupy(cupy: Any) -> None:
 
 
 def told_rmm(mr: Any, resource: Any) -> Any:
-    """A resource that reports the blocks of `resource`.  One that asks the driver for each block is returned as it is."""
+    """A resource that reports the blocks of `resource`.  A resource that asks the driver for each block is returned as it is."""
     if hasattr(resource, TOLD) or type(resource).__name__ in ("CudaMemoryResource", "ManagedMemoryResource", "CudaAsyncMemoryResource",
                                                               "PinnedHostMemoryResource", "SystemMemoryResource"):
         return resource
@@ -128,7 +128,7 @@ def hook_rmm(rmm: Any) -> None:
 
 
 def hook_vllm(cumem: Any) -> None:
-    """Memory of its sleep mode is mapped in a range of the tag by which vLLM frees and wakes it: "vLLM weights", "vLLM kv_cache"."""
+    """Memory of the sleep mode is mapped inside a range named after its tag, by which vLLM frees and wakes it: "vLLM weights"."""
     kind = cumem.CuMemAllocator
     real_use, real_map, default = kind.use_memory_pool, cumem.create_and_map, kind.default_tag
     real_graphs = getattr(kind, "cudagraph_pool", None)
@@ -147,7 +147,7 @@ def hook_vllm(cumem: Any) -> None:
             yield pool
 
     @functools.wraps(real_map)
-    def create_and_map(handle: Any) -> None:  # when it wakes up
+    def create_and_map(handle: Any) -> None:  # vLLM calls it when it wakes up
         try:
             tag = kind.instance.pointer_to_data[handle[2]].tag
         except (AttributeError, LookupError, TypeError):
@@ -191,7 +191,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _try(name: str, hook: Any, module: Any) -> None:
-    """Call the hook.  A release without what it needs is left unchanged, and a mark in the recording says so."""
+    """Call the hook.  A release that lacks what the hook needs stays unchanged, and a mark in the recording says so."""
     try:
         hook(module)
     except Exception as error:
@@ -199,7 +199,7 @@ def _try(name: str, hook: Any, module: Any) -> None:
 
 
 def install() -> None:
-    """Install the hooks of CuPy, RMM and vLLM, whether imported already or later.  Without the agent it does nothing."""
+    """Install the hooks of CuPy, RMM and vLLM, whether they are imported already or later.  Without the agent this does nothing."""
     if not agent.available() or any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     finder = _Finder()

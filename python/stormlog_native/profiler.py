@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""GPUMemoryProfiler and its kin: what calls and blocks did to memory, found in the recording.
+"""GPUMemoryProfiler and the functions around it: what calls and blocks did to memory, found in the recording.
 
-Upstream reads PyTorch's counters around a call.  Here a call is a range of the recording; before, after and peak are what its
-replay says, whichever library asked, and a peak between two samples is not missed."""
+Upstream reads PyTorch's counters around a call.  Here a call is a range of the recording.  A replay of the recording gives before,
+after and peak, whichever library allocated; no peak between two samples is missed."""
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +37,7 @@ class MemorySnapshot:
     operation: Optional[str] = None
     stack_trace: Optional[str] = None  # always None: ProfileResult.lines() has the places
 
-    # as Python Stormlog's TensorFlow snapshots have it, in MB (2^20 bytes)
+    # names that Python Stormlog's TensorFlow snapshots have, in MB (2^20 bytes)
     name = property(lambda self: self.operation)
     gpu_memory_mb = property(lambda self: self.allocated_memory / (1 << 20))
     gpu_memory_reserved_mb = property(lambda self: self.reserved_memory / (1 << 20))
@@ -72,7 +72,7 @@ class ProfileResult:
         return self.memory_peak.allocated_memory
 
     def lines(self) -> List[Dict[str, Any]]:
-        """The lines that made memory_allocated, as reports name them, largest first: [{"where", "bytes", "blocks"}, ...]."""
+        """The source lines that allocated memory_allocated, as reports name them, largest first: [{"where", "bytes", "blocks"}, ...]."""
         path, label, step = self._entry
         found: List[Dict[str, Any]] = []
         for row in recording.lines("table", "--entries", label, "--by", "place", "--json", path) if path else []:
@@ -85,7 +85,7 @@ class ProfileResult:
 
 
 def _device_number(device: Any) -> int:
-    """0 of None, 1 of 1, "cuda:1" and torch.device("cuda", 1)."""
+    """The number of a device: 0 for None; 1 for 1, for "cuda:1" and for torch.device("cuda", 1)."""
     if device is None:
         return 0
     if isinstance(device, int):
@@ -98,7 +98,7 @@ def _device_number(device: Any) -> int:
 
 
 def snapshot_at(entry: Dict[str, Any], when: str, device: int, cpu: Optional[int], operation: str) -> MemorySnapshot:
-    """`when`: before, after or peak, of a line of `entries`."""
+    """The snapshot of a line of `entries`.  when: before, after or peak."""
     allocated, held = entry[when + "_bytes"], entry["held_%s_bytes" % when]
     nanoseconds = entry["end_ns" if when == "after" else "begin_ns"]
     return MemorySnapshot(timestamp=nanoseconds / 1e9, allocated_memory=allocated, reserved_memory=held,
@@ -114,15 +114,15 @@ FIGURES = ("before_bytes", "after_bytes", "peak_bytes", "held_before_bytes", "he
 
 
 class _Done:
-    """A call that has ended, with resident memory before and after it.  begin_ns: None, or when it began before the recording did;
-    end_ns: None, or when it ended before that."""
+    """A call that has ended, with resident memory before and after it.  begin_ns is set only if the call began before the recording
+    did, end_ns only if it also ended before that."""
 
     def __init__(self, call: agent.Call, cpu_before: Optional[int], cpu_after: Optional[int], begin_ns: Optional[int],
                  end_ns: Optional[int]) -> None:
         self.call, self.cpu_before, self.cpu_after, self.begin_ns, self.end_ns = call, cpu_before, cpu_after, begin_ns, end_ns
 
     def entry(self, found: Dict[Tuple[str, Optional[int]], Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-        """Its line of `entries`.  A recording begins with the first GPU call: what ended before used none.  None: it was not recorded."""
+        """Its line of `entries`; None: it was not recorded.  A recording begins at the first GPU call: a call that ended before has zeros."""
         if self.end_ns is not None:
             return dict(dict.fromkeys(FIGURES, 0), begin_ns=self.begin_ns, end_ns=self.end_ns)
         entry = found.get((self.call.label, self.call.step))
@@ -130,9 +130,9 @@ class _Done:
 
 
 class GPUMemoryProfiler:
-    """Profile calls and blocks.  track_tensors and collect_stack_traces are always on in a recording and are taken for
-    compatibility alone; `device` names the device in the results, whose figures are of the whole process.  max_snapshots: of what was
-    monitored, so many are given, the newest."""
+    """Profile calls and blocks.  track_tensors and collect_stack_traces change nothing, since a recording always has both.  `device`
+    is only the number in the results; their figures are those of the whole process.  max_snapshots: `snapshots` holds at most so
+    many, the newest."""
 
     def __init__(self, device: Any = None, track_tensors: bool = True, track_cpu_memory: bool = True,
                  collect_stack_traces: bool = False, max_snapshots: int = 10_000) -> None:
@@ -198,7 +198,7 @@ class GPUMemoryProfiler:
         return found[-self.max_snapshots:]
 
     def _results_of(self, done: List[_Done]) -> "tuple[List[ProfileResult], Dict[str, int]]":
-        """And by name how many calls the recording does not have."""
+        """The results, and by name the number of calls that the recording does not have."""
         path = recording.own_trace()
         found = {(row["label"], row["step"]): row for row in recording.entries(path)}
         results, counts, lacking = [], {}, {}  # type: List[ProfileResult], Dict[str, int], Dict[str, int]
@@ -228,7 +228,7 @@ class GPUMemoryProfiler:
         return results, lacking
 
     def get_results(self) -> List[ProfileResult]:
-        """Every call and block that has ended, in their order.  A warning says which the recording does not have."""
+        """A result for every call and block that has ended, in that order.  A warning says which of them the recording lacks."""
         return self._results()[0]
 
     @property
@@ -275,7 +275,7 @@ _global: Optional[GPUMemoryProfiler] = None
 
 
 def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
-    """The profiler of the module's own profile_function and profile_context; `device` is of its making alone."""
+    """The profiler of the module's own profile_function and profile_context.  Only the first call, which makes it, uses `device`."""
     global _global
     if _global is None:
         _global = GPUMemoryProfiler(device)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """pytest: @pytest.mark.limit_gpu_memory("2 GiB") and @pytest.mark.limit_gpu_leaks("0"), and a table at the end.
 
-The call of each marked test, without its fixtures, is a range of the recording of this pytest: stormlog-run -- pytest.  After it a child
-reads what it used, and a test beyond its limit fails with its figures, which are properties of the test too (JUnit's, and so they reach
-the table from pytest-xdist's workers).  Without the recorder marked tests run and the table says
+The call of each marked test, without its fixtures, is a range in the recording of this pytest: stormlog-run -- pytest.  Then a child
+process reads what the test used, and a test beyond its limit fails with the figures.  The figures are also properties of the test, so
+JUnit's file has them, and the table gets them from pytest-xdist's workers.  Without the recorder marked tests run and the table says
 that nothing was measured; --gpu-memory-required makes that an error."""
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse_size(text: Any) -> int:
 
 
 def _as(text: Any, size: int) -> str:
-    """The size in the unit of `text`, and exactly."""
+    """The size in the unit of `text`, and in bytes."""
     _, unit, letter = _parts(text).groups()
     return "%.2f %s (%d bytes)" % (size / _UNITS[letter.upper()], unit, size) if letter else "%d bytes" % size
 
@@ -62,7 +62,7 @@ class _Limits:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: Any) -> Any:
-        """Beyond its limit the test raises, as by an assertion of its own: so xfail means here what it means there."""
+        """A test beyond its limit raises, like an assertion in it: so xfail applies to limits too."""
         limits = self._limits(item)
         try:
             for limit in limits.values():
@@ -77,12 +77,12 @@ class _Limits:
         wrong = self._judge(item, call, limits)
         if wrong and not outcome.excinfo:
             error = pytest.fail.Exception(wrong, pytrace=False)
-            if not hasattr(outcome, "force_exception"):  # before pluggy 1.1, which says nothing of a raise here
+            if not hasattr(outcome, "force_exception"):  # pluggy before 1.1, which does not warn of a raise here
                 raise error
             outcome.force_exception(error)
 
     def _judge(self, item: Any, call: agent.Call, limits: Dict[str, Any]) -> str:
-        """What is wrong with the test's memory."""
+        """What is wrong with the test's memory; "": nothing."""
         try:
             if not agent.available():
                 agent.trace_path()

@@ -15,8 +15,8 @@ With pandas, what each label allocated, and who allocated the most:
     print(made.groupby("label", dropna=False).bytes.sum())
     print(made.groupby(made.python.map(lambda i: (trace.stack(i) or [None])[0])).bytes.sum().nlargest(10))
 
-Written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in memory; use
-stormlog-analyze for big ones.
+It was written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in
+memory: use stormlog-analyze for large ones.
 """
 import glob
 import itertools
@@ -45,7 +45,7 @@ FLAG_IN_FLIGHT = 1
 COUNT_MAX = 1 << 24  # events of a block: the recorder writes 4096
 UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, msgpack.exceptions.UnpackException)
 SIGNED = {"device": np.int64, "result": np.int64}
-# What an event has where the header does not say it.
+# The columns of an event in a trace whose header does not list them.
 FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
           " python native label").split()
 
@@ -64,7 +64,7 @@ def decode_block(block: Dict[str, Any]) -> Columns:
         raise ValueError("a block of %d events" % count)
     columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
-        values = count  # where they lie, behind x
+        values = count  # offset of the table of values, behind x (a byte each)
         if encoding == 3:
             values = (count + 7) // 8
             x = np.unpackbits(np.frombuffer(data, np.uint8, count=values), bitorder="little")[:count]
@@ -86,7 +86,7 @@ def decode_block(block: Dict[str, Any]) -> Columns:
 
 
 class Trace:
-    """One process image: header, definitions by kind, samples, and its events."""
+    """The trace of one process image: header, definitions by kind, samples and events."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class Trace:
         self.defs: Dict[str, List[Dict[str, Any]]] = {}
         self.damage: List[Tuple[int, str]] = []
         self.blocks: List[Columns] = []
-        self._modules: List[int] = []  # how many were defined before each native stack
+        self._modules: List[int] = []  # how many modules were defined before each native stack
         self._next: Dict[int, int] = {}
         self._log = 0
         self.folded_through = 0
@@ -116,7 +116,7 @@ class Trace:
         with open(path, "rb") as file:
             data = file.read()
         decompress = zstandard.ZstdDecompressor()
-        at, lost = 0, False  # lost: looking for the next frame after one damage was said
+        at, lost = 0, False  # lost: damage was reported, and we search for the next frame
         while at < len(data):
             head = data[at : at + 64]
             fields = INDEX.unpack(head) if len(head) == 64 else None
@@ -216,7 +216,7 @@ class Trace:
         rows = []
         while not end or seq < end:
             state, *w = struct.unpack_from("<8Q", data, base + (seq - first) % SLOTS * 64)
-            if state == seq << 4 | 1:  # given up before it was filled
+            if state == seq << 4 | 1:  # a slot that was given up before it was filled
                 seq += 1
                 continue
             if state >> 4 != seq or state & 3 < 2:
@@ -259,7 +259,7 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """True when the process ended by itself and wrote so."""
+        """True when there is a footer: the process ended by itself, or its recorder was detached."""
         return bool(self.defs.get("footer"))
 
     def events(self) -> Columns:
@@ -325,12 +325,12 @@ class Trace:
         return []
 
     def place(self, address: int, ns: Optional[int] = None) -> Tuple[Optional[str], int]:
-        """(path of the module or None, offset in it) of an address: an event's caller, at its time_ns; by default what came there last."""
+        """(path of the module or None, offset in it) of an address, such as an event's caller, at the time `ns` (its time_ns); None: at the trace's end."""
         modules = self.defs.get("module", [])
         return self._place(address, sum(ns is None or module["ns"] <= ns for module in modules))
 
     def _place(self, address: int, count: int) -> Tuple[Optional[str], int]:
-        """As of the first `count` definitions of modules; where they say nothing, as of the next that does."""
+        """By the first `count` definitions of modules, the newest first; if none covers the address, by the next one that does."""
         modules = self.defs.get("module", [])
         for module in itertools.chain(reversed(modules[:count]), modules[count:]):
             if module["base"] <= address < module["end"]:

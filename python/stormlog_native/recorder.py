@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces as users of recorder-viz read them: RecorderReader(folder) with GM, LMs and records, and generate_report."""
+"""The interface of recorder-viz over our traces: RecorderReader(folder) with GM, LMs and records, and generate_report."""
 from __future__ import annotations
 
 import collections
@@ -21,7 +21,7 @@ class GlobalMetadata:
 
 @dataclass
 class LocalMetadata:
-    """What one rank recorded; function_count[i] is how often reader.funcs[i] was called.  Files: those of its trace."""
+    """What one rank recorded; function_count[i] is how often reader.funcs[i] was called; filemap holds the names of its trace's files."""
     total_records: int
     num_files: int
     filemap: Set[str]
@@ -30,7 +30,7 @@ class LocalMetadata:
 
 @dataclass
 class Record:
-    """One call.  Times in seconds since GM.start_ts; func_id is an index of reader.funcs; args: what the trace has of them."""
+    """One call.  Times in seconds since GM.start_ts; func_id is an index of reader.funcs; args: those that the trace holds."""
     tstart: float
     tend: float
     level: int
@@ -44,7 +44,7 @@ ARGUMENTS = ("address", "bytes", "device", "stream", "result")
 
 
 class RecorderReader:
-    """Everything of the newest run in a folder of traces, in memory: for small runs, as its model was."""
+    """Reads the newest run in a folder of traces into memory.  As recorder-viz's own, it is for small runs."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

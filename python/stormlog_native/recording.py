@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Figures of a recording, read by a child process: stormlog-analyze, on this process's running trace or on another.  The job itself
-keeps no totals and parses no trace."""
+"""Figures of a recording.  A child process, stormlog-analyze, reads them from this process's running trace or from another trace; the
+job itself keeps no totals and parses no trace."""
 from __future__ import annotations
 
 import json
@@ -55,16 +55,16 @@ def lines(*arguments: str) -> List[Dict[str, Any]]:
 
 
 def own_trace() -> str:
-    """This process's, flushed: the objects that were loaded until now are named in it, and PyTorch's segments known by their caller."""
+    """Path of this process's trace, after a flush: it then names all loaded objects, by which PyTorch's segments are recognised."""
     path = trace_path()
     flush(1.0)
     return path
 
 
 def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dict[str, Any]]:
-    """Each entry of a range that has ended: what was in use before, after and at its peak, made and freed."""
+    """Each entry of a range that has ended: bytes in use before, after and at its peak, and what was allocated and freed."""
     every = lines("table", "--entries", label or "*", "--json", path or own_trace())
-    return [row for row in every if row["end_ns"] is not None]  # the rest is open
+    return [row for row in every if row["end_ns"] is not None]  # the others are still open
 
 
 def summary(path: Optional[str] = None) -> Dict[str, Any]:
@@ -82,7 +82,7 @@ def process(path: Optional[str] = None) -> Dict[str, Any]:
 
 
 def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
-    """Samples of the device and of the process (rss_bytes) as columns; `ns` is Unix time.  Read by a child too."""
+    """Samples of the device and of the process (rss_bytes) as columns; `ns` is Unix time.  A child process reads them."""
     done = subprocess.run([sys.executable, "-m", __package__ + ".samples", path or own_trace()], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=dict(child_environment(), PYTHONPATH=os.pathsep.join(p for p in sys.path if p)))
     if done.returncode:
@@ -132,7 +132,7 @@ class Report:
         return '<iframe src="data:text/html;base64,%s" width="100%%" height="720" style="border:0"></iframe>' % page
 
     def frame(self, table: str = "memory") -> Any:
-        """A pandas.DataFrame of a table of each process: memory, apis, libraries, labels, pytorch, names; or of leaks, ooms, findings."""
+        """A pandas.DataFrame: of each process memory, apis, libraries, labels, pytorch or names; or leaks, ooms, findings, gap_findings."""
         try:
             import pandas
         except ImportError as error:
@@ -162,7 +162,7 @@ def _trace_of(pid: int, folder: str) -> str:
 
 
 def follow(pid: int, folder: str = "traces", interval: float = 1.0) -> Iterator[Dict[str, Any]]:
-    """Yield the report of a running process every `interval` seconds until it ends: its part of report.json, the last one after its end."""
+    """Yield a running process's part of report.json every `interval` seconds, the last one after the process has ended."""
     import time
     path = _trace_of(pid, folder)
     while True:

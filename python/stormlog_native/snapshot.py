@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A trace of what a snapshot of PyTorch's allocator says (torch.cuda.memory._dump_snapshot), for stormlog-analyze, `fit` above all:
+"""Converts a snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot) into a trace for stormlog-analyze, mainly for `fit`:
 
     python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER
 """
@@ -27,15 +27,15 @@ _HOOKS = (("cudaMalloc", "ALLOC", "device", 0), ("cudaFree", "FREE", "device", 0
 _API = {hook[0]: number + 1 for number, hook in enumerate(_HOOKS)}
 _COLUMNS = ("time_ns", "api", "kind", "device", "result", "address", "bytes", "stream", "object", "extra", "extra2", "python")
 _BEGIN_NS = 1000000000
-_REFUSALS = 4  # more than PyTorch asks again before it gives up
+_REFUSALS = 4  # more failed calls than PyTorch makes before it gives up
 _MIB = 1 << 20
-# A pickle names what it holds again and again in two bytes each, so a small one can hold as much as it likes.
+# A pickle can refer to one object many times, in two bytes each: a small file could hold any number of entries without these limits.
 _DEVICES = 256
-_EVENTS, _EVENTS_OF_BYTE = 1000000, 8  # an entry takes some 50 bytes; one that maps 1 TB by pages of 20 MiB becomes 157 287 events
+_EVENTS, _EVENTS_OF_BYTE = 1000000, 8  # an entry is about 50 bytes; one that maps 1 TiB in pages of 20 MiB becomes 157 287 events
 
 
 class _Data(pickle.Unpickler):
-    """Lists, dictionaries, numbers and texts: a pickle that names anything else is refused."""
+    """Unpickles lists, dictionaries, numbers and texts only; a pickle that names anything else is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError("it holds more than data: %a.%a" % (module, name))
@@ -59,7 +59,7 @@ def load(path: str) -> Dict[str, Any]:
 
 
 class _Lane:
-    """One device: entries to events, with what is reserved after each."""
+    """Turns the entries of one device into events, and tracks the bytes reserved after each."""
 
     def __init__(self, device: int, entries: List[Dict[str, Any]], segments: List[Dict[str, Any]]) -> None:
         self.device, self.entries, self.segments = device, entries, segments
@@ -70,14 +70,14 @@ class _Lane:
         self.allocated, self.handles = 0, 0
         self.live: Dict[int, int] = {}     # address -> bytes
         self.waiting: Dict[int, int] = {}  # address -> handle
-        self.strangers = 0                 # freed here, made before the history began
+        self.strangers = 0                 # blocks freed in the history and made before it began
 
     def handle(self) -> int:
         self.handles += 1
         return (self.device + 1) << 40 | self.handles
 
     def pages(self, address: int, size: int) -> Iterator[Tuple[int, int]]:
-        """An expandable segment is mapped by pages, of which some may go alone."""
+        """The pages of an expandable segment, each of which can be unmapped alone."""
         page = 20 * _MIB if size % (20 * _MIB) == 0 else 2 * _MIB
         for at in range(0, size, page):
             yield address + at, min(page, size - at)
@@ -127,7 +127,7 @@ class _Lane:
             self.strangers += 1
             return
         following = self.entries[index + 1] if index + 1 < len(self.entries) else {}
-        if (following.get("action"), following.get("addr")) != ("free_completed", address):  # it waits for other streams
+        if (following.get("action"), following.get("addr")) != ("free_completed", address):  # the free waits for other streams
             self.waiting[address] = self.handle()
             yield {"api": _API["block_wait"], "address": self.waiting[address]}
         size = self.live.pop(address)
@@ -136,7 +136,7 @@ class _Lane:
 
 
 class _Trace:
-    """The file: doc/trace-format.md."""
+    """Writes the trace file: doc/trace-format.md."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.log, self.zstd = file, 0, zstandard.ZstdCompressor(write_checksum=True)
@@ -167,7 +167,7 @@ class _Trace:
     def stacks(self, entries: List[Dict[str, Any]]) -> Dict[int, int]:
         maps: List[Dict[str, Any]] = []
         found: Dict[int, int] = {}
-        known: Dict[int, int] = {}  # of lists that several entries have; 0: without lines
+        known: Dict[int, int] = {}  # id of a list of frames, which several entries may share: its stack; 0: no line of Python
         for index, entry in enumerate(entries):
             place = id(entry.get("frames"))
             if known.get(place):
@@ -194,7 +194,7 @@ class _Trace:
 
 @contextlib.contextmanager
 def _new_file(path: str) -> Iterator[BinaryIO]:
-    """Nothing is overwritten, and nothing half made is left."""
+    """A file that must not exist yet; after an error it is removed."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         file = open(path, "xb")
@@ -236,7 +236,7 @@ def _too_much(path: str) -> ConfigurationError:
 
 
 def write(path: str, release: str, folder: str) -> Tuple[str, int, List[str]]:
-    """Makes a trace of the snapshot; its path, how many events it has, and what the snapshot cannot know."""
+    """Makes a trace of the snapshot.  Returns its path, the number of its events, and the reasons why `fit` gives no verdict."""
     said = load(path)
     if not re.match(r"\d+\.\d+", release):
         raise ConfigurationError("%s: not a release of PyTorch, such as 2.6" % release)

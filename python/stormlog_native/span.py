@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a span of this process's recording did to memory, to the byte: its end is what the analysis says is in use now, less what
-the calls since then made and more what they gave back, and so on back to its begin.
+"""What a span of this process's recording did to memory, to the byte.  We start from what the analysis says is in use now, and
+undo the calls one by one, back to the span's end and on to its begin.
 
-Blocks are PyTorch's where it reports them, and those of calls that hold none of them; else those of calls."""
+Memory in use: PyTorch's blocks where PyTorch reports them, and allocations that contain no such block.  Held: all allocations."""
 from __future__ import annotations
 
 import bisect
@@ -17,13 +17,13 @@ VERBS = ("ALLOC", "FREE", "BLOCK_ALLOC", "BLOCK_FREE")
 
 
 def in_use(process: Dict[str, Any]) -> "tuple[int, int]":
-    """(in use, obtained from the driver) by a process's part of report.json."""
+    """(bytes in use, bytes held) by a process's part of report.json."""
     held = sum(row["live_bytes"] for row in process["memory"] if row["kind"] in DEVICE_KINDS)
     return held - sum(row["reserved_bytes"] - row["allocated_bytes"] for row in process["pytorch"] if row["device"] >= 0), held
 
 
 def _changes(path: str) -> "List[Tuple[int, int, bool, bool]]":
-    """[(ns, bytes made or minus bytes freed, in use, held), ...] in time order."""
+    """[(ns, bytes allocated or minus bytes freed, changes what is in use, changes what is held), ...] in time order."""
     rows = [row for row in csv.DictReader(io.StringIO(recording.analyze("export", "csv", path)))
             if row["verb"] in VERBS and row["result"] in ("", "0") and row["address"]]
     blocks = sorted({int(row["address"]) for row in rows if row["verb"] == "BLOCK_ALLOC"})
@@ -64,7 +64,7 @@ def course(path: str, begin_ns: int, end_ns: int) -> "List[Tuple[int, int, int]]
 
 
 def figures(path: str, begin_ns: int, end_ns: int) -> Dict[str, int]:
-    """Of the span: what was in use and held at its end and at most, and the blocks that were made and freed in it."""
+    """Figures of the span: bytes in use and held at its end and at their peak, and the blocks that were allocated and freed in it."""
     answer: Dict[str, int] = dict.fromkeys(("total_allocations", "total_allocation_bytes", "total_deallocations",
                                             "total_deallocation_bytes"), 0)
     changes = _changes(path)

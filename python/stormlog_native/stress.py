@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The scenario of an out-of-memory error: python -m stormlog_native.stress [--mode simulated|stress] [--max-total-mb N] [--step-mb N]
+"""Makes an out-of-memory error, to try the bundle: python -m stormlog_native.stress [--mode simulated|stress] [--max-total-mb N] [--step-mb N]
 
-stress allocates by the CUDA or HIP runtime, without a framework, until the device or the bound refuses; simulated only raises.  Both
-print the bundle's path.  Run it under stormlog-run."""
+stress allocates with the CUDA or HIP runtime, without a framework, until a call fails or the bound is reached; simulated allocates one
+step and raises the error itself.  Both print the bundle's path.  Run it under stormlog-run."""
 from __future__ import annotations
 
 import argparse

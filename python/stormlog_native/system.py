@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What this machine is, and bytes for people."""
+"""What this machine is, and sizes as text."""
 from __future__ import annotations
 
 import os
@@ -7,7 +7,7 @@ import platform
 import sys
 from typing import Any, Dict
 
-DEVICE_KINDS = ("device", "pool", "vmm", "array", "graph")  # as the analyzer's sl_model_is_known
+DEVICE_KINDS = ("device", "pool", "vmm", "array", "graph")  # the same list as the analyzer's sl_model_is_known
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
@@ -45,7 +45,7 @@ def _torch() -> Dict[str, Any]:
 
 
 def get_gpu_info(device: Any = None) -> Dict[str, Any]:
-    """One GPU as this process's recording knows it now; what is unknown is None, and before its first GPU call it holds nothing.
+    """One GPU as this process's recording knows it now; what is unknown is None.  Before the first GPU call sizes are 0.
     {"error"}: other devices have been used, this one has not."""
     from . import agent, recording
     from .profiler import _device_number
@@ -73,7 +73,7 @@ def convert_bytes(value: float, from_unit: str = "B", to_unit: str = "GB") -> fl
 
 
 def get_system_info() -> Dict[str, Any]:
-    """The machine and its GPUs, without a call of the driver; devices are those that the recording has seen used."""
+    """The machine and its GPUs, without a call of the driver.  devices: those that the recording has seen in use."""
     from . import agent, recording
     from .errors import ProfilerError
     nvidia = os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl")

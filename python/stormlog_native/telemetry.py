@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Telemetry events as upstream's module of this name checks them; stormlog-analyze validate checks whole files."""
+"""Checks a telemetry event as upstream's module of this name does; stormlog-analyze validate checks whole files."""
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Tuple
@@ -16,7 +16,7 @@ ABOVE_ZERO = [name for name in FIELDS if name.endswith("_bytes") and name != "al
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
-    """ValueError: the record is no complete V3 event."""
+    """ValueError: the record is not a complete V3 event."""
     for name, types in FIELDS.items():
         if name not in record:
             raise ValueError("missing field: %s" % name)

@@ -32,7 +32,7 @@ def _functions(results: List[ProfileResult]) -> Dict[str, Dict[str, float]]:
 
 
 class TFResults(Dict[str, Any]):
-    """What get_results returns: a dict whose keys are attributes too, with the other attributes of Python Stormlog's class."""
+    """What get_results returns: a dict whose keys are also attributes, as in Python Stormlog's class."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -84,7 +84,7 @@ class TFMemoryProfiler:
         return self._profiler.get_results()[-1].memory_after
 
     def start_continuous_profiling(self, interval: float = 1.0) -> None:
-        """The results' snapshots have the time until stop_continuous_profiling too."""
+        """Until stop_continuous_profiling the results' snapshots have one for each interval too."""
         self._profiler.start_monitoring(interval)
 
     def stop_continuous_profiling(self) -> None:
@@ -113,7 +113,7 @@ class TFMemoryProfiler:
 
 
 class TensorFlowProfiler(TFMemoryProfiler):
-    """Training and inference of a Keras model, an epoch and a call each a range."""
+    """Training and inference of a Keras model: each epoch and each call is a range."""
 
     def profile_training(self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: Optional[int] = None) -> TFResults:
         for _ in range(epochs):

@@ -14,7 +14,7 @@ MB = float(1 << 20)
 
 @dataclasses.dataclass
 class TrackingResult:
-    """memory_usage at each multiple of the interval; peak and least are of every change, also between them.  None: nothing was recorded."""
+    """memory_usage: at each multiple of the interval.  peak_memory and min_memory: of every change, also between those.  None: unknown."""
     start_time: float
     end_time: float
     memory_usage: List[float]
@@ -38,7 +38,7 @@ class TrackingResult:
 
 
 class TensorFlowMemoryTracker:
-    """Answered from the recording when tracking has stopped.  alert_threshold_mb: each sample above it is an alert, and so is the peak."""
+    """Answers come from the recording.  alert_threshold_mb: each sample above it is an alert, and so is a peak above it."""
 
     def __init__(self, sampling_interval: float = 1.0, alert_threshold_mb: Optional[float] = None, device: Optional[str] = None,
                  enable_logging: bool = True, max_history: int = 10_000, **identity: Any) -> None:

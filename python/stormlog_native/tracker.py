@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """MemoryTracker and CPUMemoryTracker: what happened over time, and the bundle of an out-of-memory error while the job runs.
 
-Python Stormlog samples in a thread of the job.  Here the recording has every change; a tracker marks a span of it, and a child process
-reads that span when a result is asked for.  A child writes bundles too (bundle.py)."""
+Python Stormlog samples in a thread of the job.  Here the recording has every change.  A tracker marks a span of it, and a child process
+reads that span when a result is asked for.  Bundles are written by a child too (bundle.py)."""
 from __future__ import annotations
 
 import collections
@@ -25,7 +25,7 @@ from .system import format_memory, resident_now
 
 @dataclass(frozen=True)
 class OOMFlightRecorderConfig:
-    """Where bundles go and how many stay: the oldest go first."""
+    """Where bundles are written and how many are kept: the oldest are removed first."""
     enabled: bool = False
     dump_dir: str = "oom_dumps"
     buffer_size: int = 10_000
@@ -40,7 +40,7 @@ class OOMExceptionClassification:
 
 
 class TrackingEvent(Dict[str, Any]):
-    """A telemetry event (V3); its fields and the names that upstream's tracker has for them are attributes too."""
+    """A telemetry event (V3).  Its fields are attributes too, under their own names and under those of upstream's tracker."""
 
     NAMES = {"memory_allocated": "allocator_allocated_bytes", "memory_reserved": "allocator_reserved_bytes",
              "memory_change": "allocator_change_bytes", "active_memory": "allocator_active_bytes",
@@ -77,7 +77,7 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
 
 
 def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent]]) -> None:
-    """A failure leaves a file of that name as it was."""
+    """Writes the file, or leaves an existing one as it was if something fails."""
     if form not in ("json", "csv"):
         raise ConfigurationError("format is json or csv")
     events, place = read(), "%s.%d" % (filename, os.getpid())
@@ -96,7 +96,7 @@ def write_events(filename: str, form: str, read: Callable[[], List[TrackingEvent
             os.unlink(place)
 
 
-# What Python Stormlog's statistics say of a sink: a tracker has none here.
+# Python Stormlog's statistics of a telemetry sink, which a tracker does not have here.
 NO_SINK = {"rollover_count": 0, "pruned_segment_count": 0, "pruned_bytes": 0, "final_retained_files": 0,
            "final_retained_bytes": 0}
 
@@ -111,7 +111,7 @@ class MemoryTracker:
                  critical_threshold: float = 95.0, job_id: Optional[str] = None, rank: Optional[int] = None,
                  local_rank: Optional[int] = None, world_size: Optional[int] = None,
                  enable_native_cuda_history: bool = True, native_history_max_entries: Optional[int] = None) -> None:
-        # The last two change nothing: the recording is that history, whole.
+        # The last two change nothing: the recording is the whole history.
         if oom_max_dumps < 1 or oom_max_total_mb < 1 or (oom_buffer_size is not None and oom_buffer_size < 1):
             raise ConfigurationError("oom_buffer_size, oom_max_dumps and oom_max_total_mb are at least 1")
         self.device, self.sampling_interval, self.max_events, self.enable_alerts = device, sampling_interval, max_events, enable_alerts
@@ -138,7 +138,7 @@ class MemoryTracker:
         self._watch_for_alerts()
 
     def stop_tracking(self) -> None:
-        """The span ends; alerts in it that were not seen while it lasted are handed to whoever asked for them."""
+        """End the span.  Callbacks get those of its alerts that they did not get while it lasted."""
         if not self.is_tracking:
             return
         self._end, self.is_tracking = time.time(), False
@@ -185,8 +185,8 @@ class MemoryTracker:
         self.thresholds[threshold_name] = value
 
     def add_alert_callback(self, callback: Callable[[TrackingEvent], None]) -> None:
-        """Called for each alert, in a thread of its own while tracking goes on (a child watches the recording); what only the whole
-        recording shows, memory_leak_threshold among it, when tracking stops."""
+        """Call `callback` for each alert: in a thread of its own while tracking goes on (a child watches the recording), and when
+        tracking stops for alerts that only the whole recording shows, such as those of memory_leak_threshold."""
         self._callbacks.append(callback)
         self._watch_for_alerts()
 
@@ -195,12 +195,12 @@ class MemoryTracker:
             self._callbacks.remove(callback)
 
     def clear_events(self) -> None:
-        """The span begins anew; the recording keeps what was."""
+        """Begin the span anew; the recording keeps the earlier events."""
         if self._begin is not None:
             self._begin = time.time()
 
     def _leap(self, event: TrackingEvent) -> Optional[TrackingEvent]:
-        """The alert for an event that grew by more than memory_leak_threshold at once."""
+        """The alert for an event at which memory grew by more than memory_leak_threshold."""
         change = event["allocator_change_bytes"]
         if event["event_type"] not in ("allocation", "sample") or change <= self.thresholds["memory_leak_threshold"]:
             return None
@@ -218,7 +218,7 @@ class MemoryTracker:
                 "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])]
 
     def _stands(self, event: TrackingEvent, begin_ns: int) -> List[TrackingEvent]:
-        """The alert that stands where tracking begins, by the event before it: an alert is raised where a threshold is crossed."""
+        """The alert, if usage was above a threshold when tracking began: other alerts are raised only where a threshold is crossed."""
         used = event["device_used_bytes"] if event["allocator_active_bytes"] is None else event["allocator_allocated_bytes"]
         percent = 100.0 * used / event["device_total_bytes"] if event["device_total_bytes"] else 0.0
         for kind in ("critical", "warning"):
@@ -263,7 +263,7 @@ class MemoryTracker:
         return found[-last_n:] if last_n else found
 
     def _course(self) -> "List[tuple[int, int, int]]":
-        """[(ns, in use, reserved), ...] at the span's begin and after each change; of a program without a device its resident memory."""
+        """[(ns, in use, reserved), ...] at the span's begin and after each change; without a device, the process's resident memory."""
         begin, end = self.span()
         return span.course(recording.own_trace(), int(begin * 1e9), int(end * 1e9)) or [
             (event["timestamp_ns"], event["allocator_allocated_bytes"], event["allocator_reserved_bytes"]) for event in self._all_events()]
@@ -282,7 +282,7 @@ class MemoryTracker:
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Statistics of the span, also of what max_events leaves out: bytes are exact, by the recording's calls; None where it holds no event."""
+        """Statistics of the whole span, also of events beyond max_events.  Bytes are exact, from recorded calls; None: the span has no event."""
         events, (begin, end) = self._all_events(), self.span()
         figures: Dict[str, Any] = span.figures(recording.own_trace(), int(begin * 1e9), int(end * 1e9)) if events else {}
         last, seconds = events[-1] if events else None, end - begin
@@ -325,8 +325,8 @@ class MemoryTracker:
 
     def handle_exception(self, exc: BaseException, context: Optional[str] = None,
                          metadata: Optional[Mapping[str, Any]] = None) -> Optional[str]:
-        """Path of the bundle, written by a child before this returns; None: no out-of-memory error, the flight recorder is off, or
-        the program is not recorded: the program's own error goes on."""
+        """Path of the bundle, which a child has written when this returns.  None: not an out-of-memory error, the flight recorder is
+        off, or the program is not recorded; then only the program's own error counts."""
         found = classify_oom_exception(exc)
         if not found.is_oom or not self.config.enabled or not agent.available():
             return None
@@ -345,8 +345,8 @@ class MemoryTracker:
 
     @contextlib.contextmanager
     def capture_oom(self, context: str = "runtime", metadata: Optional[Mapping[str, Any]] = None) -> Iterator[None]:
-        """An out-of-memory error that leaves the block makes a bundle (last_oom_dump_path) and is raised on.  The block is a range of
-        the recording with this metadata."""
+        """Make a bundle (last_oom_dump_path) of an out-of-memory error that leaves the block, and raise it again.  The block is a range
+        of the recording with this metadata."""
         agent.push(context, **{str(key): value for key, value in (metadata or {}).items()})
         try:
             yield
@@ -361,7 +361,7 @@ class MemoryTracker:
 
 
 class MemoryWatchdog:
-    """Gives back what PyTorch keeps unused: force_cleanup() at once, and after an alert."""
+    """Makes PyTorch give back the memory that it keeps unused: by force_cleanup(), and after an alert."""
 
     def __init__(self, tracker: MemoryTracker, auto_cleanup: bool = True, cleanup_threshold: float = 0.9,
                  aggressive_cleanup_threshold: float = 0.95) -> None:
@@ -377,7 +377,7 @@ class MemoryWatchdog:
             self.force_cleanup(share >= self.aggressive_cleanup_threshold)
 
     def force_cleanup(self, aggressive: bool = False) -> None:
-        """torch.cuda.empty_cache() where the program has imported PyTorch; aggressive: after a collection of Python's garbage."""
+        """Call torch.cuda.empty_cache() if the program has imported PyTorch; aggressive: after a garbage collection of Python."""
         if aggressive:
             import gc
             gc.collect()
@@ -394,7 +394,7 @@ class MemoryWatchdog:
 
 
 class _HostTracker(MemoryTracker):
-    """Of the host also where the process has a device, whose telemetry is the device's."""
+    """Tracks host memory also for a process that uses a device, whose telemetry is otherwise the device's."""
 
     def _read(self) -> List[TrackingEvent]:
         found = super()._read()
@@ -461,7 +461,7 @@ class CPUMemoryTracker:
         return [(at, rss) for at, rss in recording.resident() if begin <= at <= end]
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
-        """{"timestamps", "allocated", "reserved"}: resident bytes, as sampled (--device-interval), at most one an interval."""
+        """{"timestamps", "allocated", "reserved"}: resident bytes as sampled (--device-interval), at most one sample for each interval."""
         line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
         for at, rss in self._samples():
             if not line["timestamps"] or at - line["timestamps"][-1] >= interval:
@@ -470,7 +470,7 @@ class CPUMemoryTracker:
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Both ends are read from /proc/self/statm when tracking starts and stops (or now), what lies between was sampled."""
+        """Both ends are read from /proc/self/statm, when tracking starts and when it stops (or now).  Figures between are samples."""
         samples, events = [rss for _, rss in self._samples()], self.get_events()
         begin = self._begin_rss or 0  # start_tracking read it: _samples() would have raised
         now = self._end_rss or resident_now()[0]

@@ -2,8 +2,8 @@
 """vLLM's KV cache over time, from its event stream: python -m stormlog_native.vllm [ENDPOINT] [-o FILE] [--bytes-per-block N]
 
 The server publishes the contents of its cache if started with --kv-events-config '{"enable_kv_cache_events": true}'.  Blocks are
-indices into one tensor, so no recorder sees them.  A line of JSON for each batch: {"timestamp_ns", "rank", "blocks", "tokens",
-"bytes"}; bytes are null unless --bytes-per-block says them.  Needs pyzmq and msgpack."""
+indices into one tensor, so no recorder sees them.  Writes a line of JSON for each batch: {"timestamp_ns", "rank", "blocks", "tokens",
+"bytes"}; bytes is null without --bytes-per-block.  Needs pyzmq and msgpack."""
 from __future__ import annotations
 
 import argparse
@@ -18,11 +18,11 @@ NEEDED = {"BlockStored": ("block_hashes", "block_size"), "BlockRemoved": ("block
 
 
 class UnknownForm(ValueError):
-    """The stream is not of a form that is known here.  What the cache holds cannot be told from it."""
+    """The stream has a form that is not known here, so what the cache holds is unknown."""
 
 
 def _event(event: Any) -> Tuple[str, Dict[str, Any]]:
-    """Kind and members of an event: a map, in older releases an array."""
+    """Kind and members of an event, which is a map, in older releases an array."""
     if isinstance(event, dict):
         kind, members = str(event.get("type")), event
     elif isinstance(event, (list, tuple)) and event:
@@ -38,7 +38,7 @@ def _event(event: Any) -> Tuple[str, Dict[str, Any]]:
 
 
 def _batch(batch: Any) -> Tuple[float, List[Any], Optional[int]]:
-    """Time, events and rank of a batch: a map, in older releases an array."""
+    """Time, events and rank of a batch, which is a map, in older releases an array."""
     ts, events, rank = (None, None, None)
     if isinstance(batch, dict):
         ts, events, rank = batch.get("ts"), batch.get("events"), batch.get("data_parallel_rank")
@@ -53,7 +53,7 @@ class Cache:
     """What one rank's cache holds on the GPU."""
 
     def __init__(self) -> None:
-        self.blocks: Dict[Any, int] = {}  # hash and group: its tokens
+        self.blocks: Dict[Any, int] = {}  # {(hash, group): tokens}
 
     def apply(self, event: Any) -> None:
         kind, members = _event(event)
@@ -85,7 +85,7 @@ def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) 
 
 
 def subscribe(endpoint: str = "tcp://localhost:5557", topic: str = "") -> Iterator[bytes]:
-    """Yield payloads without end.  A gap in their numbers is reported on stderr: from then on the cache is unknown until it is cleared."""
+    """Yield payloads without end.  A gap in their numbers is reported on stderr: from then until it is cleared, the cache is unknown."""
     import zmq
     socket = zmq.Context.instance().socket(zmq.SUB)
     socket.connect(endpoint)

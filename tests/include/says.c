@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says everything that include/stormlog.h can say, around calls of a CUDA runtime that is opened where there is one; with
- * an argument a number, how many nanoseconds a range took.  C99 and C++.
+ * Calls every function of include/stormlog.h, around calls of a CUDA runtime if one can be opened.  With a number as argument
+ * it makes so many ranges and prints the nanoseconds of each.  C99 and C++.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "stormlog.h"
@@ -37,7 +37,7 @@ static void find_gpu(void)
 
 	if (!library)
 		return;
-	*(void **)&gpu_malloc = dlsym(library, "cudaMalloc"); /* as POSIX writes it */
+	*(void **)&gpu_malloc = dlsym(library, "cudaMalloc"); /* the cast that POSIX recommends */
 	*(void **)&gpu_free = dlsym(library, "cudaFree");
 }
 #else
@@ -64,13 +64,13 @@ static void say(void)
 
 	stormlog_metadata("early", "said before the first call");
 	stormlog_push_step("step", 7);
-	drop(make(1 << 9)); /* now the recorder's thread is there, which brings what walks stacks */
+	drop(make(1 << 9)); /* starts the recorder's thread, which loads the stack unwinder */
 	stormlog_flush(60000);
 	cache = make(3 << 20);
 	stormlog_metadata("model", "resnet50");
 	stormlog_pair("batch_size", "128");
 	stormlog_name(cache, 0, "KV cache");
-	stormlog_block(NULL, 0, "nothing"); /* is nothing */
+	stormlog_block(NULL, 0, "nothing"); /* is ignored */
 	stormlog_block_gone(NULL);
 	stormlog_push("layer 3");
 	weights = make(1 << 20);
@@ -82,7 +82,7 @@ static void say(void)
 	stormlog_record(1);
 	drop(weights);
 	stormlog_pop();
-	stormlog_pop(); /* one too many is nothing */
+	stormlog_pop(); /* one pop too many is ignored */
 #ifdef __cplusplus
 	{
 		stormlog_range range("scope", 2);
@@ -102,7 +102,7 @@ static double now(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* Pushed and popped, the best of some rounds. */
+/* Nanoseconds to push and pop a range, the best of some rounds. */
 static double range_ns(long count)
 {
 	double best = 1e18;

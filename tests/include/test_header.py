@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""include/stormlog.h: every kind of program builds with it as its reader would type, says nothing without the agent, and under
-it the trace holds what was said."""
+"""include/stormlog.h: every kind of program builds with it by a user's command.  Without the agent its functions do nothing; with
+the agent the trace holds what the program reported."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ except ImportError as error:
 
 INCLUDE = os.path.join(HERE, "..", "..", "include")
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-PROGRAMS = {  # as a user would type it
+PROGRAMS = {  # the commands that a user would type
     "C99, PIE": ["gcc", "-std=c99", *STRICT, "-O2", "-fPIE", "-pie"],
     "C99, no PIE": ["gcc", "-std=c99", *STRICT, "-O2", "-no-pie"],
     "C99, no PIE, as it comes": ["gcc", "-std=c99", "-no-pie"],
@@ -84,7 +84,7 @@ class Header(unittest.TestCase):
         rows = [(names[int(events["api"][i])], texts[int(events["label"][i])], int(events["extra"][i]),
                  int(events["address"][i]), int(events["bytes"][i])) for i in range(len(events["api"]))]
         mine = [row for row in rows if row[0].startswith("stormlog_")]
-        blocks = [row[3] for row in rows if row[0] == "cudaMalloc"][1:]  # the first is there to wait for the recorder
+        blocks = [row[3] for row in rows if row[0] == "cudaMalloc"][1:]  # the first call only starts the recorder
         scope = [("stormlog_push_step", "scope_#", 2, 0, 0), ("stormlog_pop", "scope_#", 2, 0, 0)] if cpp else []
         self.assertEqual(mine, [
             ("stormlog_push_step", "step_#", 7, 0, 0),
@@ -111,7 +111,7 @@ class Header(unittest.TestCase):
 
 
 class Analyzed(unittest.TestCase):
-    """The analyzer's report of it, against what the program did, written here by hand."""
+    """The analyzer's report is compared with what the program did, written here by hand."""
 
     PROGRAM = r'''
 #include "stormlog.h"
@@ -253,7 +253,7 @@ int main(void)
 
 
 class Flush(unittest.TestCase):
-    """Its file without its ring, taken when flush() has returned."""
+    """The trace file without its ring, copied when flush() has returned, has every event."""
 
     PROGRAM = r'''
 #include "stormlog.h"

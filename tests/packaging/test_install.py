@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What is installed works from where it lies, and completion offers what there is."""
+"""Installed programs work from their place, and shell completion offers their flags, verbs and formats."""
 import fnmatch
 import os
 import pathlib
@@ -52,7 +52,7 @@ class Installed(unittest.TestCase):
             command, = re.findall(r"^ExecStart=(\S+)", text, re.M)
             self.assertEqual(os.path.basename(command), name)
             copy = os.path.join(self.root, name + ".service")
-            with open(copy, "w") as unit:  # what it starts lies in a folder of the test's
+            with open(copy, "w") as unit:  # the program is in the test's own folder
                 unit.write(text.replace("ExecStart=" + command, "ExecStart=" + self.files[name]))
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -80,7 +80,7 @@ class Installed(unittest.TestCase):
         for folder, _, names in os.walk(self.root):
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.root).replace("usr/local/", "usr/")
-                path = path.replace("usr/lib64/", "usr/lib/x86_64-linux-gnu/")  # meson's choice where dpkg-dev is not there; packages are built with it
+                path = path.replace("usr/lib64/", "usr/lib/x86_64-linux-gnu/")  # meson chooses lib64 without dpkg-dev; Debian packages are built with dpkg-dev
                 if not path.startswith("usr/"):
                     continue
                 within = [package for package, patterns in packages.items()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Recipes of Conda and Spack name what is in this tree: its options, version, licence, files and the libraries that meson asks for."""
+"""The recipes for Conda and Spack agree with this tree: its options, version, licence, files and the libraries that meson asks for."""
 import ast
 import glob
 import os
@@ -49,7 +49,7 @@ class Recipes(unittest.TestCase):
 
     def test_condas_recipe_runs_with_what_it_links_and_gives_the_agent_no_rpath(self):
         recipe, _ = self.recipe()
-        self.assertLessEqual({"elfutils", "libunwind", "msgpack-c"}, set(recipe["requirements"]["run"]))  # no run_exports of theirs
+        self.assertLessEqual({"elfutils", "libunwind", "msgpack-c"}, set(recipe["requirements"]["run"]))  # their packages have no run_exports
         self.assertFalse([path for path in recipe["build"]["binary_relocation"] if path.startswith("lib/")])
         for tool, text in (("conda", "build.sh"), ("spack", "package.py")):
             self.assertRegex(read("packaging", tool, text), "--remove-rpath.*libstormlog_preload.so")
@@ -72,7 +72,7 @@ class Recipes(unittest.TestCase):
         theirs = glob.glob("/usr/include/*-linux-gnu/unwind.h")
         if not theirs or not shutil.which("cc"):
             self.skipTest("no unwind.h of libunwind's, or no cc")
-        with tempfile.TemporaryDirectory() as prefix:  # Conda and Spack ask for it before the compiler's
+        with tempfile.TemporaryDirectory() as prefix:  # Conda and Spack search it before the compiler's headers
             os.symlink(theirs[0], os.path.join(prefix, "unwind.h"))
             done = subprocess.run(["cc", "-fsyntax-only", "-std=gnu11", "-D_GNU_SOURCE", "-I" + TOP, "-I" + prefix,
                                    os.path.join(TOP, "agent", "stacks", "unwinder.c")], capture_output=True, text=True)

@@ -54,7 +54,7 @@ class Wheel(unittest.TestCase):
             names = [line.split(" = ")[0] for line in file if " = " in line]
         self.assertEqual(names, ["stormlog-run", "stormlog-analyze", PLUGIN])
         with open(points) as file:
-            self.assertIn("[pytest11]\n%s = %s\n" % (PLUGIN, PLUGIN), file.read())  # of one name: with -p too pytest loads it once
+            self.assertIn("[pytest11]\n%s = %s\n" % (PLUGIN, PLUGIN), file.read())  # both names are the same, so that with -p too pytest loads the plugin once
 
     def test_its_libraries_are_its_own(self):
         for name in ("stormlog-run", "stormlog-analyze"):
@@ -72,7 +72,7 @@ class Wheel(unittest.TestCase):
                 libm = "File: libm.so.6" in line
             if libm and "Name:" in line:
                 self.assertNotIn("GLIBC_2.29", line)
-        env = dict(os.environ, LD_BIND_NOW="1")  # each symbol is found at once
+        env = dict(os.environ, LD_BIND_NOW="1")  # the loader looks up every symbol at start
         subprocess.run([os.path.join(self.tree, "stormlog_native", "bin", "stormlog-analyze"), "--version"], env=env, check=True, capture_output=True)
 
     def test_it_records_and_reads(self):

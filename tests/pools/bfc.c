@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for TensorFlow's allocator: one region of the simulated GPU, blocks one after the other, functions by their mangled
- * names and called through a table of pointers as virtual functions are; and for the annotation of the op under way, as 2.21 has it.
- * It writes a journal of its blocks.  OLD: the annotation of 2.15 to 2.19; ASTRAY: one with another layout; LACKS: no constructor of
- * it; RENAMED, ALONE: another name of both functions of the allocator, of the second.
+ * A stand-in for TensorFlow's allocator and the annotation of the current op, as in 2.21.  The allocator takes one region of the
+ * simulated GPU and gives out blocks one after the other.  Its functions have the mangled names and are called through a table,
+ * as virtual functions are.  It writes a journal of its blocks.  With -DOLD the annotation is that of 2.15 to 2.19, with -DASTRAY
+ * it has another layout, with -DLACKS no constructor.  -DRENAMED renames both allocator functions, -DALONE only the second.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static struct text text_of(const char *text)
 #endif
 }
 
-/* The op under way until the next one: NULL none. */
+/* Sets the current op; NULL: none. */
 static void begin_op(const char *op, const char *region)
 {
 	annotation = (struct annotation){.op = text_of(op), .region = text_of(region)};

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""agent/hooks/pjrt_abi.h, the places of pjrt.def and those that are asked, against pjrt_c_api.h of a plugin's wheel (its python)."""
+"""check_pjrt.py PYTHON: compares agent/hooks/pjrt_abi.h, pjrt.def and pjrt.c with pjrt_c_api.h of the plugin that PYTHON has installed."""
 import os
 import re
 import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-MEMBERS = {  # ours: theirs, and members by their names there
+MEMBERS = {  # our struct: (the plugin's struct, {our member: its member})
     "from_host": ("PJRT_Client_BufferFromHostBuffer_Args", {"type": "type", "dims": "dims", "num_dims": "num_dims", "buffer": "buffer"}),
     "execute": ("PJRT_LoadedExecutable_Execute_Args", {"executable": "executable", "argument_lists": "argument_lists",
                                                        "num_devices": "num_devices", "num_args": "num_args", "output_lists": "output_lists"}),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for libggml-base.so: the functions that the agent wraps and calls, over structs of its own and cudaMalloc. It writes a line for each thing it does to
- * the file that POOLS_JOURNAL names. Built with -DLACKS it is a release without one of the exports, with -DASTRAY one whose tensors lie outside
- * of their buffers.
+ * A stand-in for libggml-base.so: the functions that the agent wraps and calls, over its own structs and cudaMalloc.  It writes
+ * a line for each action to the file that POOLS_JOURNAL names.  With -DLACKS it is a release without one of the exports, with
+ * -DASTRAY one whose tensors lie outside of their buffers.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training steps in JAX's order, by the table that GetPjrtApi of the plugin (the argument) hands out: weights come from the host, a
- * step is given them for good and returns new ones; of one array there is a view.  "cost": of an array from the host with its end, and of a step.
+ * jax PLUGIN [cost]: calls the plugin's table (GetPjrtApi) as JAX's training steps do.  Weights come from the host; each step
+ * takes them over (donation) and returns new ones.  One array has a view.  cost: prints the cost of a host array and of a step.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -74,7 +74,7 @@ static double ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* The best of some rounds: a recording is at its pace after a tenth of a second. */
+/* The best of some rounds: a recording is slower in its first tenth of a second. */
 static void cost(uint64_t forward, uint64_t *arguments)
 {
 	enum { ROUNDS = 20, TIMES = 20000 };
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 {
 	static const struct program step = {"jit_step", 2, 2, 1 << 20, {1024, 5120, 5120, 1024}},
 				    forward = {"jit_forward", 1, 0, 1 << 20, {1024, 3072}};
-	static const struct timespec long_enough = {0, 12000000}; /* for the agent to ask what the pool holds again */
+	static const struct timespec long_enough = {0, 12000000}; /* after which the agent asks again what the pool holds */
 	void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	const void *(*get)(void) = plugin ? (const void *(*)(void))dlsym(plugin, "GetPjrtApi") : NULL;
 	uint64_t arguments[3], outputs[2], train, evaluate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stand-in handed out and took back, a line each, in the file that POOLS_JOURNAL names. */
+/* A stand-in's journal: a line for each block that it hands out or takes back, in the file that POOLS_JOURNAL names. */
 #pragma once
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inference in llama.cpp's order: weights, KV cache, a compute buffer that is planned anew for each token and once made larger.
- * "cost": the price of a tensor in a compute buffer, which a program pays thousands of times for each token, and in another.
+ * "cost" prints what placing a tensor costs in a compute buffer, thousands of times for each token, and in another one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int cudaMalloc(void **pointer, size_t bytes);
 static struct ggml_tensor tensors[1024];
 static unsigned tensor_count;
 
-/* Tensors one after the other; what is left of the buffer is padding. */
+/* Places a tensor behind the one before; the rest of the buffer is padding. */
 static void place(struct ggml_buffer *buffer, size_t *used, const char *format, int layer, size_t bytes)
 {
 	struct ggml_tensor *tensor = &tensors[tensor_count++ % 1024];
@@ -48,7 +48,7 @@ static double ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* The best of some rounds: a recording is at its pace after a tenth of a second. */
+/* The best of some rounds: a recording is slower in its first tenth of a second. */
 static double cost(struct ggml_buffer *buffer, struct ggml_tensor *tensor)
 {
 	enum { ROUNDS = 20, TIMES = 50000 };

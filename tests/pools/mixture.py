@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch, NCCL and CuPy on one device: mixture.py C10_CUDA NCCL.  Stand-ins, each of which reaches the driver in another way."""
+"""PyTorch, NCCL and CuPy on one device: mixture.py C10_CUDA NCCL.  They are stand-ins, and each reaches the driver in another way."""
 import ctypes
 import sys
 

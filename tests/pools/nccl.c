@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stand-in for NCCL: a communicator takes buffers of the simulated runtime, of which some go while it is suspended. */
+/* A stand-in for NCCL: a communicator takes buffers from the simulated runtime, and frees some of them while it is suspended. */
 #include <stdint.h>
 #include <stdlib.h>
 

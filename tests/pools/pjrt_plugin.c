@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for a PJRT plugin with a pool on the simulated GPU, which writes down what it hands out and takes back.  Every struct
- * of the interface that it needs is of words of eight bytes, so it names places in them and knows no header.
+ * A stand-in for a PJRT plugin with a pool on the simulated GPU.  It writes a journal of the arrays that it gives and takes back.
+ * It uses no header: every struct that it needs consists of words of eight bytes, which it addresses by number.
  *
- * POOLS_PLUGIN: "mapped" has a pool of cuMemCreate and cuMemMap, as XLA's on CUDA is, "old" says version 0.56, "lacks" has no function that tells whether an array was given away, "short" a table
- * that ends before it.
+ * POOLS_PLUGIN=mapped: a pool made by cuMemCreate and cuMemMap, as XLA's is on CUDA; old: says version 0.56; lacks: has no function
+ * that tells whether an array was deleted; short: has a table that ends before that function.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -106,7 +106,7 @@ static void *from_host(uint64_t *args)
 	return NULL;
 }
 
-/* A view has no memory of its own: the journal does not know it, nor its end. */
+/* A view has no memory of its own, so the journal has neither it nor its end. */
 static void *view(uint64_t *args)
 {
 	struct array *array = calloc(1, sizeof(*array));
@@ -233,7 +233,7 @@ static void *memory_stats(uint64_t *args)
 {
 	args[3] = in_use;
 	journal("stats %" PRIu64 "\n", in_use);
-	args[20] = POOL; /* pool_bytes, and that it is set */
+	args[20] = POOL; /* pool_bytes, and pool_bytes_is_set */
 	*(char *)&args[21] = 1;
 	return NULL;
 }

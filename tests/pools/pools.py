@@ -24,7 +24,7 @@ class Pools(e2e.Recording):
             return [line.split(None, 3) for line in file.read().splitlines()]
 
     def trace(self):
-        """That of the program; one that it started is recorded too where host memory is."""
+        """The program's trace, the one with the most events: if host memory is recorded, programs that it starts have traces too."""
         return max(stormlog_trace.open_folder(self.traces), key=lambda trace: len(trace.events().get("api", ())))
 
     def blocks(self):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model as TensorFlow's allocator sees it: weights stay allocated, activations do not.
- * "cost": the price of a block and its end.
+ * Calls the stand-in of TensorFlow's allocator as a model does: weights stay allocated, activations do not.
+ * "cost" prints the cost of allocating and freeing a block.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static double ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* The best of some rounds: a recording is at its pace after a tenth of a second. */
+/* The best of some rounds: a recording is slower in its first tenth of a second. */
 static double cost(const char *op)
 {
 	enum { ROUNDS = 20, TIMES = 50000 };

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""ggml's tensors are the blocks of its buffers: a stand-in of libggml-base.so and its journal (tests/pools/ggml_base.c)."""
+"""ggml's tensors are recorded as blocks of its buffers.  Compared with the journal of a stand-in for libggml-base.so (tests/pools/ggml_base.c)."""
 import os
 import shutil
 import subprocess
@@ -61,7 +61,7 @@ class Ggml(unittest.TestCase):
             shown = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
             device, = process["pytorch"]
             segments = [row for row in process["memory"] if row["kind"] == "device"]
-        self.assertEqual(segments[0]["peak_bytes"], peak + MIB)  # a workspace lies in none of its buffers
+        self.assertEqual(segments[0]["peak_bytes"], peak + MIB)  # the workspace of 1 MiB lies in none of the buffers
         self.assertEqual(device["peak_reserved_bytes"], peak)
         self.assertEqual(device["peak_allocated_bytes"], sum(named.values()))
         self.assertGreaterEqual(sum(named.values()), 0.95 * peak)
@@ -122,7 +122,7 @@ class Real(unittest.TestCase):
             self.assertEqual({row[2] for row in blocks if row[0] == "BLOCK_ALLOC"}, {256 * 128 * 4})
             self.assertEqual([row[2] for row in blocks if row[0] == "BLOCK_DROP"], [len(names) * 256 * 128 * 4])
         with Pools(python, program) as run:
-            self.assertEqual(run.files(), [])  # memory of the host alone begins no recording
+            self.assertEqual(run.files(), [])  # host memory alone does not start a recording
 
 
 if __name__ == "__main__":

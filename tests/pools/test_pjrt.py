@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Arrays of a PJRT plugin: a stand-in and its journal (tests/pools/pjrt_plugin.c), and JAX over a real plugin on the CPU."""
+"""Arrays of a PJRT plugin.  Compared with the journal of a stand-in (tests/pools/pjrt_plugin.c), and with JAX over real plugins."""
 import json
 import os
 import subprocess
@@ -35,7 +35,7 @@ def replay(journal):
 
 
 def told(journal):
-    """(in use, named, rounding, the rest) when the plugin said most."""
+    """(in use, named, rounding, the rest) at the moment when the plugin reported the most in use."""
     live, most = {}, (0,)
     for what, handle, *rest in journal:
         if what == "array":
@@ -77,7 +77,7 @@ class Pjrt(unittest.TestCase):
             device, = run.report()["processes"][0]["pytorch"]
             gone = {int(words[1], 16) for words in run.journal() if words[0] == "gone"}
             freed = [address for verb, address, _, _ in run.blocks() if verb == "BLOCK_FREE"]
-        self.assertEqual(len(set(freed) - gone), 1)  # the view's, which ends nothing
+        self.assertEqual(len(set(freed) - gone), 1)  # the view's: it frees no array
         self.assertEqual(device["live_blocks"], 2)
 
     def test_arrays_and_the_rest_are_the_pool_and_most_has_a_name(self):
@@ -94,7 +94,7 @@ class Pjrt(unittest.TestCase):
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
             page = run.page()
-        if page:  # a build with it
+        if page:  # if the build has the page
             self.assertEqual([tuple(row[name] for name in ("in_use", "named", "rounding", "unnamed")) for row in page["given_out"]], [given])
         device, = process["pytorch"]
         named = sum(size for size, _ in peak.values())
@@ -158,7 +158,7 @@ class Real(unittest.TestCase):
         donated = [row for row in blocks if row[3].startswith("jit_step#")]
         self.assertEqual(len(donated), 6)
         with Pools(python, program, plugin) as run:
-            self.assertEqual(run.files(), [])  # arrays of the host alone begin no recording
+            self.assertEqual(run.files(), [])  # arrays in host memory alone do not start a recording
 
     def test_arrays_and_rounding_are_what_the_plugins_for_cuda_say_is_in_use(self):
         if os.environ.get("STORMLOG_REAL") != "1":

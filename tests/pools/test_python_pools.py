@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""CuPy's and RMM's blocks by a hook in Python, over stand-ins with journals; PyTorch, NCCL and CuPy on one device."""
+"""Blocks of CuPy and RMM and tags of vLLM by hooks in Python, over stand-ins with journals; PyTorch, NCCL and CuPy on one device."""
 import json
 import os
 import re
@@ -19,9 +19,9 @@ except ImportError as error:
     sys.exit(77)
 
 PACKAGE = os.path.join(HERE, "..", "..", "python")
-STAND_INS = os.path.join(HERE, "site-packages")  # as what is installed, whose frames are not the program's
+STAND_INS = os.path.join(HERE, "site-packages")  # in a folder of this name, since frames of installed packages are not the program's
 MIB = 1 << 20
-# As pip installs it: the .pth file is read at each start of Python.
+# As if pip had installed it: Python reads the .pth file at its start.
 START = "import site; site.addsitedir(%r)\n" % os.path.abspath(PACKAGE)
 
 
@@ -31,7 +31,7 @@ def record(text, *arguments, **environment):
 
 
 def live(journal):
-    """(bytes, blocks) alive at the end, and the most bytes there were, by the framework's own journal."""
+    """(bytes live at the end, live blocks, most bytes that were live) by the framework's own journal."""
     blocks, most = {}, 0
     for words in journal:
         if words[0] == "block":
@@ -124,7 +124,7 @@ import os; os._exit(0)
             self.assertEqual([(verb, size) for verb, _, size, _ in run.blocks()], [("BLOCK_ALLOC", 1024)])
 
     def test_a_release_of_another_form_is_left_alone_and_said(self):
-        """Of each package: what its release has otherwise, what the trace says, and that the package works as without us."""
+        """For each package, a release with a changed form: the trace says why it is not recorded, and the package works as without us."""
         cupy = "import cupy as package; %s; works = lambda: package.empty(9)"
         rmm = "import rmm as package; %s; works = lambda: package.DeviceBuffer(512)"
         vllm = ("import vllm.device_allocator.cumem as package; %s; kind = package.CuMemAllocator\n"
@@ -155,7 +155,7 @@ import os; os._exit(0)
                 self.assertIn("blocks of %s are not recorded: %s" % (name, why), dump)
 
     def test_the_real_package_s_allocator(self):
-        """The real CuPy's pool does not work without a device: an allocator over the simulated runtime stands for it."""
+        """The real CuPy's pool does not work without a device: an allocator over the simulated runtime takes its place."""
         with Pools(real_python(self), "-c", START + """
 import ctypes, cupy
 runtime, chunk = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
@@ -194,7 +194,7 @@ import os; os._exit(0)
             self.assertEqual(run.report()["processes"][0]["memory"][0]["allocations"], 1)
 
     def test_the_real_package_s_resources(self):
-        """Without a device the real RMM can make no pool of its own: its CallbackMemoryResource over the simulated runtime stands for one."""
+        """Without a device the real RMM can make no pool: its CallbackMemoryResource over the simulated runtime takes its place."""
         python = real_python(self)
         with Pools(python, "-c", START + """
 import ctypes, rmm
@@ -246,7 +246,7 @@ import os; os._exit(0)
         return real.python_of("vllm") or self.skipTest("PyPI does not give vllm")
 
     def test_vllm_s_own_allocator_is_labelled_so(self):
-        """Its C part wants to find PyTorch's libraries and calls nothing of them: empty ones stand for those."""
+        """Its C part links PyTorch's libraries and calls nothing in them: empty libraries take their place."""
         python = self.real_vllm()
         with tempfile.TemporaryDirectory() as folder:
             for name in ("libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libnvrtc.so.13"):
@@ -257,7 +257,7 @@ import os; os._exit(0)
                 self.hold_the_tags(run)
 
     def stream(self):
-        """Batches as vLLM encodes them: maps, and arrays in releases before that."""
+        """Batches as vLLM encodes them: as maps, and as arrays, as older releases do."""
         import msgpack
         one = {"ts": 1.5, "events": [{"type": "BlockStored", "block_hashes": [b"a", b"b"], "parent_block_hash": None, "token_ids": [1] * 32,
                                       "block_size": 16, "lora_id": None, "medium": "GPU", "lora_name": None}], "data_parallel_rank": 0}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Blocks of TensorFlow's allocator: a stand-in and its journal (tests/pools/bfc.c), and the symbols of the real library."""
+"""Blocks of TensorFlow's allocator.  Compared with the journal of a stand-in (tests/pools/bfc.c), and with the real library."""
 import json
 import os
 import shutil
@@ -132,7 +132,7 @@ class Real(unittest.TestCase):
             self.assertIn((int(size), op), [(size, text.replace("_Mkl", "")) for size, text in blocks])
 
     def test_blocks_of_the_real_allocator_of_a_gpu_are_what_it_says_is_in_use(self):
-        """TensorFlow only wants to find CUDA's libraries: empty ones stand for those that would run kernels."""
+        """TensorFlow only has to find CUDA's libraries: empty ones take the place of those that would run kernels."""
         if os.environ.get("STORMLOG_REAL") != "1":
             self.skipTest("tensorflow is 2 GB: STORMLOG_REAL=1")
         python = real.python_of("tensorflow-gpu")

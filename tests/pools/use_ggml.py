@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors of a small model in a buffer of the real ggml, as pywhispercpp's wheel carries it.  Prints their names."""
+"""Tensors of a small model in a buffer of the real ggml, from pywhispercpp's wheel.  Prints their names."""
 import ctypes
 import glob
 import os

@@ -19,7 +19,7 @@ def load(count):
 
 arrays = load(3) + [jax.device_put(numpy.ones(1050, numpy.float32))]
 del arrays[0]
-time.sleep(0.05)  # the plugin is asked what is in use every 10 ms
+time.sleep(0.05)  # the agent asks the plugin every 10 ms what is in use
 arrays += load(1)
 print(json.dumps({"statistics": jax.devices()[0].memory_stats(), "live": sorted(array.nbytes for array in jax.live_arrays())}))
 sys.stdout.flush()

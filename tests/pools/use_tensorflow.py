@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors on the CPU, whose allocator TF_CPU_ALLOCATOR_USE_BFC=1 makes the one of devices.  Prints their bytes and who asked."""
+"""Tensors on the CPU, where TF_CPU_ALLOCATOR_USE_BFC=1 selects the allocator of devices.  Prints their bytes and their ops."""
 import tensorflow
 
 a, b = tensorflow.fill([512, 1024], 1.5), tensorflow.fill([1024, 256], 2.5)

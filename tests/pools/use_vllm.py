@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""use_vllm.py [PORT]: vLLM's own allocator of the sleep mode, its Python and its C; with a port its own publisher of KV cache events.  Only what these import
-of PyTorch and of the rest of vLLM is stood in for: a tensor is a call of my_malloc, as PyTorch's pluggable allocator makes it."""
+"""use_vllm.py [PORT]: runs vLLM's own allocator of the sleep mode, its Python and its C part; with a port its own publisher of KV cache events.  What these
+import from PyTorch and from the rest of vLLM are stand-ins: a tensor is a call of my_malloc, as PyTorch's pluggable allocator makes it."""
 import contextlib
 import ctypes
 import dataclasses
@@ -76,7 +76,7 @@ def sleep_and_wake_up():
     print(allocator.get_current_usage(), flush=True)
     allocator.discard(("cudagraph",))
     allocator.sleep(())
-    allocator.wake_up(tags=["weights"])  # and all that is neither weights nor KV cache
+    allocator.wake_up(tags=["weights"])  # wakes also what is neither weights nor KV cache
     os._exit(0)
 
 
@@ -95,12 +95,12 @@ def publish(port):
                kv_events.BlockStored(block_hashes=[b"c"], token_ids=[1] * 16, medium=kv_events.MEDIUM_CPU, **stored)],
               [kv_events.BlockRemoved(block_hashes=[b"a"], medium=kv_events.MEDIUM_GPU)],
               [kv_events.AllBlocksCleared()]]
-    kv_events.zmq.PUB = kv_events.zmq.XPUB  # which says when somebody subscribes
-    publisher = kv_events.ZmqEventPublisher(0, "tcp://*:%d" % port)  # it binds where there is a star
+    kv_events.zmq.PUB = kv_events.zmq.XPUB  # an XPUB socket receives subscriptions
+    publisher = kv_events.ZmqEventPublisher(0, "tcp://*:%d" % port)  # it binds if the address has a star
     publisher._pub.recv()
     for number, some in enumerate(events):
         publisher.publish(kv_events.KVEventBatch(ts=1.5 + number, events=some))
-    publisher._thread.join()  # until somebody ends us
+    publisher._thread.join()  # until the test kills us
 
 
 publish(int(sys.argv[1])) if len(sys.argv) > 1 else sleep_and_wake_up()

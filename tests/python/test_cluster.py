@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_cluster.py ANALYZE MAKE_LARGE: Dask's workers, of which one dies, make the report that one process makes; Parquet says what the analyzer says.
+"""test_cluster.py ANALYZE MAKE_LARGE: Dask's workers make the same report as one process, even if one of them dies.  Parquet files agree with the analyzer.
 
-Needs distributed, pyarrow, numpy and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names (a virtual environment's); skips without."""
+Needs distributed, pyarrow, numpy and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names, such as a virtual environment's; else it skips."""
 import json
 import os
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog_native as its users write it, on every CPython at hand: its figures equal what the program did on the simulated GPU.
+"""stormlog_native in users' programs, on every installed CPython: its figures equal what the program did on the simulated GPU.
 
-Longer than other files: one program a promise of the package, which share their start."""
+Longer than other files: it has one program for each promise of the package, and all share START."""
 import glob
 import json
 import os
@@ -114,11 +114,11 @@ print(json.dumps([[[line["where"], line["bytes"] // MIB, line["blocks"]] for lin
                   row.tensors_created, row.memory_after.allocated_memory // MIB, profiler.get_summary()["current_memory_usage"] // MIB,
                   said["current_memory_allocated"] // MIB, said["total_allocation_bytes"] // MIB]))
 '''
-        with program("exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # a file of its own: lines of -c are nobody's
+        with program("exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # compiled as a file: lines of -c are not attributed
             lines, *figures = answer(run)
             self.assertEqual(lines, [["train.py:7 work via train.py:3 mine", 32, 1], ["train.py:13 <module> via train.py:3 mine", 8, 1],
                                      ["train.py:12 <module> via train.py:3 mine", 4, 1]])
-            self.assertEqual(figures, [44, 3, 4, 4, 4, 44])  # managed memory is no device's: it is in none of them
+            self.assertEqual(figures, [44, 3, 4, 4, 4, 44])  # managed memory belongs to no device, so it is in none of these figures
 
     def test_without_the_agent_ranges_do_nothing_and_results_say_how_to_start(self):
         text = '''
@@ -508,10 +508,10 @@ print(json.dumps([during, seen, [event.event_type for event in tracker.get_alert
             during, seen, alerts = answer(run)
         self.assertTrue(during)
         self.assertEqual(seen[0], ["warning", True, True, 7000 << 20])
-        self.assertEqual(sorted(kind for kind, *_ in seen), sorted(alerts))  # the leap of 7000 MiB too, at the stop
+        self.assertEqual(sorted(kind for kind, *_ in seen), sorted(alerts))  # at the stop also the one for growing by 7000 MiB at once
 
     def test_a_short_span_of_a_long_run_is_told_by_its_changes_and_an_alert_that_stands_where_it_begins(self):
-        """Telemetry of a long run is coarser than this span."""
+        """Telemetry of a long run is coarser than this span, so figures must come from the recorded changes."""
         text = SAMPLED + '''
 trackers = sn.MemoryTracker(warning_threshold=1.0), sn.TensorFlowMemoryTracker(sampling_interval=0.01)
 for tracker in trackers: tracker.start_tracking()
@@ -641,7 +641,7 @@ print(json.dumps([result.peak_memory, result.min_memory, result.memory_usage[-1]
                 self.assertEqual(seen[-1]["memory"][0]["peak_bytes"], 5 << 20)
 
     def test_callbacks_make_steps_and_phases_of_the_hooks_they_are_called_by(self):
-        """Stand-ins that call the hooks as the frameworks do; tests/real has the frameworks themselves."""
+        """The test calls the hooks as the frameworks do; tests/real has the frameworks themselves."""
         text = '''
 import sys, types
 class Base: pass
@@ -734,7 +734,7 @@ def test_what_fixtures_take_is_not_the_tests(around): give(take(1))
                         with open(os.path.join(folder, "said.xml")) as file:
                             self.assertIn('name="gpu_memory_peak_bytes" value="8388608"', file.read())
                     else:
-                        self.assertIn("1 failed, 6 passed, 1 xpassed", said)  # the strict xfail did not fail
+                        self.assertIn("1 failed, 6 passed, 1 xpassed", said)  # the strict xfail is the one that failed: its test passed
                         self.assertIn("not measured: this program is not recorded (stormlog-run -- pytest)", said)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_snapshot.py ANALYZE: a snapshot of PyTorch's own is answered by fit as the recorded run was.
+"""test_snapshot.py ANALYZE: fit gives the same answers for a snapshot of PyTorch's as for the recorded run.
 
-golden/streams-2.6.pickle.zst is what PyTorch 2.6 wrote of the program `streams` (tests/fit/programs.py) in the torch rig, with the paths shortened.  The
-figures stand here as PyTorch's own (peak), and as fit gave them for the agent's trace of the same run (the smallest capacities).
+golden/streams-2.6.pickle.zst is the snapshot that PyTorch 2.6 wrote of the program `streams` (tests/fit/programs.py) in the torch rig, with shorter paths.
+PEAK_RESERVED is PyTorch's own figure.  ALWAYS_FROM is what fit gave for the agent's trace of the same run: the smallest capacities.
 """
 import json
 import os
@@ -38,7 +38,7 @@ class Snapshot(unittest.TestCase):
         self.addCleanup(self.at.cleanup)
 
     def made(self, what, code=0):
-        """(what the converter printed, the folder it made)"""
+        """Runs the converter.  Returns (what it printed, the folder that it made)."""
         path, folder = os.path.join(self.at.name, "snapshot.pickle"), os.path.join(self.at.name, "trace")
         with open(path, "wb") as file:
             file.write(what if isinstance(what, bytes) else pickle.dumps(what))

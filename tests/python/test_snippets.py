@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The snippets of the pages of Python Stormlog and recorder-viz, as they stand there, with stormlog_native for the package's name.
+"""Runs the snippets of Python Stormlog's and recorder-viz's pages unchanged, except that the package is stormlog_native.
 
-What they leave to the reader (a model, a batch) is given by START; PyTorch is torch_stand_in."""
+START has what they leave to the reader (a model, a batch); torch_stand_in takes the place of PyTorch."""
 import json
 import os
 import sys
@@ -202,7 +202,7 @@ for rank in range(reader.GM.total_ranks):
 """
 
 
-# As somebody writes it for Python Stormlog; the import is what changes.
+# A program for Python Stormlog, in which only the import is changed.
 MOVED = """
 import json
 from stormlog import GPUMemoryProfiler, profile_function, profile_context, get_global_profiler
@@ -276,7 +276,7 @@ class Snippets(unittest.TestCase):
             process, = run.report()["processes"]
         labels = {row["label"]: row for row in process["labels"]}
         mib = 1 << 20
-        self.assertEqual([row[1:] for row in rows if row[0] == "forward"],  # what the program does, by hand: 8 MiB before START's batch ended
+        self.assertEqual([row[1:] for row in rows if row[0] == "forward"],  # worked out by hand: 8 MiB of START's batch and 16 of the weights come first
                          [[24 * mib + k * mib, 25 * mib + k * mib, 29 * mib + k * mib, 5 * mib, 4 * mib, 2, 1, k + 1] for k in range(6)])
         for name in ("forward", "evaluation"):
             mine, report = [row for row in rows if row[0] == name], labels[name + "_#"]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""python/stormlog_trace.py, written from the format's page, and stormlog-analyze dump say the same of real traces."""
+"""The reader in Python, written from the page of the format, and stormlog-analyze dump agree about real traces."""
 import json
 import os
 import subprocess
@@ -24,7 +24,7 @@ class Reader(unittest.TestCase):
         return [json.loads(line) for line in subprocess.run([ANALYZE, "dump", path], capture_output=True).stdout.splitlines()]
 
     def assert_same(self, folder):
-        """Every event of the dump, with every field that both know."""
+        """Compares every event of the dump, in every field that both have."""
         mine = []
         for trace in stormlog_trace.open_folder(folder):
             events, names, texts = trace.events(), trace.names(), trace.texts()

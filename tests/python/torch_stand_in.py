@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the documents' snippets need of PyTorch: tensors are blocks of the simulated runtime, one cudaMalloc each."""
+"""A stand-in for what the pages' snippets use of PyTorch: a tensor is a block of the simulated runtime, by one cudaMalloc."""
 import ctypes
 import sys
 import types

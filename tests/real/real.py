@@ -35,7 +35,7 @@ SETS = {
 
 
 def python_of(name):
-    """The interpreter of that environment, made now if need be; None where PyPI does not give the packages."""
+    """The interpreter of that environment, which is made if need be; None if PyPI does not give the packages."""
     folder = os.path.join(VENVS, name)
     python, ready = os.path.join(folder, "bin", "python"), os.path.join(folder, "ready")
     wanted = "\n".join(SETS[name])
@@ -44,7 +44,7 @@ def python_of(name):
             if file.read() == wanted:
                 return python
     try:
-        # python3 of the PATH: PyPI has wheels for it; our own interpreter may be too old or too new.
+        # Take python3 of the PATH, for which PyPI has wheels: our own interpreter may be too old or too new.
         subprocess.run(["python3", "-m", "venv", "--clear", folder], check=True, capture_output=True, timeout=120)
         # fail soon where there is no network
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", "--retries", "1", "--timeout", "30",
@@ -58,7 +58,7 @@ def python_of(name):
 
 
 def driver_only():
-    """A folder in which the simulated driver and NVML are, and no simulated runtime: packages bring the real one."""
+    """A folder with the simulated driver and NVML and without a simulated runtime: packages bring the real one."""
     folder = os.path.join(e2e.BUILD, "tests", "real", "driver")
     os.makedirs(folder, exist_ok=True)
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
@@ -69,7 +69,7 @@ def driver_only():
 
 
 def recording(python, program, *arguments, machine="none", agent=True, watch=None, preload=(), **environment):
-    """A program of programs/ on a machine: "none" has no driver, "driver" the simulated one, "all" simulated runtimes too."""
+    """Runs a program of programs/.  machine: "none" has no driver, "driver" has the simulated driver, "all" also simulated runtimes."""
     preload = [WATCH] * bool(watch) + [e2e.PRELOAD] * agent + list(preload)
     environment.setdefault("LD_LIBRARY_PATH", {"none": "", "driver": driver_only(), "all": e2e.SIM}[machine])
     if watch:
@@ -99,14 +99,14 @@ def wrappers():
 
 
 def answers(log):
-    """Sorted and each once, since programs look up in several threads, some as often as there is time for:
-    (name, how, flags, result, status, object, offset, export)."""
+    """The look-ups of a log, (name, how, flags, result, status, object, offset, export): sorted and without duplicates, since programs
+    look up in several threads, and some repeat it for as long as they run."""
     with open(log) as lines:
         return sorted({tuple(line.split()) for line in lines})
 
 
 def wrong_answers(before, after):
-    """(sentences about look-ups that were not answered as they should be, exports handed out wrapped)."""
+    """(sentences about look-ups with a wrong answer, exports that were handed out wrapped)."""
     stands_for, wrong, wrapped = wrappers(), [], set()
     rows = set(stands_for.values())
     asked = [[entry[:5] for entry in log] for log in (before, after)]

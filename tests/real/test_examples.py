@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Python Stormlog's own example scripts and its usage page (release 0.4.3), whose one import is changed, under the recorder: what they print is true.
+"""Python Stormlog's own example scripts and usage page (release 0.4.3), with only the import changed, run under the recorder and print true figures.
 
-STORMLOG_REAL=1.  The sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if that was made:
-PyTorch's real CUDA build on the simulated GPU.  Not here: the scripts of Apple's MLX and MPS, of Modal and W&B, of the text interface,
-and those of upstream's own commands."""
+They run with STORMLOG_REAL=1; the sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if it
+exists: PyTorch's real CUDA build on the simulated GPU.  Left out are the scripts for Apple's MLX and MPS, for Modal and W&B, for the
+text interface, and for upstream's own commands."""
 import json
 import os
 import re
@@ -31,7 +31,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 RIG = os.environ.get("TORCH_RIG", "/var/tmp/stormlog-torch-rig")
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 MIB = 1 << 20
-# The script asks for GPUs after it has used one: on a machine with a GPU the driver's files answer.
+# Uses the GPU before the script asks for one: without the files of a real driver only a recording tells that there is one.
 START = """import ctypes, runpy, sys
 sys.path[:0] = sys.argv[1:3]
 if sys.argv[3] != "cpu":
@@ -43,7 +43,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
 def fetch(folder):
-    """The example scripts below `folder`, their import changed; None: PyPI does not give them."""
+    """Unpacks the example scripts below `folder` and changes their import; None: PyPI does not give them."""
     sources = os.path.join(real.VENVS, "stormlog-0.4.3.tar.gz")
     os.makedirs(real.VENVS, exist_ok=True)
     if not os.path.exists(sources) and subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d",
@@ -71,9 +71,9 @@ class Examples(unittest.TestCase):
         cls.examples = fetch(cls.folder)
         if not cls.examples:
             raise unittest.SkipTest("PyPI does not give stormlog's sources")
-        tempfile.tempdir = cls.folder  # the folders of recordings are seen in the rig too
+        tempfile.tempdir = cls.folder  # the rig sees this folder, so recordings must be in it
         cls.addClassCleanup(setattr, tempfile, "tempdir", None)
-        # matplotlib is not needed here
+        # an empty matplotlib: the scripts' figures are not checked
         os.mkdir(os.path.join(cls.examples, "matplotlib"))
         for name, text in (("__init__", ""), ("pyplot", "def __getattr__(name): return lambda *args, **options: None\n")):
             with open(os.path.join(cls.examples, "matplotlib", name + ".py"), "w") as file:
@@ -87,7 +87,7 @@ class Examples(unittest.TestCase):
                              STORMLOG_BIN=os.path.dirname(e2e.ANALYZE), **environment)
 
     def bring_libraries(self):
-        """What stormlog-analyze needs and the rig's root has not."""
+        """Copies the libraries that stormlog-analyze needs and the rig lacks."""
         folder = os.path.join(self.folder, "lib")
         os.makedirs(folder, exist_ok=True)
         said = subprocess.run(["ldd", e2e.ANALYZE], capture_output=True, text=True).stdout
@@ -97,7 +97,7 @@ class Examples(unittest.TestCase):
         return folder
 
     def on_gpu(self, module, *arguments):
-        """In the rig.  It sees this repository and the folder of the examples where they are here."""
+        """Runs a script in the rig, which sees this repository and the examples under the same paths."""
         root, stubs, enter = os.path.join(RIG, "root"), os.path.join(RIG, "stubs"), os.path.join(HERE, "..", "torch", "enter")
         if not os.path.exists(os.path.join(stubs, "made")):
             self.skipTest("no rig: scripts/torch-rig")
@@ -111,7 +111,7 @@ class Examples(unittest.TestCase):
                              LD_LIBRARY_PATH=":".join((e2e.SIM, stubs, LIBRARIES + "blas", LIBRARIES + "lapack", libraries)))
 
     def page(self, module, text, *marks):
-        """A module made of the usage page's snippets that hold a mark each, and of what they leave to the reader."""
+        """Writes a module: `text`, filled with the first snippet of the usage page that contains each of `marks`."""
         with open(os.path.join(self.examples, "docs", "usage.md"), encoding="utf-8") as file:
             snippets = re.findall(r"```python\n(.*?)```", file.read(), re.S)
         found = [next(snippet for snippet in snippets if mark in snippet) for mark in marks]
@@ -147,7 +147,7 @@ print(torch.cuda.max_memory_allocated(), *(result.memory_peak.allocated_memory f
             pass
         with open(os.path.join(self.folder, "cpu", "cpu_profiler_summary.json")) as file:
             summary = json.load(file)
-        self.assertGreater(summary["profile_duration_s"], 1.5)  # what the script was told to work for
+        self.assertGreater(summary["profile_duration_s"], 1.5)  # the script works for that long
         self.assertGreater(summary["exported_event_count"], 0)
         self.assertGreater(summary["profile_peak_rss_bytes"], 9 * MIB)  # the chunks it keeps
 
@@ -156,7 +156,7 @@ print(torch.cuda.max_memory_allocated(), *(result.memory_peak.allocated_memory f
         if not python:
             self.skipTest("PyPI does not give tensorflow-cpu")
         with self.on_cpu("examples.basic.tensorflow_demo", python=python, TF_CPP_MIN_LOG_LEVEL=3, CUDA_VISIBLE_DEVICES="") as run:
-            self.assertRegex(run.done.stdout.decode(), r"Peak memory \(MB\): 0\.00\n.*\nSnapshots captured: 12")  # of a GPU: none
+            self.assertRegex(run.done.stdout.decode(), r"Peak memory \(MB\): 0\.00\n.*\nSnapshots captured: 12")  # it counts GPU memory, of which there is none
 
     def test_pytorch_demo(self):
         with self.on_gpu("examples.basic.pytorch_demo") as run:

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Launchers of doc/launching.md, the real ones: each rank or worker leaves its trace, with the rank that the launcher gave it.
+"""The real launchers of doc/launching.md: each rank or worker leaves a trace with the rank that the launcher gave it.
 
-A launcher that is not installed is skipped with a message; those in Python are fetched if STORMLOG_REAL=1.
+A launcher that is not installed is skipped with a message; STORMLOG_REAL=1 fetches those written in Python.
 """
 import json
 import os
@@ -93,7 +93,7 @@ class Launchers(unittest.TestCase):
         self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
 
     def podman(self, name, *command):
-        """A container whose root is this machine's, in a mount namespace with the second cgroup hierarchy alone: crun knows no hybrid one."""
+        """A container with this machine's root, in a mount namespace with cgroup v2 alone, because crun does not support hybrid cgroups."""
         return ["unshare", "-m", "sh", "-c", 'mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec "$@"',
                 "sh", "podman", "--cgroup-manager", "cgroupfs", "run", "--rm", "--name", name, "--privileged", "--pids-limit", "-1",
                 "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--network", "none", "-v", self.folder + ":/out",
@@ -179,7 +179,7 @@ class Slurm(slurm.Cluster, Launchers):
         self.assertEqual(self.ranks(), [(rank, 3, 4 * MIB) for rank in range(3)])
 
     def test_srun_that_hands_on_no_environment(self):
-        # the simulator's folder goes with the launcher, as CUDA's is in the loader's path of a cluster
+        # pass the simulator's folder on: on a cluster CUDA is in the loader's default path
         self.in_job("srun", "--export=NONE", "-n", "2", "/usr/bin/env", "LD_LIBRARY_PATH=" + real.e2e.SIM, "SIM_DEVICES=1", "SIM_DIR=" + self.folder,
                     RUN, "-q", "-o", self.traces, "--", PYTHON, PROGRAM, "5")
         self.assertEqual(self.ranks(), [(rank, 2, 5 * MIB) for rank in range(2)])
@@ -195,7 +195,7 @@ class Slurm(slurm.Cluster, Launchers):
             self.assertEqual([size for _, _, size in self.ranks()], [6 * MIB])
 
 
-# its tests are not to run twice
+# Slurm inherits the tests of Launchers, which must not run twice
 for name in [name for name in dir(Launchers) if name.startswith("test_")]:
     setattr(Slurm, name, None)
 

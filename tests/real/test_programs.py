@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Real programs without a GPU: packages from PyPI are the same with the agent, and what they reach for is wrapped.
+"""Packages from PyPI, without a GPU: they behave the same with the agent, and every call that they look up is wrapped.
 
-Over no driver, over the simulated driver with the packages' own runtimes (NVIDIA's refuses it after its look-ups, and
-that answer must come through), and as far as they go on it: then report.json is held against the simulator's journal.
-The small set is fetched always, all of it (about 3 GB) where STORMLOG_REAL=1.
+They run without a driver, and over the simulated driver with their own runtimes.  (NVIDIA's runtime refuses that driver after
+its look-ups, and must do the same with us.)  Where they get further, report.json is compared with the simulator's journal.
+The small set is always fetched; STORMLOG_REAL=1 fetches all sets (about 3 GB).
 """
 import json
 import os
@@ -25,7 +25,7 @@ except ImportError as error:
 
 PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
 ALL = os.environ.get("STORMLOG_REAL") == "1"
-NOT_HAD = []  # environments that could not be had
+NOT_HAD = []  # environments that could not be made
 
 
 class Programs(unittest.TestCase):
@@ -55,7 +55,7 @@ class Programs(unittest.TestCase):
             return report, plain.done.stdout.decode()
 
     def look_ups(self, python, program, *arguments, machine="driver", at_least=(), **environment):
-        """Every memory function it looks up is handed out wrapped, in the variant that it would have got."""
+        """Checks that every memory function that the program looks up is handed out wrapped, in the variant that it gets without us."""
         with tempfile.TemporaryDirectory() as folder:
             logs = [os.path.join(folder, name) for name in ("before", "after")]
             with real.recording(python, program, *arguments, machine=machine, agent=False, watch=logs[0], **environment) as plain, \
@@ -120,7 +120,7 @@ class Programs(unittest.TestCase):
     @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
     def test_torchs_own_allocator_over_the_simulated_runtime(self):
         python = self.python("cuda13")
-        runtime = [os.path.join(real.e2e.SIM, "libcudart.so.13")]  # PyTorch's libraries name theirs by path, a preload comes first
+        runtime = [os.path.join(real.e2e.SIM, "libcudart.so.13")]  # PyTorch's libraries load their runtime by path; a preloaded one comes first
         for settings in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
             with self.subTest(settings):
                 report, text = self.same(python, "use_torch_allocator.py", machine="all", preload=runtime,
@@ -128,9 +128,9 @@ class Programs(unittest.TestCase):
                 self.assertIn("train -> 'trained'", text)
                 statistics = json.loads(re.search("^statistics (.*)", text, re.M).group(1))
                 kind = {"": "device", "expandable_segments:True": "vmm"}.get(settings)
-                if kind:  # what PyTorch says it reserved is what the driver gave
+                if kind:  # PyTorch's reserved bytes are what it got from the driver
                     (row,) = [row for row in report["processes"][0]["memory"] if row["kind"] == kind]
-                    # An expandable segment gives back what it had mapped when its next page fails: never in PyTorch's books.
+                    # An expandable segment unmaps its new pages when the next page fails: PyTorch never counts them.
                     less = self.assertEqual if kind == "device" else self.assertLessEqual
                     less(statistics["reserved_bytes.all.peak"], row["peak_bytes"])
                     self.assertEqual(row["live_bytes"], 0)
@@ -167,7 +167,7 @@ class Programs(unittest.TestCase):
         self.look_ups(python, "use_ctypes.py", at_least={"cuMemAlloc_v2", "ncclMemAlloc"})
 
     def test_a_subscriber_of_cupti(self):
-        """The simulated driver has not the tables that CUPTI asks for, which says so, with us as without; the program is recorded."""
+        """The simulated driver lacks the tables that CUPTI asks for.  CUPTI reports that with and without us; the program is recorded."""
         python = self.python("cupti")
         report, text = self.same(python, "use_cupti.py", machine="driver")
         row, = [row for row in report["processes"][0]["memory"] if row["kind"] == "device"]

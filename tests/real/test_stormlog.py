@@ -41,7 +41,7 @@ def same(ours, theirs):
 
 
 class Names(unittest.TestCase):
-    """What a program may use of Python Stormlog is here under the same name, or doc/from-upstream.md names it."""
+    """stormlog_native has each public name of Python Stormlog, or doc/from-upstream.md mentions it."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,7 +51,7 @@ class Names(unittest.TestCase):
             cls.page = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", file.read()))))
 
     def missing(self, what, wanted):
-        prefixes = tuple(word for word in self.page if word.endswith("_"))  # `history_retained_*`
+        prefixes = tuple(word for word in self.page if word.endswith("_"))  # the page writes `history_retained_*` for several names
         self.assertEqual([], sorted(name for name, there in wanted if not there and name not in self.page and not name.startswith(prefixes)), what)
 
     def test_what_it_exports(self):
@@ -145,7 +145,7 @@ class Stormlog(unittest.TestCase):
             self.assertEqual([session["status"] for session in seen["sessions"].values()], ["interrupted"])
 
     def test_tables_of_a_report_are_data_frames(self):
-        """Report.frame, by the pandas that came with Python Stormlog: a row for each of report.json's, with rank and pid."""
+        """Report.frame, with the pandas that Python Stormlog brings: a row for each row of report.json, with rank and pid."""
         tables = ("memory", "apis", "libraries")
         show = ("import json, sys; sys.path.insert(0, sys.argv[1]); import stormlog_native\n"
                 "report = stormlog_native.report(sys.argv[2])\n"
@@ -193,7 +193,7 @@ class Stormlog(unittest.TestCase):
                 self.assertEqual(self.opened(folder), before)
 
     def test_imported_ranks_share_a_session(self):
-        """A session of four ranks, one file a rank, as their processes write them."""
+        """A session of four ranks, with one file for each rank, as separate processes write them."""
         with open(os.path.join(GOLDEN, "cases", "rank4_missing_rank.jsonl")) as file, Recording("true", preload=False) as run:
             events, inputs = [json.loads(line) for line in file], os.path.join(run.folder, "ranks")
             os.mkdir(inputs)

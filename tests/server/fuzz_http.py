@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""fuzz_http.py STORMLOG_SERVER SECONDS [SEED]: requests that were right and then mutated, some thousand a minute, against a server that is best built
-with -Db_sanitize=address,undefined.  Fails where the server ends, says that a sanitizer found something, or no longer answers."""
+"""fuzz_http.py STORMLOG_SERVER SECONDS [SEED]: sends valid requests with random mutations, thousands a minute.  The server should be built with
+-Db_sanitize=address,undefined.  Fails if the server ends, reports that a sanitizer found something, or no longer answers."""
 import os
 import random
 import re
@@ -62,7 +62,7 @@ def main():
         server.start()
         pack = make_pack(SEED, 4096)
         analyze = os.path.join(os.path.dirname(PROGRAM), "..", "analyzer", "stormlog-analyze")
-        for n in range(2):  # so that there is something behind every path
+        for n in range(2):  # so that every path leads to data
             server.put(runs.record(analyze, folder, n, [10 + n]))
         wait_for(lambda: server.get("/api/v1/runs/2")[0] == 200)
         until = time.monotonic() + SECONDS

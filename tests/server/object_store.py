@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""object_store.py ROOT MOUNTPOINT: ROOT as a mounted object store has it, by FUSE: a file is written once, from its beginning to its end, and is there when it
-is closed; it can be renamed and removed, never changed.  Whatever else is asked of it fails."""
+"""object_store.py ROOT MOUNTPOINT: shows ROOT as a mounted object store, by FUSE.  A file is written once, from its beginning to its end, and appears when it
+is closed.  It can be renamed and removed, never changed.  All other operations fail."""
 import errno
 import os
 import sys
@@ -61,7 +61,7 @@ class Store(fuse.Operations):
     def truncate(self, path, length, fh=None):
         raise fuse.FuseOSError(errno.EPERM)
 
-    def flush(self, path, fh):  # close() waits for this one
+    def flush(self, path, fh):  # close() waits for flush
         if path in self.written:
             with open(path, "wb") as file:
                 file.write(self.written.pop(path))

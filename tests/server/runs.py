@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs whose figures are known because they are made here: a trace by the format's page, packed by stormlog-analyze."""
+"""Makes runs with known figures: traces written by the page of the format, packed by stormlog-analyze."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def course(analyze, folder, number, steps, place="train.py", **fields):
-    """A run that calls at each (ns since it began, bytes, address): an allocation, or with bytes 0 a free.  Its pack."""
+    """The pack of a run with a call for each of `steps`, (ns since it began, bytes, address): an allocation, or a free if bytes is 0."""
     traces = os.path.join(folder, f"run-{number}")
     api = [t.MALLOC if size else t.FREE for _, size, _ in steps]
     events = t.Thread().events(len(steps), api=api, kind=1, duration_ns=1, time_ns=[t.T0 + at for at, _, _ in steps],
@@ -29,7 +29,7 @@ def pack(analyze, folder, number):
 
 
 def record(analyze, folder, number, blocks, place="train.py", function="step", second=0, **fields):
-    """A run that allocates each of `blocks` (MiB) and keeps them; the bytes of its pack."""
+    """The pack of a run that allocates each of `blocks` (MiB) and keeps them."""
     traces = os.path.join(folder, f"run-{number}")
     maps = [{"def": "text", "id": 1, "text": function}, {"def": "frame", "id": 1, "function": function, "file": place, "line": 7},
             {"def": "python_stack", "id": 1, "frames": [1]}]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seed_store CATALOGUE RUNS [SEED]: a catalogue of so many runs, the same for the same seed: forty projects, names by Zipf's distribution, twenty places each.  In project-0 the place "grows" holds 2 % more from run 0.8 * RUNS on.
+ * seed_store CATALOGUE RUNS [SEED]: makes a catalogue of RUNS runs in 40 projects, 20 places a run; the same for the same seed.
+ * In project-0 "grows" holds 2 % more from run 0.8 * RUNS on.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A stormlog-server for a test and a client of it by sockets and http.client, without our code."""
+"""Starts a stormlog-server for a test.  Its client uses sockets and http.client, and none of our code."""
 import base64
 import hashlib
 import http.client
@@ -12,7 +12,7 @@ import time
 
 
 def make_pack(seed, size=1 << 16):
-    """Bytes that begin like a pack and go on with noise: the server must store them, its child must refuse them."""
+    """Bytes that begin like a pack and go on with noise: the server must store them, and its child process must refuse them."""
     return b"stormlog.pack\n\1\0" + b"".join(hashlib.sha256(b"%d %d" % (seed, i)).digest() for i in range(size // 32))
 
 
@@ -46,7 +46,7 @@ class Server:
         raise RuntimeError("the server does not say its address, but %r; its threads are in:\n%s" % (self.said(), self.threads()))
 
     def threads(self):
-        """The system call in which each thread is, and what it waits for there."""
+        """For each thread of the server its system call, and the kernel function in which it waits."""
         tasks = "/proc/%d/task" % self.process.pid
         def told(task, name):
             with open(os.path.join(tasks, task, name)) as file:
@@ -68,7 +68,7 @@ class Server:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def ask(self, method, path, body=None, token=None, **headers):
-        """Status, headers, body."""
+        """Sends a request.  Returns status, headers and body."""
         connection = self.connect()
         if token:
             headers["Authorization"] = "Bearer " + token
@@ -89,7 +89,7 @@ class Server:
         return status, int(headers["Upload-Offset"])
 
     def packs(self):
-        """What is in the store, by the file system."""
+        """{name: path} of the packs in the store, read from the file system."""
         return {entry[:64]: os.path.join(folder, entry) for folder, _, entries in os.walk(os.path.join(self.store, "packs")) for entry in entries}
 
 
@@ -108,7 +108,7 @@ def wait_for(condition, seconds=60):
 
 
 def pack_of_members(members):
-    """A pack by the format's page: (name, bytes) each, in one zstd frame."""
+    """A pack by the page of the format: `members`, each (name, bytes), in one zstd frame."""
     import zstandard
     content = b"".join(struct.pack("<I", len(name)) + name + struct.pack("<Q", len(data)) + data for name, data in members) + struct.pack("<I", 0)
     return b"stormlog.pack\n\1\0" + zstandard.ZstdCompressor().compress(content)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a child may no longer do in its sandbox, each tried in a process of its own; and what it still may. */
+/* What a child can no longer do in its sandbox, and what it still can.  Each attempt is made in a process of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,9 +22,9 @@
 
 static char folder[] = "/tmp/stormlog-cage-XXXXXX";
 static char victim[64], other[64];
-static int opened; /* for writing, before */
+static int opened; /* the victim, opened for writing before the sandbox closes */
 
-/* true: it could */
+/* Each of these returns true if the attempt succeeds. */
 static bool writes(void)
 {
 	return open(victim, O_WRONLY) >= 0 || open(victim, O_RDWR) >= 0 || open(victim, O_RDONLY | O_TRUNC) >= 0;

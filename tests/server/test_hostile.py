@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_hostile.py STORMLOG_SERVER: packs that were made to do harm.  Each costs one child, and ends as a run or as a sentence; nothing outside of the store is written, and nothing waits for a FIFO."""
+"""test_hostile.py STORMLOG_SERVER: packs made to do harm.  Each costs one child process and becomes a run or is refused with a sentence.  Nothing outside of the store is written, and no FIFO is waited for."""
 import json
 import os
 import shutil
@@ -24,20 +24,20 @@ def calls(count=100, thread=None, **columns):
 
 
 def zeros(size, before=b""):
-    """So many bytes of a frame that does not tell its size."""
+    """A zstd frame of so many zero bytes, behind `before`, that does not state its size."""
     compressor = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
     return b"".join([compressor.compress(before)] + [compressor.compress(bytes(1 << 20)) for _ in range(size >> 20)] + [compressor.flush()])
 
 
 def lie(frame, **changes):
-    """A frame whose index says otherwise."""
+    """The frame with members of its index changed."""
     names = "magic size kind thread first end count compressed begin_ns end_ns check".split()
     head = t.INDEX.pack(*dict(zip(names, t.INDEX.unpack(frame[:64])), **changes).values())
     return head[:56] + struct.pack("<Q", t.check(head)) + frame[64:]
 
 
 def traces(fifo):
-    """By name: a trace's bytes."""
+    """(name, bytes of a trace) of each hostile trace."""
     def trace(*parts, foot=True, **header):
         return b"".join([t.header(**header), *parts] + ([t.footer()] if foot else []))
 
@@ -91,7 +91,7 @@ def traces(fifo):
 
 
 def packs(fifo):
-    """By name: a pack's bytes."""
+    """(name, bytes of a pack) of each hostile pack."""
     begin, honest = b"stormlog.pack\n\1\0", None
     for name, data in traces(fifo):
         honest = honest or data
@@ -122,7 +122,7 @@ class Hostile(unittest.TestCase):
         os.mkfifo(fifo)
         os.mkdir(beside)
         os.mkdir(os.path.join(folder, "bin"))
-        program = os.path.join(folder, "bin", "stormlog-server")  # it starts the stormlog-index beside itself
+        program = os.path.join(folder, "bin", "stormlog-server")  # the server starts the stormlog-index in its own folder
         shutil.copy(PROGRAM, program)
         with open(os.path.join(folder, "bin", "stormlog-index"), "w") as index:
             index.write(f"#!/bin/sh\necho $# >>'{children}'\nexec '{os.path.join(os.path.dirname(PROGRAM), 'stormlog-index')}' \"$@\"\n")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE: which runs a store removes and which it keeps; a backup is complete."""
+"""test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain: which runs a store removes and which it keeps; a backup is complete."""
 import json
 import os
 import shutil
@@ -42,13 +42,13 @@ class Keep(unittest.TestCase):
 
     def restart(self, *options, without_pages=False):
         self.server.kill()
-        if without_pages:  # moved at once: what made pages may not have ended
+        if without_pages:  # moved in one step: a child that makes pages may still run
             os.rename(os.path.join(self.server.store, "pages"), os.path.join(self.folder, "gone"))
         self.server.options = options
         self.server.start()
 
     def kept(self, wanted):
-        """Runs, packs and pages agree."""
+        """Waits until the runs, the packs and the pages are exactly those of `wanted`."""
         wait_for(lambda: self.count() == len(wanted))
         names = {self.packs[n] for n in wanted}
         wait_for(lambda: set(self.server.packs()) == names)
@@ -70,7 +70,7 @@ class Keep(unittest.TestCase):
     @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_comparisons_are_few_and_go_with_their_runs(self):
         folder = os.path.join(self.server.store, "pages", "compare")
-        for n in range(100):  # what an earlier server left; both of their runs are there
+        for n in range(100):  # as if an earlier server had left them
             with open(os.path.join(folder, f"{self.packs[0]}-{n:064x}.page.msgpack.gz"), "w"):
                 pass
         numbers = {r["run"]["identity"]: r["number"] for r in self.all()}
@@ -93,7 +93,7 @@ class Keep(unittest.TestCase):
         self.kept([0, 1, 3, 4, 5, 6])
 
     def sizes(self):
-        """What each run takes: its pack, and its pages."""
+        """Bytes of each run: its pack and its pages."""
         def under(folder):
             return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
         return {n: os.path.getsize(self.server.packs()[name]) + under(os.path.join(self.server.store, "pages", name[:2], name))
@@ -109,7 +109,7 @@ class Keep(unittest.TestCase):
         self.restart("--project-quota", str(sum(sizes[n] for n in (1, 3, 5, 7)) + 10))
         self.kept(range(8))
         pack = runs.record(ANALYZE, self.folder, 9, [19], second=600, metadata={"project": "a"})
-        self.assertEqual(self.server.put(pack)[0], 201)  # of which project it is, is not known before
+        self.assertEqual(self.server.put(pack)[0], 201)  # the server does not know its project before it has read it
         wait_for(lambda: self.server.get("/packs/" + name_of(pack))[0] == 507)
         self.kept(range(8))
         status, _, body = self.server.put(pack)
@@ -117,7 +117,7 @@ class Keep(unittest.TestCase):
         self.assertIn(b"--project-quota", body)
         self.send(10, "c")
         self.kept([*range(8), 10])
-        self.restart("--project-quota", "1")  # what was taken stays, and reading goes on
+        self.restart("--project-quota", "1")  # runs that were accepted stay and can be read
         self.kept([*range(8), 10])
         self.restart("--project-quota", "1", without_pages=True)
         pages = [os.path.join(self.server.store, "pages", name[:2], name, "report.json") for name in self.packs.values()]
@@ -166,7 +166,7 @@ class Keep(unittest.TestCase):
 
     def test_a_run_that_goes_while_its_pages_are_made_again_leaves_nothing(self):
         self.restart("--keep-count", "2", without_pages=True)
-        self.send(9, "c")  # is read after all of them
+        self.send(9, "c")  # the server reads it after all others
         wait_for(lambda: self.packs[9] in {r["run"]["identity"] for r in self.all()})
         self.kept([4, 6, 5, 7, 9])
         self.assertNotIn("unpacked", self.server.said())

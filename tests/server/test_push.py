@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_push.py STORMLOG_SERVER STORMLOG_ANALYZE MAKE_TRACE STORMLOG_RUN PROGRAM LIBRARIES: a run goes from where it was recorded to the server."""
+"""test_push.py STORMLOG_SERVER STORMLOG_ANALYZE MAKE_TRACE STORMLOG_RUN PROGRAM LIBRARIES: runs are sent to the server."""
 import hashlib
 import json
 import os
@@ -21,7 +21,7 @@ PROGRAM, ANALYZE, MAKE_TRACE, RUN, RECORDED, LIBRARIES = map(os.path.abspath, sy
 
 
 class Half:
-    """A network that ends each of its first connections after some bytes from the client."""
+    """A proxy that cuts its first connections, each after so many bytes (`cuts`) from the client."""
 
     def __init__(self, port, cuts):
         self.port, self.cuts = port, list(cuts)
@@ -129,7 +129,7 @@ class Push(unittest.TestCase):
         try:
             while part := os.read(ours, 4096):
                 said += part
-        except OSError:  # Linux's end of a terminal
+        except OSError:  # on Linux a closed terminal is an error
             pass
         os.close(ours)
         self.assertEqual(started.wait(), 0, said)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain SEED_STORE: what people and programs get out of the server.  Figures are those that the traces were made with."""
+"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE page|plain SEED_STORE: pages and interface of the server.  Expected figures are those that the traces were made with."""
 import base64
 import gzip
 import hashlib
@@ -19,7 +19,7 @@ import urllib.parse
 
 try:
     import jsonschema
-except ImportError:  # the figures are checked all the same
+except ImportError:  # the figures are checked without it too
     jsonschema = None
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -41,7 +41,7 @@ def unpacked(body):
 
 
 class Page(html.parser.HTMLParser):
-    """Every element with its attributes, and the text."""
+    """A page: every element with its attributes, and the text."""
 
     def __init__(self, text):
         super().__init__()
@@ -77,7 +77,7 @@ class Site(unittest.TestCase):
 
     @classmethod
     def send(cls, pack):
-        """The number under which a run is shown."""
+        """Sends a pack.  Returns the number of its run."""
         assert cls.server.put(pack)[0] == 201
 
         def shown():
@@ -186,7 +186,7 @@ class Site(unittest.TestCase):
         self.assertIn('/trends?q=project%3D%22alpha%22', trend.links(), "to the other quantities")
 
     def test_a_run_leads_to_the_run_before_it_in_its_project(self):
-        """By when they began, and not by when they came unless they began at once; each of two projects has a first."""
+        """Runs are ordered by their begin, and by arrival if two began at the same time.  The first run of a project has none before it."""
         folder, second = tempfile.mkdtemp(dir=self.folder), -6 * 10 ** 6
         first, third, second_one, twin, other = (self.send(runs.record(ANALYZE, folder, f"row-{n}", [9], second=second + began, function="row", metadata={"project": project}))
                                            for n, began, project in ((1, 1, "row"), (2, 3, "row"), (3, 2, "row"), (4, 2, "row"), (5, 4, "another row")))
@@ -195,7 +195,7 @@ class Site(unittest.TestCase):
             self.assertEqual(found, [f"/compare?before={before}&after={run}"] if before else [], run)
 
     def test_a_pin_needs_no_body_not_even_an_announced_one(self):
-        """As `curl -X POST` sends it."""
+        """`curl -X POST` sends no body and no Content-Length."""
         for way, pinned in (("pin", 1), ("unpin", None)):
             connection = self.server.connect()
             connection.putrequest("POST", f"/runs/{self.numbers[3]}/{way}")
@@ -224,7 +224,7 @@ class Site(unittest.TestCase):
         self.assertEqual(self.server.get("/static/../tokens")[0], 404)
 
     def data(self, path):
-        """The data of a page, computed first where it must be."""
+        """The data of a page; waits until the server has computed it."""
         def ready():
             status, headers, body = self.server.get(path)
             self.assertIn(status, (200, 202), body)
@@ -250,7 +250,7 @@ class Site(unittest.TestCase):
         self.json("/api/v1/runs/999999/page", 404)
 
     def test_what_the_server_says_of_a_run_is_what_stormlog_analyze_says(self):
-        """report.json byte by byte, and every field of the catalogue but the run's name there and the path of what it was read from."""
+        """Compares report.json byte by byte, and every field of the catalogue except `identity` and `source`."""
         for n in (0, 4):
             path = os.path.join(self.folder, f"run-{n}.stormlog")
             ask = [[ANALYZE, "--json", path], [ANALYZE, "runs", "--json", "--catalogue", os.path.join(self.folder, "catalogue.sqlite"), f"run:run-{n}", path]]
@@ -265,7 +265,7 @@ class Site(unittest.TestCase):
 
     @unittest.skipUnless(PAGE, "built without the interactive page")
     def test_what_readers_ask_for_makes_a_new_pack_wait_little(self):
-        """Of sixty-four windows that were asked for before it the last thirty-two are kept."""
+        """64 windows were asked for before it: less than 32 of them are computed when the pack has become a run."""
         name = name_of(self.packs[2])
         for n in range(64):
             self.server.get(f"/api/v1/runs/{self.numbers[2]}/page?from={n << 20}&to={(n << 20) + 9}")
@@ -293,7 +293,7 @@ class Site(unittest.TestCase):
         self.assertEqual(heights, sorted(heights, reverse=True), "more is higher")
 
     def test_a_trend_stands_over_runs_time_or_commits(self):
-        """Four runs after 0, 1, 2 and 10 minutes; the second and third of one commit."""
+        """Four runs, after 0, 1, 2 and 10 minutes; the second and the third have the same commit."""
         folder = tempfile.mkdtemp(dir=self.folder)
         for n, (minute, commit) in enumerate(((0, "aaaa1111"), (1, "bbbb2222"), (2, "bbbb2222"), (10, "cccc3333"))):
             self.send(runs.record(ANALYZE, folder, f"c{n}", [10 + n], function="worked", second=60 * minute - 10 ** 6, metadata={"project": "commits", "git.commit": commit}))
@@ -306,7 +306,7 @@ class Site(unittest.TestCase):
             self.assertEqual(len([link for link in page.links() if "&axis=" in link]), 2, "the other two")
 
     def test_what_got_worse_is_named_with_both_sides(self):
-        """Fourteen runs of 100 MiB, then two of 102: 2 %, named when the second has come; a steady project is not there."""
+        """After fourteen runs of 100 MiB, two of 102 MiB: 2 % more, named once the second is there; a steady project is not named."""
         folder, numbers = tempfile.mkdtemp(dir=self.folder), []
         for n in range(16):
             size = 100 if n < 14 else 102
@@ -399,7 +399,7 @@ class Site(unittest.TestCase):
                 self.assertFalse([name for name in attributes if name.startswith("on")], (path, tag))
                 self.assertFalse(re.match(r"\s*javascript:", attributes.get("href") or ""), path)
             self.assertNotRegex(page.text, "[\x00-\x08\x1b\u202e]")
-        for evil in EVIL:  # as queries and arguments
+        for evil in EVIL:  # the same texts as queries and arguments
             for path in ("/search", "/api/v1/runs", "/trends", "/api/v1/metrics"):
                 status, headers, body = self.server.get(path + "?" + urllib.parse.urlencode({"q": evil, "of": evil, "text": evil, "order": evil, "limit": evil}))
                 self.assertIn(status, (200, 400), (path, evil))
@@ -462,7 +462,7 @@ class Site(unittest.TestCase):
 
 @unittest.skipUnless(PAGE, "built without the interactive page")
 class Closer(unittest.TestCase):
-    """A part of a run, in bins of its own."""
+    """A part of a run is shown in finer bins than the whole run."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="stormlog-closer-")
@@ -471,7 +471,7 @@ class Closer(unittest.TestCase):
         self.addCleanup(self.server.kill)
 
     def known_line(self, run, **query):
-        """Of the page's data: start, width and the least and most of each bin of what the device is known to hold."""
+        """The line `known` of the page's data: start, width, and the least and the most of each bin."""
         def ready():
             status, _, body = self.server.get(f"/api/v1/runs/{run}/page?" + urllib.parse.urlencode(query))
             self.assertIn(status, (200, 202), body)

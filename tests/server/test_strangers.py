@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_strangers.py STORMLOG_SERVER: what a client without a token, or an attacker, gets."""
+"""test_strangers.py STORMLOG_SERVER: how the server answers clients without a token, and attackers."""
 import collections
 import glob
 import hashlib
@@ -121,7 +121,7 @@ class Strangers(unittest.TestCase):
         self.assertEqual(server.put(self.pack)[0], 201)
 
     def guess(self, numbers, seen):
-        """Pipelined, a hundred at a time."""
+        """Sends guessed tokens in pipelined requests, a hundred at a time, and counts the answers in `seen`."""
         path = "/api/v1/packs/" + name_of(self.pack)
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
             for begin in range(0, len(numbers), 100):
@@ -253,7 +253,7 @@ class Strangers(unittest.TestCase):
 
 
     def test_mutated_traces_are_runs_or_refused_and_harm_nothing(self):
-        """Golden traces whose frames were changed where zstd does not see it: each pack ends as a run or as a sentence."""
+        """Golden traces, changed inside their frames and compressed again: each pack becomes a run or is refused with a sentence."""
         import zstandard
         from runs import t
         dice, packs = random.Random(25), []

@@ -185,7 +185,7 @@ class Upload(unittest.TestCase):
         self.assertEqual(list(server.packs()), [name_of(pack)])
 
     def test_killed_at_any_moment_every_answered_pack_is_there_and_none_is_half(self):
-        """Four clients upload while the server is killed again and again; the journal is theirs."""
+        """Four clients upload while the server is killed again and again; they note which packs were acknowledged."""
         server = self.serve()
         dice, answered, packs = random.Random(25), set(), {}
         lock, ends = threading.Lock(), threading.Event()
@@ -206,7 +206,7 @@ class Upload(unittest.TestCase):
             while not ends.is_set():
                 try:
                     client(seeds)
-                except Exception:  # a torn answer, in any of http.client's words
+                except Exception:  # an answer that was cut off, as any of http.client's errors
                     continue
 
         threads = [threading.Thread(target=guarded, args=(n,)) for n in range(1, 5)]
@@ -265,7 +265,7 @@ class Upload(unittest.TestCase):
         wait_for(lambda: server.get("/runs/1")[0] == 200)
         server.kill(signal.SIGTERM)
         shutil.rmtree(os.path.join(server.store, "pages"))
-        self.fill(disk, 64 << 10)  # half of it for what SQLite shares between processes
+        self.fill(disk, 64 << 10)  # SQLite's shared memory file takes half of it
         server.start()
         wait_for(lambda: "pack %s: " % name_of(pack) in server.said())
         answers = [server.ask("POST", "/runs/1/note", body="text=" + "x" * 4000, token=server.writes)[0] for _ in range(20)]
@@ -286,7 +286,7 @@ class Upload(unittest.TestCase):
         self.assertEqual(status, 507)
         self.assertIn(b"disk is full", body)
         self.assertGreater(len(stored), 2)
-        # the disk fills up after the first check of its room
+        # fill the disk to the last byte, after the server's check of free space
         with open(os.path.join(disk, "other"), "wb") as other:
             try:
                 while other.write(b"x" * 65536):
@@ -301,7 +301,7 @@ class Upload(unittest.TestCase):
         self.assertEqual(server.put(make_pack(1, 1000))[0], 201, "and goes on when there is room")
 
     def test_the_packs_may_lie_in_a_mounted_object_store(self):
-        """It cannot change a file, so an upload is put together elsewhere; what a killed server left there goes."""
+        """It cannot change a file, so the server puts an upload together elsewhere, and removes what a killed server left in it."""
         objects, packs = os.path.join(self.folder, "objects"), os.path.join(self.folder, "store", "packs")
         os.makedirs(objects)
         os.makedirs(packs)
@@ -317,8 +317,8 @@ class Upload(unittest.TestCase):
         with open(os.path.join(objects, name[:2], name + ".stormlog"), "rb") as file:
             self.assertEqual(file.read(), pack)
         self.assertEqual(server.get("/api/v1/packs/" + name)[2], pack)
-        wait_for(lambda: server.get("/packs/" + name)[0] == 422)  # its child has looked into it
-        left = os.path.join(objects, "ff", "f" * 64 + ".part")  # as a server leaves it that is killed in the middle
+        wait_for(lambda: server.get("/packs/" + name)[0] == 422)  # its child has read and refused it
+        left = os.path.join(objects, "ff", "f" * 64 + ".part")  # as a server leaves it that is killed while it writes
         os.makedirs(os.path.dirname(left), exist_ok=True)
         with open(left, "w") as file:
             file.write("half")

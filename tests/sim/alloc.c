@@ -78,7 +78,7 @@ struct sim_block *sim_block_add(struct sim_call *call, enum sim_kind kind, int d
 	return block;
 }
 
-/* Frees what belongs to the block alone; pool.c and graph.c have given back pool and graph memory before. */
+/* Frees a block of any kind. If `pool` is NULL, its stream gives back the pool memory later. */
 void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_effect effect)
 {
 	uint64_t address = block->object.key;

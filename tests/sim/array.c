@@ -23,7 +23,7 @@ struct array {
 	uint64_t bytes, charge;
 	int device;
 	unsigned levels;
-	struct array *level; /* of a mipmap: views, made when asked for */
+	struct array *level; /* of a mipmap: views, made on request */
 	struct array *mipmap;
 };
 
@@ -309,7 +309,7 @@ int cuGraphicsUnregisterResource(void *handle)
 	SIM_RETURN(SIM_OK);
 }
 
-/* All of them or none. */
+/* Maps or unmaps all resources or none. */
 static int set_mapped(struct sim_call *call, unsigned count, void **handles, bool mapped)
 {
 	for (unsigned i = 0; i < count; i++) {

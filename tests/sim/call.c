@@ -15,7 +15,7 @@ void sim_call_drop_outer(void)
 	innermost = NULL;
 }
 
-/* The system call itself, not nanosleep(): a cancellation point here would leave half a call behind. */
+/* The system call itself, not nanosleep(): a cancellation point here could leave the call unfinished. */
 static void wait_ns(uint64_t ns)
 {
 	if (ns >= 50000) {

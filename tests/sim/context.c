@@ -211,7 +211,7 @@ int cuDeviceGetPCIBusId(char *text, int len, int device)
 	SIM_RETURN(SIM_OK);
 }
 
-/* The few attributes programs look at; every other one is 1, as a capability mostly is. */
+/* The attributes that programs read. Every other one is 1, because most are capabilities. */
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
 	static const struct {
@@ -274,7 +274,7 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 	SIM_RETURN(release_primary(&call, device));
 }
 
-/* Reset is not release: the references stay, and the next retain makes the context anew. */
+/* A reset releases nothing: the references stay, and the next retain makes a new context. */
 static int reset_primary(struct sim_call *call, int device)
 {
 	if (sim_device_physical(device) < 0)

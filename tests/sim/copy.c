@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A device address must be of a live allocation, to its last byte; or of mapped pages side by side. */
+/* A device range must lie in one live allocation or in adjacent mapped pages. */
 static int check(uint64_t address, uint64_t bytes, bool *host)
 {
 	struct sim_object *object = sim_object_get(address, SIM_T_ANY);

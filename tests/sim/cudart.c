@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated CUDA runtime, built once per major version and once as a static archive. It reaches the driver as
- * NVIDIA's does: dlopen("libcuda.so.1"), dlsym of cuGetProcAddress_v2 alone, and every other function by name and
- * version through that. Its calls never go through their own exported names.
+ * NVIDIA's does: dlopen("libcuda.so.1"), dlsym of cuGetProcAddress (of _v2 since CUDA 12), and every other function
+ * by name and version through that. Its functions do not call each other by their exported names.
  */
 #include "sim.h"
 #include "cudart.h"
@@ -27,7 +27,7 @@ typedef int get_v2(const char *, void **, int, uint64_t, int *);
 static get_v1 *get1;
 static get_v2 *get2;
 
-/* CUDA 11 knows the first form only; since 12 a name that is not there is no error but a status. */
+/* CUDA 11 has the first form only; since CUDA 12 a missing name gives a status instead of an error. */
 static void *ask(const char *name, int version, uint64_t flags)
 {
 	void *function = NULL;
@@ -109,7 +109,7 @@ static int ensure_context(void)
 	for (int d = 0; d < SIM_MAX_DEVICES && current; d++)
 		if (primary[d] == current)
 			return 0;
-	if (current) { /* another's, or our own before a reset */
+	if (current) { /* the program's, or a primary one from before a reset */
 		int active = 0, at = -1;
 		if (!drivers[0].cuCtxGetDevice(&at))
 			return 0;
@@ -127,7 +127,7 @@ int sim_rt_begin(struct sim_call *call)
 	pthread_once(&loaded, load);
 	call->result = load_error;
 	if (call->api->verb == SIM_ALLOC)
-		call->device = device; /* should the call fail before the driver learns of it */
+		call->device = device; /* in case the call fails before it reaches the driver */
 	if (journal)
 		journal->open(call);
 	if (!call->result && call->needs < 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the runtime's functions (cudart_api.c) and what they share (cudart.c). */
+/* Interface between the runtime's functions (cudart_api.c) and the code that they share (cudart.c). */
 #pragma once
 
 #include "sim.h"

@@ -311,7 +311,7 @@ RT(cudaGetDeviceProperties, QUIET, (struct properties * out, int at), properties
 RT(cudaGetDeviceProperties_v2, QUIET, (struct properties * out, int at), properties(d, out, at), NO_CONTEXT)
 #endif
 
-/* ---- errors: they neither reach the driver nor count as calls ---- */
+/* ---- errors: not counted as calls ---- */
 
 int cudaGetLastError(void)
 {

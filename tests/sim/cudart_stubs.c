@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every name of the runtime that cudart_api.c does not define: weak, not supported. */
+/* Every name of the runtime that cudart_api.c does not define: weak, returns "not supported". */
 #define SIM_NAME(name)                                                                                                             \
 	__attribute__((weak)) int name(void);                                                                                      \
 	int name(void)                                                                                                             \

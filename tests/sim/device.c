@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of the devices: one small file, mapped by every process that uses them (SIM_DIR, else SIM_JOURNAL, else a
- * folder of this login session in /dev/shm). Each process image has a slot with what it took; what the dead took is
- * given back when somebody runs short or looks. A process may die while it holds the lock of the file: the kernel passes the lock on, and where it cannot (a child made by a bare
- * clone, an emulated program), waiting processes look whether the holder lives.
+ * The memory of the devices: one small file in SIM_DIR, else SIM_JOURNAL, else a folder of this login session in /dev/shm.
+ * Every process that uses them maps it. Each process image has a slot with what it took; what ended processes took is freed
+ * when a process needs memory or asks for figures. If a process dies with the file's lock, the kernel passes the lock on;
+ * where it cannot (a child made by clone, an emulated program), waiting processes check whether the holder lives.
  */
 #include "sim.h"
 
@@ -33,7 +33,7 @@ struct slot {
 struct shared {
 	uint32_t size; /* of this struct: a file left by another version is ignored */
 	int32_t devices;
-	uint32_t space; /* the host's pid namespace: whoever made the machine lives there */
+	uint32_t space; /* the host's pid namespace: that of the process that made the file */
 	uint64_t vram;
 	pthread_mutex_t lock;
 	int32_t holder; /* of the lock; 0: nobody */
@@ -52,7 +52,7 @@ static bool unnamed;
 static uint32_t own_space;
 static uint64_t own_start;
 
-/* Nobody inside a container knows its host's numbers of processes, so any number that no process has will do. */
+/* A container does not know its host's pids, so any number that no process has will do. */
 enum { HOST_PIDS = 1 << 23 };
 
 const char *sim_device_dir(void)
@@ -70,7 +70,7 @@ const char *sim_device_dir(void)
 	return dir;
 }
 
-/* State and start time of a process from /proc, false where it has gone; 0 where a limit keeps us from asking. */
+/* Whether the process lives; its start time in *start, 0 if a limit prevents reading it. */
 static bool process_lives(int pid, uint64_t *start)
 {
 	char path[64], text[1024];
@@ -94,7 +94,7 @@ static bool process_lives(int pid, uint64_t *start)
 	return true;
 }
 
-/* True: the process that began at `since` has ended, as far as can be known. */
+/* Whether the process that began at `since` has ended, as far as /proc shows. */
 static bool has_gone(int pid, uint64_t since)
 {
 	uint64_t start;
@@ -120,7 +120,7 @@ static void reclaim_dead(void)
 {
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
-		/* who lives in another namespace cannot be seen from here */
+		/* a process of another namespace is not visible here */
 		if (s->pid && s != mine && s->space == space_of_this() && has_gone(s->pid, s->start))
 			reclaim(s);
 	}
@@ -135,7 +135,7 @@ static void init_lock(struct shared *s)
 	pthread_mutex_init(&s->lock, &attr);
 }
 
-/* Computes the sums from the slots, which decide. */
+/* Recomputes each device's sum from the slots. */
 static void add_up(void)
 {
 	memset(shared->used, 0, sizeof shared->used);
@@ -144,7 +144,7 @@ static void add_up(void)
 			shared->used[d] += shared->slots[i].used[d];
 }
 
-/* The lock's holder has ended, and the kernel did not know that it held the lock: a waiting process makes a new one. */
+/* Makes a new lock when the holder has ended and the kernel did not know that it held the lock. */
 static void break_lock(void)
 {
 	int32_t holder = shared->holder;
@@ -315,7 +315,7 @@ void sim_device_forget(void)
 	memset(small_bytes, 0, sizeof small_bytes);
 }
 
-/* CUDA_VISIBLE_DEVICES as a list of numbers; it ends at the first that is none. */
+/* CUDA_VISIBLE_DEVICES as a list of numbers; it ends at the first entry that is not a device's number. */
 static int listed(int map[SIM_MAX_DEVICES])
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

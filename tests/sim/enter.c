@@ -11,12 +11,12 @@ int sim_enter(struct sim_call *call)
 		error = SIM_NOT_INITIALIZED;
 	else if (call->needs < 1)
 		error = sim_ctx_check_current(&call->ctx);
-	/* A call that fails was for the current device, unless it names its own; virtual and graph memory do. */
+	/* A failed allocation counts for the current device; virtual and graph memory name a device themselves. */
 	bool here = call->kind != SIM_KIND_NONE && call->kind != SIM_KIND_VMM && call->kind != SIM_KIND_GRAPH &&
 		    call->kind < SIM_KIND_HOST_PINNED;
 	if (!error && here && call->ctx && call->api->verb == SIM_ALLOC)
 		call->device = call->ctx->device;
-	if (!call->result) /* an injected error comes first */
+	if (!call->result) /* an injected error has priority */
 		call->result = error;
 	return call->result;
 }

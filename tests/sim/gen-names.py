@@ -6,10 +6,10 @@ Run by hand when a new toolkit appears; building needs neither this script nor C
 
     gen-names.py /usr/local/cuda/include
 
-cuGetProcAddress(name, version) answers with the youngest function of that name not younger than the
-version. cudaTypedefs.h lists the ages (PFN_<name>_v<age>); the rank of an age among its name's ages gives
-the export: the first is plain, the second _v2, and so on. The per-thread variants keep the rank and add
-their own suffix.
+cuGetProcAddress(name, version) answers with the newest function of that name that is not newer than the
+version. cudaTypedefs.h lists the versions (PFN_<name>_v<version>). The rank of a version among those of its
+name gives the export: the first is plain, the second _v2, and so on. The per-thread variants keep the rank
+and add their own suffix.
 """
 import re
 import sys
@@ -58,7 +58,7 @@ def main():
         f.write('/* SPDX-License-Identifier: MIT */\n'
                 '/* Every function libcudart.so.13 offers: SIM_NAME(name). Written by gen-names.py. */\n')
         f.writelines(f'SIM_NAME({n})\n' for n in runtime(include))
-    # The header's own #defines name the youngest export: a difference is a hole in the rule above.
+    # The header's own #defines name the newest export: a difference means that the rule above is wrong.
     text = (include / 'cuda.h').read_text()
     newest = {n: e for n, a, fl, e in rows if not fl}
     for name, export in re.findall(r'^\s*#define\s+(cu[A-Z]\w*)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu\w+)\)?\s*$', text, re.M):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Graph memory. Adding an allocation node fixes an address; a launch makes it resident; a free node, or a free call
- * after the launch, ends it. Each device keeps what its graphs once needed (reserved) until it is trimmed. A graph and
- * what was instantiated from it share their nodes: those live until the last of them is destroyed. Memory that a launch
- * left allocated outlives them all, until it is freed.
+ * after the launch, frees it. Each device keeps what its graphs once needed (reserved) until it is trimmed. A graph and
+ * its executables share their nodes, which live until the last of these is destroyed. Memory that a launch left
+ * allocated stays until it is freed.
  * Longer than other files: nodes, graphs and launches name each other.
  */
 #include "sim.h"
@@ -83,7 +83,7 @@ static int make_resident(int device, uint64_t bytes)
 	return SIM_OK;
 }
 
-/* Called for every block of this kind that goes, for whatever reason. */
+/* Called for every graph block that is freed, for any reason. */
 void sim_graph_block_gone(struct sim_block *block)
 {
 	if (block->flags) /* resident */
@@ -121,7 +121,7 @@ static void bury(struct sim_call *call, struct sim_graph *graph)
 		struct sim_node *node = graph->nodes;
 		graph->nodes = node->next;
 		if (node->block && node->block->flags)
-			node->block->node = NULL; /* the program's, until it frees it */
+			node->block->node = NULL; /* stays until the program frees it */
 		else if (node->block)
 			sim_block_drop(node->block, call, SIM_EFFECT_IMPLICIT);
 		if (node->type == NODE_MEM_ALLOC && !(node->block && !node->block->node))
@@ -265,7 +265,7 @@ static int add_any(struct sim_call *call, void **out, void *handle, struct node_
 	return SIM_OK;
 }
 
-/* One call for every type of node: an allocation only where the parameters say so. */
+/* One call adds a node of any type: the parameters say whether it allocates. */
 #define ADD_NODE(fn, params)                                                                                                       \
 	int fn params                                                                                                              \
 	{                                                                                                                          \
@@ -420,7 +420,7 @@ int cuGraphLaunch_ptsz(void *exec, void *stream)
 	SIM_RETURN(launch(&call, exec, PTSZ(stream)));
 }
 
-/* Those that are known: of memory. */
+/* All nodes; a capture has added only those of memory. */
 int cuGraphGetNodes(void *handle, void **out, size_t *count)
 {
 	SIM_BEGIN(cuGraphGetNodes, QUIET, .needs = 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated HIP runtime. As AMD's it is not linked -Bsymbolic: hipMallocHost, hipHostAlloc and hipMemAllocPitch
- * call the older functions through the PLT, so a tracer sees them twice. Plain allocations reach hsa_amd_memory_pool_allocate,
- * by the PLT too; the rest is done by the bookkeeping in libhsa-runtime64.so.1.
+ * The simulated HIP runtime. As AMD's it is not linked -Bsymbolic: hipMallocHost and others call older exported functions
+ * through the PLT, so a tracer sees the call twice. Plain allocations call hsa_amd_memory_pool_allocate through the PLT,
+ * too. The bookkeeping in libhsa-runtime64.so.1 does the rest.
  */
 #include "cudart.h"
 
@@ -98,7 +98,7 @@ static int from_pool(int pool, void **out, size_t bytes)
 	return !status ? SIM_OK : status == HSA_OUT_OF_RESOURCES ? SIM_OUT_OF_MEMORY : SIM_INVALID_VALUE;
 }
 
-/* Stream-ordered and graph memory is not HSA's. */
+/* HSA does not know stream-ordered memory, which has a pool (attribute 17). */
 static int give_back(void *p)
 {
 	if (!p)
@@ -119,7 +119,7 @@ HIP(hipHostMalloc, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_F
 HIP(hipFree, FREE, (void *p), give_back(p), .address = (uintptr_t)p)
 HIP(hipHostFree, FREE, (void *p), give_back(p), KIND(HOST_PINNED), .address = (uintptr_t)p)
 
-/* The three that call other exported functions, through the PLT. */
+/* These call other exported functions through the PLT. */
 HIP(hipMallocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipHostAlloc, ALLOC, (void **p, size_t n, unsigned flags), hipHostMalloc(p, n, flags), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipMemAllocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
@@ -176,7 +176,7 @@ HIP(hipDeviceGetDefaultMemPool, QUIET, (void **pool, int at), d.cuDeviceGetDefau
 HIP(hipDeviceGetMemPool, QUIET, (void **pool, int at), d.cuDeviceGetMemPool(pool, at), OUT1(pool))
 HIP(hipDeviceSetMemPool, OTHER, (int at, void *pool), d.cuDeviceSetMemPool(at, pool), KIND(NONE))
 
-/* Calls whose arguments are CUDA's: looked up by name at first use. */
+/* Calls with CUDA's arguments. The CUDA function is looked up by name at first use. */
 #define LOOKED_UP(fn, api_verb, params, args, cuda, version, ...)                                                                  \
 	static int cuda##_below params                                                                                             \
 	{                                                                                                                          \
@@ -309,7 +309,7 @@ const char *hipGetErrorName(int code)
 }
 
 #if SIM_HIP_MAJOR >= 6
-/* In this library or nowhere; versions are 100 * major + minor. */
+/* Looks in this library only; the version is ignored. */
 int hipGetProcAddress(const char *name, void **out, int version, uint64_t flags, int *status)
 {
 	void *self = dlopen("libamdhip64.so." SIM_HIP_MAJOR_TEXT, RTLD_NOLOAD | RTLD_LAZY);

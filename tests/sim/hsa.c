@@ -259,7 +259,7 @@ int hsa_shut_down(void)
 
 int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status);
 
-/* For hip.c alone: the bookkeeping below, by the names CUDA has for it. */
+/* For hip.c only: finds the shared bookkeeping by its CUDA names. */
 void *sim_hsa_lookup(const char *name, int version, uint64_t flags)
 {
 	void *function = NULL;

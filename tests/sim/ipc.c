@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of another process. An exported block leaves a file beside the device file for as long as it lives; the handle
- * names it. Opening twice gives the same address twice, and the last close ends it.
+ * Memory of another process. An exported block has a file beside the device file while it lives; the handle names that
+ * file. Opening twice gives the same address twice, and the last close unmaps it.
  */
 #include "sim.h"
 

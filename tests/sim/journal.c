@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What really happened, written by the driver itself: one file per process image, mapped shared, so that what was written before a
- * SIGKILL is there after it. A call's record is written when it is entered and completed when it returns; what the call
- * did to memory are records of their own, numbered under the simulator's lock, so their order is the order in which
- * they took effect. README.md has the layout.
+ * The simulator's own record of its calls: one file per process image, mapped shared, so that it survives a SIGKILL.
+ * A call's record is written at its entry and completed at its return. Each effect on memory is a record of its own,
+ * numbered under the simulator's lock in the order in which the effects happened. README.md has the layout.
  */
 #include "sim.h"
 
@@ -119,7 +118,7 @@ bool sim_journal_on(void)
 
 void sim_journal_forget(void)
 {
-	/* Keeps the parent's mappings, because a vfork-like child shares them with it. */
+	/* Does not unmap the files, because a vfork-like child shares the parent's mappings. */
 	memset(&lock, 0, sizeof lock);
 	memset(&journal, 0, sizeof journal);
 	thread_id = 0;
@@ -159,7 +158,7 @@ static uint16_t name_of(struct sim_api *api)
 		return api->id;
 	struct header *h = journal.header;
 	pthread_mutex_lock(&lock);
-	/* Two copies of a runtime have an api each, and one name. */
+	/* Two copies of a runtime have an api each with the same name. */
 	uint32_t id = 1;
 	while (id < h->names && strcmp(h->name[id], api->name))
 		id++;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reads the simulator's journals: what really happened, counted as report.json counts.
+"""Reads the simulator's journals and counts their calls and memory as report.json does.
 
     journal.py DIR [--json]
 
@@ -97,7 +97,7 @@ def family(name):
 
 @functools.lru_cache(None)
 def plain(name):
-    """cuMemAlloc_v2_ptsz -> cuMemAlloc: how a driver call is called in report.json."""
+    """cuMemAlloc_v2_ptsz -> cuMemAlloc: the name of a driver call in report.json."""
     return re.sub(r'(_v\d+)?(_pt[sd][sz])?$', '', name) if name.startswith('cu') and not name.startswith('cuda') else name
 
 
@@ -137,16 +137,16 @@ class Process:
     def _attribute(self):
         by_number = {c.number: c for c in self.calls}
         for c in self.calls:
-            # Calls of a static runtime cannot be seen by name: the driver calls beneath them count as the application's.
+            # A tracer cannot see calls of a static runtime by name: the driver calls below them count as the application's.
             above = by_number.get(c.parent)
             while above and above.level == EMBEDDED:
                 above = by_number.get(above.parent)
             c.outer = above
             while above and family(above.api) != family(c.api):
                 above = by_number.get(above.parent)
-            below_hip = c.outer and c.outer.api.startswith(('hip', 'hsa')) and c.api.startswith('cu')  # internal to the simulator
+            below_hip = c.outer and c.outer.api.startswith(('hip', 'hsa')) and c.api.startswith('cu')  # a call inside the simulator
             c.application = c.level != EMBEDDED and not below_hip and (not above or above.level == EMBEDDED)
-        # The driver's allocation inside a runtime's call knows kind and device best.
+        # Kind and device are those of the driver's allocation inside a runtime's call.
         self._inside = {c.outer.number: c for c in self.calls if c.outer and c.verb == ALLOC}
         for e in self.effects:
             call = by_number.get(e.parent)
@@ -217,7 +217,7 @@ def begun(path):
 
 
 def load(folder):
-    """Every process image that journalled in the folder, oldest first."""
+    """Every process image with a journal in the folder, oldest first."""
     found = [Process(p) for p in glob.glob(os.path.join(folder, 'journal-*.bin')) if begun(p)]
     return sorted(found, key=lambda p: p.started_ns)
 

@@ -218,7 +218,7 @@ int cuPointerGetAttribute(void *data, int which, uint64_t address)
 	SIM_RETURN(data ? attribute(data, which, address) : SIM_INVALID_VALUE);
 }
 
-/* Unknown addresses are no error here: their attributes are null. */
+/* Unknown addresses are no error here. */
 int cuPointerGetAttributes(unsigned count, const int *which, void **data, uint64_t address)
 {
 	SIM_BEGIN(cuPointerGetAttributes, QUIET, .needs = 1);

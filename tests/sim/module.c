@@ -82,7 +82,7 @@ static int get_function(struct sim_call *call, void **out, void *handle)
 	return error;
 }
 
-/* A kernel of a library has no code in a context before it is launched there, or its function asked for. */
+/* Loads no code: a library kernel's code is loaded at its first launch or when its function is looked up. */
 static int get_kernel(struct sim_call *call, void **out, void *handle)
 {
 	struct module *m = sim_object_get((uintptr_t)handle, SIM_T_MODULE);

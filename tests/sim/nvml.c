@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated libnvidia-ml.so.1: what the device file says, across all processes. With SIM_MIG the devices are instances of
+ * The simulated libnvidia-ml.so.1: the device file's figures, of all processes. With SIM_MIG the devices are instances of
  * one GPU; only that GPU is counted and found by index or PCI id.
  */
 #include "sim.h"
@@ -154,7 +154,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **out)
 	return users ? NVML_NOT_FOUND : NVML_UNINITIALIZED;
 }
 
-/* With a domain of four digits or of eight. */
+/* Accepts a domain of four or of eight digits. */
 int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **out)
 {
 	unsigned domain, bus, slot;
@@ -210,7 +210,7 @@ int nvmlDeviceGetPciInfo_v3(void *handle, struct pci *out)
 
 static unsigned asked;
 
-/* How often somebody in this process has been told a device's memory. */
+/* How often this process has read a device's memory figures. */
 unsigned sim_nvml_asked(void)
 {
 	return __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
@@ -335,7 +335,7 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 	return 0;
 }
 
-/* Programs that look all of these up before they use any. */
+/* Programs look these up and expect to find them, though they do not need them. */
 #define UNSUPPORTED(fn)                                                                                                            \
 	int fn(void)                                                                                                               \
 	{                                                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NVTX 2's library without a tool: its calls return -2, which means so. */
+/* NVTX 2's library without a tool: push and pop return -2 for "no tool". */
 #include <stddef.h>
 #include <stdint.h>
 

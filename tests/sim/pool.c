@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stream-ordered pools. A pool takes whole granules from its device (reserved) and gives parts of them out (used). What
- * a stream has freed stays used until a synchronisation, but the same stream may have it back at once. At each
+ * a stream has freed stays used until a synchronisation, but the same stream may reuse it at once. At each
  * synchronisation the pool shrinks to its release threshold.
  */
 #include "sim.h"
@@ -24,7 +24,7 @@ struct pool_props {
 	unsigned short usage;
 	unsigned char reserved[54];
 };
-struct shared_pool { /* what travels through a file descriptor */
+struct shared_pool { /* sent through a file descriptor */
 	char magic[8];
 	int device, host;
 };
@@ -126,7 +126,7 @@ static int grow(struct sim_pool *pool, uint64_t charge)
 	return error;
 }
 
-/* What this stream freed and nobody synchronised goes back to this stream at once, at the same address. */
+/* Reuses, at the same address, a block that this stream freed and that no synchronisation has settled. */
 static uint64_t reuse_pending(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
 {
 	for (struct sim_pending **link = &stream->pending; *link; link = &(*link)->next) {
@@ -275,7 +275,7 @@ int cuMemPoolCreate(void **out, const struct pool_props *props)
 	SIM_RETURN(SIM_OK);
 }
 
-/* The handle goes at once, the memory with its last block. */
+/* The pool is removed when its last block is freed, at once if it has none. */
 int cuMemPoolDestroy(void *handle)
 {
 	SIM_BEGIN(cuMemPoolDestroy, OTHER, .other = (uintptr_t)handle, .needs = 1);

@@ -11,7 +11,7 @@
 enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 enum { FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
 
-/* By assembler name: their prototypes are elsewhere and do not matter to an address. */
+/* Declared by assembler name, because only their addresses are needed. */
 #define EXPORT_OF(export)		    address_of_##export
 #define SIM_NAME(name, since, flag, export) extern char EXPORT_OF(export)[] __asm__(#export);
 #include "driver_names.def"
@@ -53,7 +53,7 @@ static void *look_up(const char *name, int version, uint64_t flags, int *status)
 	return best ? best->function : NULL;
 }
 
-/* SIM_LOOKUPS=file: what was asked for, a line each: name version flags found. */
+/* SIM_LOOKUPS=file: writes one line for each look-up: name version flags found. */
 static void note(const char *name, int version, uint64_t flags, bool found)
 {
 	const char *path = getenv("SIM_LOOKUPS");
@@ -82,7 +82,7 @@ int cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
 	SIM_RETURN(answer(name, out, version, flags, NULL));
 }
 
-/* A name that is not there is a success with a status since the second version. */
+/* Since the second version a missing name is a success with a status. */
 int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
 {
 	SIM_BEGIN(cuGetProcAddress_v2, QUIET, .needs = 2);

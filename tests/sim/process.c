@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process the simulator lives in: its settings, its lock, and the notice of a fork. */
+/* The process-wide state of the simulator: its settings, its lock, and the detection of a fork. */
 #include "sim.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct {
 } latencies[16];
 static int latency_count;
 
-/* Zero in a child, whoever made it: fork, _Fork or a bare clone, none of which need run atfork handlers. */
+/* Zero in a child, however it was made: _Fork and a bare clone run no atfork handlers. */
 static volatile uint32_t *alive;
 
 void sim_lock(void)
@@ -136,7 +136,7 @@ uint64_t sim_process_latency(const char *name)
 
 static void notice_fork(void)
 {
-	/* Only the thread that forked exists here, so what the others held is nobody's. */
+	/* Only the thread that forked exists here, so no thread holds the lock. */
 	memset(&lock, 0, sizeof lock);
 	sim_process.forked = sim_process.initialized;
 	sim_process.initialized = false;

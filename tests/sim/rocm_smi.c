@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulated librocm_smi64.so: device and process memory, the part of it that a memory tracer reads. */
+/* The simulated librocm_smi64.so: only the functions for device and process memory. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -97,7 +97,7 @@ int rsmi_compute_process_info_by_pid_get(uint32_t pid, struct process_info *out)
 	return found ? 0 : RSMI_NOT_FOUND;
 }
 
-/* AMD SMI asks by handle; a handle here is the number from 1. */
+/* AMD SMI uses handles; a handle here is the device's number plus 1. */
 int amdsmi_init(uint64_t flags)
 {
 	return rsmi_init(flags);

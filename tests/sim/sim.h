@@ -53,13 +53,13 @@ enum sim_kind {
 	SIM_KIND_HOST_REGISTERED,
 };
 
-/* What a call is for. A quiet one reaches the journal only with SIM_JOURNAL_ALL=1. */
+/* What a call does. A quiet one is in the journal only with SIM_JOURNAL_ALL=1. */
 enum sim_verb { SIM_QUIET, SIM_ALLOC, SIM_FREE, SIM_OTHER };
 
 enum sim_level {
 	SIM_DRIVER = 0,	  /* cu*, hsa_*: where memory really changes */
 	SIM_RUNTIME = 1,  /* cuda* of a shared libcudart, hip* */
-	SIM_EMBEDDED = 2, /* cuda* of a static runtime: nobody outside can see the call by name */
+	SIM_EMBEDDED = 2, /* cuda* of a static runtime: a tracer cannot see the call by name */
 };
 
 enum sim_effect { SIM_EFFECT_ALLOC = 1, SIM_EFFECT_FREE = 2, SIM_EFFECT_IMPLICIT = 3 };
@@ -120,13 +120,13 @@ void sim_call_open(struct sim_call *call); /* journal, latency, injection: witho
 int sim_call_close(struct sim_call *call, int result);
 void sim_call_drop_outer(void);
 
-/* What the runtimes use of the driver beside its API, by cuGetExportTable(sim_journal_uuid). */
+/* What the runtimes use of the driver beside its API, got by cuGetExportTable(sim_journal_uuid). */
 struct sim_table {
 	size_t size;
 	void (*open)(struct sim_call *call); /* call->result holds an injected error */
 	int (*close)(struct sim_call *call, int result);
 };
-/* ef0b67e2-...: ours, no vendor has such a table. */
+/* ef0b67e2-...: the simulator's own table. */
 static const unsigned char sim_journal_uuid[16]
 	__attribute__((unused)) = {0xef, 0x0b, 0x67, 0xe2, 0x53, 0x49, 0x4d, 0x4a, 0x4f, 0x55, 0x52, 0x4e, 0x41, 0x4c, 0, 1};
 
@@ -151,11 +151,11 @@ struct sim_fail {
 };
 struct sim_process {
 	bool initialized;    /* cuInit succeeded in this process */
-	bool forked;	     /* cuInit was called before fork: nothing works here any more */
+	bool forked;	     /* cuInit was called before fork: every call fails here */
 	uint32_t generation; /* counts forks */
 };
 extern struct sim_process sim_process;
-void sim_process_check(void); /* notices a fork; reads the environment the first time; takes no lock */
+void sim_process_check(void); /* notices a fork; reads the environment the first time; needs no lock */
 void sim_lock(void);
 void sim_unlock(void);
 struct sim_fail *sim_process_fail_rules(const char *name);
@@ -164,7 +164,7 @@ uint64_t sim_process_latency(const char *name);
 /* device.c: memory of the devices, shared by all processes of one SIM_DIR */
 int sim_device_count(void);
 int sim_device_physical(int ordinal);
-int sim_device_take(int device, uint64_t bytes); /* physical bytes, whole granules; 0 or SIM_OUT_OF_MEMORY */
+int sim_device_take(int device, uint64_t bytes); /* physical bytes, whole granules; 0 or an error */
 void sim_device_give(int device, uint64_t bytes);
 int sim_device_charge(int device, uint64_t bytes, uint64_t *charge); /* an allocation: small ones share granules */
 void sim_device_discharge(int device, uint64_t charge);
@@ -172,7 +172,7 @@ void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total);
 void sim_device_uuid(int device, unsigned char uuid[16]);
 void sim_device_whole_uuid(int device, unsigned char uuid[16]);
 void sim_device_pci(int device, char *text, size_t size);
-int sim_device_processes(int device, int *pids, uint64_t *bytes, int max); /* as the host counts pids; returns how many */
+int sim_device_processes(int device, int *pids, uint64_t *bytes, int max); /* with the host's pids; returns how many */
 const char *sim_device_dir(void);
 void sim_device_forget(void); /* in a forked child */
 
@@ -208,7 +208,7 @@ enum sim_type {
 struct sim_object {
 	uint64_t key, span;
 	enum sim_type type;
-	struct sim_ctx *ctx; /* it goes with this context; NULL: it does not */
+	struct sim_ctx *ctx; /* freed with this context; NULL: with none */
 	struct sim_object *next, **link;
 	void (*drop)(struct sim_object *self, struct sim_call *call); /* frees what it holds and itself */
 };
@@ -285,7 +285,7 @@ struct sim_stream {
 	uint32_t flags;
 	int priority;
 	uint64_t id;
-	struct sim_pending *pending; /* freed here, reusable here at once, elsewhere after a sync */
+	struct sim_pending *pending; /* freed in this stream, which may reuse it at once; others after a sync */
 	struct sim_graph *capture;
 	bool capture_broken;
 };

@@ -267,7 +267,7 @@ static int host_function(struct sim_call *call, void *handle, void (*f)(void *),
 {
 	if (!sim_stream_of(call, handle) || !f)
 		return SIM_INVALID_VALUE;
-	sim_unlock(); /* the function is the program's and may call anything but CUDA */
+	sim_unlock(); /* the program's function may call anything but CUDA */
 	f(data);
 	sim_lock();
 	return SIM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every export that no other file defines, weak: it can be told to fail (SIM_FAIL) and touches none of its arguments. Those in
- * `succeeds` return success, since programs go on only then; all others return "not supported".
+ * Every export that no other file defines, weak: SIM_FAIL can make it fail, and it ignores its arguments. Those in
+ * `succeeds` return success, because programs need it; all others return "not supported".
  */
 #include "sim.h"
 
@@ -36,7 +36,7 @@ static const char *const succeeds[] = {
 	"cuGraphUpload",
 };
 
-/* One of them, or a version or per-thread variant of one. */
+/* Whether `name` is in `succeeds`, or is a version or per-thread variant of such a name. */
 static bool is_one(const char *name)
 {
 	for (size_t i = 0; i < SIM_ARRAY_SIZE(succeeds); i++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The referee is tested too: usage test_sim.py BUILD_DIR_OF_SIM BUILD_DIR_OF_APPS [unittest arguments]."""
+"""Tests of the simulated GPU: usage test_sim.py BUILD_DIR_OF_SIM BUILD_DIR_OF_APPS [unittest arguments]."""
 import os
 import signal
 import subprocess
@@ -149,7 +149,7 @@ class Processes(Machine):
         other = "rt = lib('libcudart.so.13'); print(malloc(rt, 5 * GB)[0])"
         self.assertEqual(self.python(other, SIM_VRAM='8G'), ['2'])
         holder.kill()
-        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # dead, and a zombie: its memory is free all the same
+        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie, and its memory is free
         self.assertEqual(self.python(other, SIM_VRAM='8G'), ['0'])
         holder.communicate()
 
@@ -220,7 +220,7 @@ class Processes(Machine):
 class Journal(Machine):
     def test_it_survives_sigkill_with_the_calls_in_flight(self):
         for threads in (1, 4):
-            for _ in range(10):  # a thread without a processor may be between two calls
+            for _ in range(10):  # a thread that is not scheduled may be between two calls
                 victim = subprocess.Popen([os.path.join(APPS, 'kill_me'), str(threads)], stdout=subprocess.PIPE,
                                           env=self.env(SIM_LATENCY='cuMemAlloc_v2:200000'))
                 victim.stdout.readline()
@@ -294,7 +294,7 @@ class Kinds(Machine):
 
     def test_what_is_imported_is_never_new_memory(self):
         process = self.app('imports')[0]
-        self.assertEqual(self.row(process, 'imported'), (2, 2, 0, 0, 0))  # what graphics maps is an address of its own memory
+        self.assertEqual(self.row(process, 'imported'), (2, 2, 0, 0, 0))  # a mapped graphics resource has an address
         self.assertEqual(self.row(process, 'vmm'), (2, 2, 0, 0, 0))
         self.assertEqual(self.row(process, 'pool'), (1, 1, 0, 0, 0))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual memory management: physical memory is freed when the last reference to its handle and its last mapping are gone.
- * Addresses are reserved apart and cost nothing.
+ * Reserving addresses is a separate call and takes no memory.
  */
 #include "sim.h"
 
@@ -228,7 +228,7 @@ int cuMemMap(uint64_t address, size_t bytes, size_t offset, uint64_t handle, uns
 	SIM_RETURN(SIM_OK);
 }
 
-/* The range is that of one mapping, or of several side by side. */
+/* The range must be that of one mapping or of several adjacent ones. */
 int cuMemUnmap(uint64_t address, size_t bytes)
 {
 	SIM_BEGIN(cuMemUnmap, OTHER, .address = address, .bytes = bytes, .needs = 1);
@@ -293,7 +293,7 @@ int cuMemExportToShareableHandle(void *out, uint64_t handle, int type, unsigned 
 	SIM_RETURN(send(&shared, out, type));
 }
 
-/* The memory is the exporter's: a second handle costs nothing. */
+/* The memory belongs to the exporter: a second handle takes none. */
 int cuMemImportFromShareableHandle(uint64_t *out, void *from, int type)
 {
 	SIM_BEGIN(cuMemImportFromShareableHandle, ALLOC, .kind = SIM_KIND_IMPORTED, .out = {SIM_OUT(out)}, .needs = 1);

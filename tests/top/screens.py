@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""screens.py FOLLOWED TOP PROBE > doc/top.md: every view of stormlog-top at 80x24, two at 200x50, of four ranks on the simulated GPU, as the terminal has it."""
+"""screens.py FOLLOWED TOP PROBE > doc/top.md: writes every view of stormlog-top at 80x24, and two at 200x50, as the terminal shows them, for four ranks on the simulated GPU."""
 import os
 import subprocess
 import sys

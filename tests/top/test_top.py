@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux.  Expected figures are those that the jobs were told to make."""
+"""test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux.  The jobs' arguments give the expected figures."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
 VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
 
-# A pool of the program's own, by the C interface: 64 MiB of the driver's, five blocks in it.
+# A pool registered by the C interface: 64 MiB from the driver, with five blocks.
 POOLS = """
 import ctypes, time
 class Api(ctypes.Structure):
@@ -33,7 +33,7 @@ block(at.value + (48 << 20), 2 << 20, b"cache")
 time.sleep(100)
 """
 
-# Forty places, each of another size.
+# Forty places, each of a different size.
 PLACES = """
 import ctypes, time
 cuda, at = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
@@ -41,7 +41,7 @@ cuda, at = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
 time.sleep(100)
 """ % "\n".join("def place_%d(): cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(%d << 20))\nplace_%d()" % (n, 42 - n, n) for n in range(40))
 
-# One line asks from two stacks.  Then what the first holds goes, the second takes as much as one of its blocks, and `gone` has nothing left.
+# One line allocates in first() and in second().  Then the blocks of first() and gone() are freed, and second() allocates once more.
 MOVES = """
 import ctypes, os, sys, time
 cuda, held = ctypes.CDLL("libcudart.so.12"), []
@@ -86,7 +86,7 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def click(self, text, buttons=("20", "23")):
-        """The first button, down and up, on a text of the screen, as xterm and tmux tell it."""
+        """Presses and releases the first button on a text of the screen, encoded as xterm and tmux do."""
         y, line = next((y, line) for y, line in enumerate(self.screen().split("\n")) if text in line)
         at = ["%x" % (33 + number) for number in (line.index(text), y)]
         for button in buttons:
@@ -133,7 +133,7 @@ class Top(unittest.TestCase):
             top.keys("4")
             screen = top.wait_for(r"%d device 0: pools of frameworks 64\.0 MiB, named 50\.0 MiB, unnamed 14\.0 MiB" % job.process.pid)
             self.assertRegex(screen, r"(?s)48\.0 MiB in 4 blocks  weights .*2\.00 MiB in 1 blocks  cache ")
-            self.assertNotRegex(screen, r"%d +- +0 " % job.process.pid)  # nothing of it is PyTorch's
+            self.assertNotRegex(screen, r"%d +- +0 " % job.process.pid)  # PyTorch holds none of it
 
     def test_what_was_born_since_the_mark_and_the_place_that_grows(self):
         with holding("alloc=100", "grow=500") as job, Terminal(job.traces, columns=160) as top:
@@ -167,7 +167,7 @@ class Top(unittest.TestCase):
 
     def test_a_device_has_in_use_what_the_newest_sample_of_all_processes_says(self):
         with holding("alloc=100", "wait=go", "alloc=700") as job:
-            job.wait_for(len)  # it is read first
+            job.wait_for(len)  # so that this run is read first
             ready = os.path.join(job.run.folder, "ready")
             with subprocess.Popen(["python3", e2e.SCRIPT, "alloc=50", "samples=2", "ready=" + ready, "sleep=100"], env=dict(job.environment, RANK="1")) as other:
                 try:
@@ -228,7 +228,7 @@ class Top(unittest.TestCase):
             top.keys("2")
             first, last = r"42\.0 MiB [^\n]*place_0 ", r"3\.00 MiB [^\n]*place_39 "
 
-            def shows(wanted, gone):  # a screen that is half drawn has both
+            def shows(wanted, gone):  # a half-drawn screen contains both
                 top.wait_for(r"(?s)\A(?!.*%s).*%s" % (gone, wanted))
             shows(first, last)
             for there, back in ("End", "Home"), ("NPage", "PPage"), ("Down", "Up"), ("j", "k"):
@@ -296,7 +296,7 @@ class Top(unittest.TestCase):
             top.wait_for("100 MiB")
             for columns, rows in ((200, 50), (30, 5), (80, 24)):
                 top.tmux("resize-window", "-x", str(columns), "-y", str(rows))
-                # Until it is drawn anew the screen is the old one, which has the same words.
+                # Until the redraw the screen is the old one, which has the same words.
                 screen = top.wait_for("too small" if columns < 40 else r"(?s)\A(?:[^\n]*\n){%d}[^\n]*m mark" % (rows - 1))
                 self.assertIn("too small" if columns < 40 else "100 MiB", screen)
 
@@ -321,7 +321,7 @@ class Top(unittest.TestCase):
 
     def test_one_run_is_chosen_and_a_rank_a_function_a_library_filtered(self):
         with holding("alloc=100", "tensor=50", RANK="1", WORLD_SIZE="20") as job:
-            job.wait_for(len)  # runs are chosen in the order in which they came
+            job.wait_for(len)  # runs are selected in the order of their arrival
             with holding("alloc=200", RANK="11", WORLD_SIZE="20", STORMLOG_RUN_ID="another") as other, \
                     Terminal(job.traces, other.traces, columns=160) as top:
                 top.wait_for("2 running")
@@ -347,7 +347,7 @@ class Top(unittest.TestCase):
                     self.assertEqual([process["pid"] for process in json.load(file)["processes"]], [other.process.pid])
                 top.keys("s", "1")
                 top.wait_for("2 running")
-                top.keys("/", "rank 1", "Enter")  # and not rank 11
+                top.keys("/", "rank 1", "Enter")  # must not match rank 11
                 shows("/ filter rank 1", job.process.pid)
                 top.keys("/", "allocate", "Enter", "2")
                 self.assertNotIn("PyTorch tensors", top.wait_for(r"since mark(?s:.*)script\.py:\d+ allocate"))
@@ -376,7 +376,7 @@ class Top(unittest.TestCase):
                 screen = top.wait_for("100 MiB .*  ended")
                 self.assertTrue(screen.isascii(), screen)
                 time.sleep(1.2)
-                self.assertEqual(top.screen().split("\n")[0], screen.split("\n")[0])  # its clock stands still
+                self.assertEqual(top.screen().split("\n")[0], screen.split("\n")[0])  # its clock is stopped
 
     def test_recordings_of_the_node_without_a_folder_and_one_by_its_number(self):
         with holding("alloc=77") as job:
@@ -387,7 +387,7 @@ class Top(unittest.TestCase):
                 top.wait_for(r"1 running, 0 ended")
 
     def test_code_that_a_trace_made_run_stays_inside_on_the_screen_and_in_findings(self):
-        home = tempfile.mkdtemp(prefix="stormlog-top-", dir="/var/tmp")  # TMPDIR may be written
+        home = tempfile.mkdtemp(prefix="stormlog-top-", dir="/var/tmp")  # not in TMPDIR, which the sandbox lets the program write
         self.addCleanup(shutil.rmtree, home)
         with open(os.path.join(home, "secret"), "w") as out:
             out.write("kept")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What PyTorch does in each case, and what it says of itself afterwards: cases.py CASE OUT.json"""
+"""Runs one case with PyTorch and writes PyTorch's own figures afterwards: cases.py CASE OUT.json"""
 import json
 import os
 import sys
@@ -16,7 +16,7 @@ def network():
 
 
 def train(steps=5):
-    """Linear, Adam, backward on autograd's thread of the device.  Returns what lives on."""
+    """Linear, Adam, backward on autograd's thread of the device.  Returns the objects that stay alive."""
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(steps):
@@ -62,14 +62,14 @@ def oom():
 
 
 def retry():
-    """Seven of eight GiB are cached in four pieces; five in one come after they have been given back."""
+    """Four pieces, 6.8 of 8 GiB, are cached; PyTorch gives them back to allocate 5 GiB in one piece."""
     pieces = [torch.empty(int(1.7 * GIB), dtype=torch.uint8, device="cuda") for _ in range(4)]
     del pieces
     return torch.empty(5 * GIB, dtype=torch.uint8, device="cuda")
 
 
 def backward_oom():
-    """The gradient of one element of 1 GiB is 1 GiB.  First there is room for it; then, after a retry, no more."""
+    """The gradient of one element of 1 GiB is 1 GiB.  The first backward pass fits; the second fails after a retry."""
     kept = torch.empty(4 * GIB, dtype=torch.uint8, device="cuda")
     weight = torch.empty(GIB // 4, device="cuda", requires_grad=True)
     (weight[:1] * 2).sum().backward()
@@ -99,7 +99,7 @@ def expandable():
 
 
 class Block(torch.nn.Module):
-    """With a scale that is no layer's, and a buffer."""
+    """Has a parameter outside any layer, and a buffer."""
 
     def __init__(self, width):
         super().__init__()
@@ -112,7 +112,7 @@ class Block(torch.nn.Module):
 
 
 def roles():
-    """Gradients are kept between steps, so that parameters, gradients and moments of all steps but the first are there at any peak."""
+    """Gradients are kept between steps, so every peak after the first step holds parameters, gradients and moments."""
     model = torch.nn.Sequential(*(Block(512) for _ in range(3))).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(6):
@@ -124,7 +124,7 @@ def roles():
 
 
 def rounded(tensors):
-    """What PyTorch's allocator takes for them."""
+    """The bytes that PyTorch's allocator takes for these tensors."""
     return sum(-(-tensor.untyped_storage().nbytes() // 512) * 512 for tensor in tensors if tensor.is_cuda)
 
 
@@ -134,11 +134,11 @@ def roles_of(model, optimizer):
             "gradients": rounded(p.grad for p in model.parameters())}
 
 
-# How programs of PyTorch leak: each keeps the memory of one line in each of its steps.
+# Programs that leak: each keeps memory that one line allocates, in every step or every second one.
 def kept_losses():
     model, losses = network(), []
     for _ in range(60):
-        time.sleep(0.05)  # writing the statistics takes half a second: without this the program would seem to end with a pause
+        time.sleep(0.05)  # writing the statistics takes half a second: without these sleeps that would look like a pause at the end
         x = torch.empty(256, 512, device="cuda")
         losses.append(model(x).pow(2))  # LEAK
     return losses
@@ -209,7 +209,7 @@ def main():
     with open(out, "w") as file:
         json.dump(said, file)
     sys.stdout.flush()
-    os._exit(0)  # with everything in `kept` still live
+    os._exit(0)  # while everything in `kept` is live
 
 
 main()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Run the cases in the rig under the agent and hold report.json and the trace against PyTorch and the simulator.
+"""Run the cases in the rig under the agent and compare report.json and the trace with PyTorch and the simulator.
 
     judge.py RIG [CASE...]
 
-One line per case, with what was compared; below it every difference.  Exits 1 where there is one.
+Prints one line per case with what was compared, and below it every difference.  Exits 1 if there is any.
 """
 import json
 import os
@@ -25,7 +25,7 @@ SETTINGS = {
 CASES = ("native", "oom", "retry", "backward_oom", "empty_cache", "expandable", "malloc_async", "no_caching", "roles",
          "kept_losses", "kept_hooks", "retained_graph", "kept_tracebacks", "growing_kv")
 PASSES = {"native": 5, "oom": 2, "backward_oom": 2, "empty_cache": 2, "expandable": 7, "malloc_async": 5, "no_caching": 5}
-# cudaMalloc calls that failed: (a retry cured it, PyTorch gave up)
+# cudaMalloc calls that failed: (those cured by a retry, those on which PyTorch gave up)
 FAILED = {"retry": (1, 0), "oom": (0, 2), "backward_oom": (1, 1), "expandable": (0, 2)}
 ROW = {"allocated_bytes": "allocated_bytes.all.current", "reserved_bytes": "reserved_bytes.all.current",
        "peak_allocated_bytes": "allocated_bytes.all.peak", "peak_reserved_bytes": "reserved_bytes.all.peak",
@@ -83,7 +83,7 @@ class Case:
         return rows
 
     def compare_blocks(self):
-        """Every block of the history, in order: address, size, totals after it."""
+        """Compares every block of the history, in order: address, size, totals after it."""
         ours = self.named("block_alloc", "block_free", "block_oom")
         names = {"alloc": "block_alloc", "free_requested": "block_free", "oom": "block_oom"}
         theirs = [entry for entry in self.history if entry["action"] in names]
@@ -107,7 +107,7 @@ class Case:
             return
         frames = [(frame["name"], frame["filename"], frame["line"]) for frame in entry.get("frames", [])]
         mine = [(function.rpartition(".")[2], file, line) for function, file, line in self.trace.stack(event["python"])
-                if line is not None]  # CPython's own, around a constructor
+                if line is not None]  # a frame without a line is CPython's own, around a constructor
         borrowed = self.trace.header["flags"].index("borrowed")
         if event["flags"] >> borrowed & 1:
             self.counts["borrowed"] = self.counts.get("borrowed", 0) + 1
@@ -119,7 +119,7 @@ class Case:
             self.differ("stack of block event %d" % i, mine, [(name.rpartition(".")[2], file, line) for name, file, line in frames])
 
     def compare_segments(self):
-        """Segments are the driver's blocks: the same addresses and sizes made and gone in the same order."""
+        """Segments are the driver's blocks: both have the same addresses and sizes in the same order."""
         made = {"segment_alloc": "cudaMalloc", "segment_free": "cudaFree", "segment_map": "cuMemMap", "segment_unmap": "cuMemUnmap"}
         theirs = [entry for entry in self.history if entry["action"] in made]
         ours = [event for event in self.named(*made.values()) if event["result"] == 0 and event["address"]]
@@ -128,7 +128,7 @@ class Case:
                         [e["addr"] for e in theirs if e["action"] == kind])
         sizes = [e["size"] for e in theirs if e["action"] == "segment_alloc"]
         self.differ("sizes of segments", [e["bytes"] for e in ours if e["name"] == "cudaMalloc"], sizes)
-        mapped = {True: {}, False: {}}  # PyTorch notes one range where it asks the driver for each page
+        mapped = {True: {}, False: {}}  # PyTorch records one range, but calls the driver for each page
         for entry in theirs:
             if entry["action"] == "segment_map":
                 mapped[True].update(dict.fromkeys(range(entry["addr"], entry["addr"] + entry["size"], 2 << 20)))
@@ -146,7 +146,7 @@ class Case:
         self.differ("recovered", [oom["recovered"] for oom in ooms].count(True), cured)
         self.differ("not recovered", len({oom["bundle"] for oom in ooms if oom["recovered"] is False}), given_up)
         self.differ("unknown outcome", [oom["recovered"] for oom in ooms].count(None), 0)
-        for oom in ooms:  # the backward pass' too, which fails on a thread that has no Python
+        for oom in ooms:  # also that of the backward pass, which fails on a thread without Python
             lines = [frame["function"] for frame in oom["stack"] if (frame["file"] or "").endswith("/cases.py")]
             self.differ("line of the out-of-memory", self.name in lines or "oom" in lines, True)
         self.counts["ooms"] = len(ooms)
@@ -159,7 +159,7 @@ class Case:
         self.counts["labels"] = sum(entries.values())
 
     def compare_roles(self):
-        """PyTorch's own tensors by name. Gradients of activations may be there beside those of parameters."""
+        """Compares roles with PyTorch's tensors. Gradients of activations may add to those of parameters."""
         wanted = self.said.get("roles")
         if not wanted:
             return
@@ -171,7 +171,7 @@ class Case:
         self.counts["roles"] = len(found)
 
     def leaking_line(self):
-        """The line of the case's function in cases.py that is marked LEAK; None: it leaks nothing."""
+        """The line of the case's function in cases.py that is marked LEAK, or None if none is."""
         function = None
         with open(os.path.join(HERE, "cases.py")) as file:
             for number, line in enumerate(file, 1):
@@ -181,7 +181,7 @@ class Case:
         return None
 
     def compare_leak(self):
-        """The first screen names the line of a leak, and has no LEAK block where nothing leaks."""
+        """The first screen names the line of a leak, and has no LEAK block if nothing leaks."""
         screen = subprocess.run([e2e.ANALYZE, self.run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="100")).stdout
         leaks = [block.split("\nPEAK")[0] for block in screen.split("\nLEAK ")[1:]]
         line = self.leaking_line()

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stand-in must do beyond returning 0.  Each library exports of these what it is asked for. */
+/* Functions that must do more than return 0.  Each stub library exports those of them that are imported from it. */
 
 typedef int cublas_status;
 
-/* An algorithm was found, whichever. */
+/* Reports one algorithm and fills in none. */
 cublas_status cublasLtMatmulAlgoGetHeuristic(void *handle, void *compute, void *a, void *b, void *c, void *d, void *preference,
 					     int wanted, void *results, int *found)
 {

@@ -4,8 +4,8 @@
 
     stubs.py OUT SIM ROOT LIBRARY...
 
-Every NEEDED library of the closure of LIBRARY that neither ROOT nor the simulator SIM has is written to OUT: with its
-soname, and with every imported function of that version node, which returns 0.  What must do more is in stubs.c.
+Writes to OUT every NEEDED library of the closure of LIBRARY that neither ROOT nor the simulator SIM has.  It has the
+soname and every function that is imported from it; each returns 0.  Functions that must do more are in stubs.c.
 Nothing of NVIDIA's is read or needed.  Prints one line per library.
 """
 import os
@@ -23,7 +23,7 @@ def readelf(*arguments):
 
 
 class Library:
-    """needed sonames, imports [(name, version, weak)], exports {name}, and the file each version node is asked of."""
+    """needed sonames, imports [(name, version, weak)], exports {name}, and for each version node the file it belongs to."""
 
     def __init__(self, path):
         self.needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", path))
@@ -71,7 +71,7 @@ def closure(start, folders):
 
 
 def build(out, soname, version, names):
-    """One library; `version` is its node, None for a library that has none."""
+    """Builds one library; `version` is its version node, None if it has none."""
     with tempfile.TemporaryDirectory() as work:
         source, script = os.path.join(work, "stub.c"), os.path.join(work, "map")
         with open(source, "w") as file:
@@ -98,7 +98,7 @@ def main():
                 wanted[soname].setdefault(version, set()).add(name)
             elif not version and not weak and name not in exported:
                 homeless.add(name)
-    if homeless:  # asked of nobody in particular
+    if homeless:  # imported without a version node, so no library is named: one missing library gets them all
         first = min((s for s in missing if not wanted[s]), default=None)
         if first is None:
             sys.exit("no library for: %s" % " ".join(sorted(homeless)))

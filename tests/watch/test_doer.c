@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whoever reads traces may have been taken over by one: whatever it asks the doer for, the rules' own actions are all that is done. */
+/* A trace may have taken over the process that reads it: whatever that asks of the doer, only the rules' own actions run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* All that was sent is done. */
+/* Waits until the doer has done everything that was sent, and ended. */
 static void finish(void)
 {
 	int status;
@@ -127,7 +127,7 @@ static void what_is_no_errand_is_dropped(void **state)
 	static char much[300 << 10] = "0\0" ERRAND;
 
 	ask("x", 1);
-	ask("0\0" ERRAND, sizeof("0\0" ERRAND) - 1); /* without its end */
+	ask("0\0" ERRAND, sizeof("0\0" ERRAND) - 1); /* without the final NUL */
 	ask(TEXT("0\0raised\0name\0" TRACE));	     /* without JSON */
 	ask(TEXT("5\0" ERRAND));
 	ask(TEXT("-1\0" ERRAND));
@@ -150,7 +150,7 @@ static void what_is_no_errand_is_dropped(void **state)
 	ask(TEXT("1\0" ERRAND "\0LD_AUDIT=/tmp/x.so"));
 	ask(TEXT("1\0" ERRAND "\0STORMLOG_ALERT_TEXT=x\0PATH=/tmp"));
 	ask(TEXT("1\0" ERRAND "\0STORMLOG_ALERT_TEXT"));
-	ask(TEXT("3\0" ERRAND)); /* a trace where a ring is meant */
+	ask(TEXT("3\0" ERRAND)); /* a trace in place of a ring */
 	ask(much, sizeof(much));
 	for (unsigned i = 0, dice = 1; i < 20000; i++) {
 		char bytes[64];
@@ -162,7 +162,7 @@ static void what_is_no_errand_is_dropped(void **state)
 		}
 		ask(bytes, size);
 	}
-	ask(TEXT("0\0" ERRAND)); /* it is there still */
+	ask(TEXT("0\0" ERRAND)); /* the doer still works */
 	finish();
 	assert_int_equal(lines("alerts"), 1);
 	assert_int_equal(access(at("did"), F_OK), -1);
@@ -211,7 +211,7 @@ static void a_flood_is_done_in_part_and_said(void **state)
 	finish();
 	assert_in_range(lines("waited"), 1, SL_DOER_AT_ONCE + SL_DOER_WAITING);
 	assert_int_equal(stat(at("alerts"), &alerts), 0);
-	if (time(NULL) / 3600 == hour) /* else there were two shares */
+	if (time(NULL) / 3600 == hour) /* a new hour has a new limit */
 		assert_in_range(alerts.st_size, SL_DOER_FILES / 2, SL_DOER_FILES);
 	assert_non_null(strstr(content("said", &size), "actions left out"));
 }
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 	};
 	FILE *said = argc > 1 ? fopen(getenv("DOER_SAID"), "ae") : NULL;
 
-	if (said) { /* in place of stormlog-analyze: what it was called with */
+	if (said) { /* called in place of stormlog-analyze: writes its arguments */
 		for (int i = 1; i < argc; i++)
 			fprintf(said, "%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 		return fclose(said);

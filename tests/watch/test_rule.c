@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What rules of watch say at their bounds: texts that are none, values that are equal, unknown or negative. */
+/* Rules of watch at their limits: texts that are no rules; values that are equal, unknown or negative. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void a_rule_has_a_value_that_is_a_number_with_its_unit(void **state)
 			fail_msg("%s is no rule", bad[i]);
 }
 
-/* The turns of a rule at values one second apart. */
+/* Checks which of the values, one second apart, raise or clear the alert of a rule. */
 static void expect_turns(const char *text, const double *values, const enum sl_turn *turns, unsigned count)
 {
 	struct sl_alarm alarm = {0};

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_watch.py FOLLOWED: `stormlog-analyze watch` and `stormlog-run --watch`.  Expected figures are those that the jobs were told to make."""
+"""test_watch.py FOLLOWED: `stormlog-analyze watch` and `stormlog-run --watch`.  The jobs' arguments give the expected figures."""
 import http.server
 import json
 import os
@@ -54,7 +54,7 @@ def wait_until(condition, seconds=20):
 
 
 class Server:
-    """Takes webhooks; the first `slow` of them are not answered before `go`."""
+    """Receives webhooks; does not answer the first `slow` of them before `go` is set."""
 
     def __init__(self, slow=0):
         server = self
@@ -84,7 +84,7 @@ def job(*steps, **environment):
 class Watch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """Half a minute of growth, and who reads of it, beside the other tests."""
+        """Starts a job that grows for half a minute and three readers of its trace; they run beside the other tests."""
         cls.growing = job("grow=1700", "sleep=1000")
         cls.addClassCleanup(cls.growing.__exit__)
         cls.alerts = os.path.join(cls.growing.run.folder, "alerts")
@@ -138,7 +138,7 @@ class Watch(unittest.TestCase):
             for at, then, count in (("a", "b", 0), ("c", "d", 1), ("e", "f", 2)):
                 wait_until(lambda: os.path.exists(os.path.join(run.run.folder, at)))
                 wait_until(lambda: len(self.lines(alerts)) == count)
-                time.sleep(0.5)  # it is not told again
+                time.sleep(0.5)  # the alert is not sent again
                 self.assertEqual(len(self.lines(alerts)), count)
                 open(os.path.join(run.run.folder, then), "w").close()
             status, said = watcher.wait()
@@ -154,7 +154,7 @@ class Watch(unittest.TestCase):
         with job("alloc=500", "wait=b", "free") as run:
             alerts = os.path.join(run.run.folder, "alerts")
             run.wait_for(lambda known: known and known[0]["memory"])
-            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts, options=("--interval", "3600"))  # the next look is the last
+            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts, options=("--interval", "3600"))  # the second look is the last
             wait_until(lambda: self.lines(alerts))
             open(os.path.join(run.run.folder, "b"), "w").close()
             run.process.wait()
@@ -177,7 +177,7 @@ class Watch(unittest.TestCase):
     def test_hysteresis_a_value_that_stays_near_the_limit_is_one_alert(self):
         with job(*["alloc=95", "sleep=0.3", *["alloc=8", "sleep=0.4"] * 1, "free", "alloc=95", "sleep=0.4", "alloc=8", "sleep=0.4"]) as run:
             alerts = os.path.join(run.run.folder, "alerts")
-            # free and alloc=95 follow at once: a look that sees nothing held would rightly clear
+            # free and alloc=95 follow at once: a look between them would rightly clear the alert
             Watcher(run.traces, "live > 100MiB => file " + alerts, "live > 100MiB for 1h => file " + alerts + "-never").wait()
             states = [alert["state"] for alert in self.lines(alerts)]
             self.assertEqual(states[:1] + states[-1:], ["raised", "ended"])
@@ -202,7 +202,7 @@ class Watch(unittest.TestCase):
             status, _ = watcher.end()
             told = {alert["metric"]: alert["value"] for alert in self.lines(alerts)}
             self.assertEqual(told["ooms"], 1)
-            self.assertGreater(told["used"], 1500 / 2048)  # by a sample: the context is in it
+            self.assertGreater(told["used"], 1500 / 2048)  # from a sample, which counts the context too
             self.assertEqual(set(told), {"ooms", "used", "free"})
             self.assertEqual(status, 1)
 
@@ -216,7 +216,7 @@ class Watch(unittest.TestCase):
             self.assertEqual({alert["metric"] for alert in self.lines(alerts)}, {"live"})
 
     def test_every_amount_and_operator_at_its_limit(self):
-        """300 MiB and a segment of 256 of PyTorch's are held, 300 more are the context's, of 2 GiB."""
+        """The job holds 300 MiB and a PyTorch segment of 256 MiB; the context takes 300 MiB more. The device has 2 GiB."""
         holds = ("live >= 556MiB", "live <= 556MiB", "live > 555MiB", "live < 557MiB", "live > 27%", "reserved >= 256MiB", "reserved <= 12.5%", "hidden >= 300MiB",
                  "hidden < 15%", "used >= 856MiB", "used <= 856MiB", "free >= 1192MiB", "free <= 1192MiB", "free > 58%")
         fails = ("live > 556MiB", "live < 556MiB", "live > 28%", "reserved > 256MiB", "reserved < 12.5%", "hidden > 300MiB", "hidden > 15%", "used > 856MiB",
@@ -232,7 +232,7 @@ class Watch(unittest.TestCase):
     def test_growth_names_the_place(self):
         with job("alloc=100", "grow=1200") as run:
             alerts = os.path.join(run.run.folder, "alerts")
-            run.wait_for(lambda known: known and known[0]["memory"])  # what is there at the first look does not grow
+            run.wait_for(lambda known: known and known[0]["memory"])  # memory held at the first look does not count as growth
             watcher = Watcher(run.traces, "growth > 1GiB/hour => file " + alerts)
             wait_until(lambda: self.lines(alerts))
             watcher.end()
@@ -283,8 +283,8 @@ class Watch(unittest.TestCase):
             wait_until(lambda: self.lines(alerts + "-2"))
             for other in jobs[3:]:
                 other.process.kill()
-                time.sleep(1)  # so that each is seen to end while there are others to compare it with
-            wait_until(lambda: len(self.lines(alerts + "-2")) > 1)  # three are not compared
+                time.sleep(1)  # so that a look sees each end while enough others are left to compare
+            wait_until(lambda: len(self.lines(alerts + "-2")) > 1)  # three ranks are too few to compare
             _, said = watcher.end()
             self.assertEqual([(alert["state"], alert["rank"]) for alert in self.lines(alerts + "-2")], [("raised", 0), ("unknown", 0)])
             self.assertIn("no longer known (unlike > 3.5): rank 0 pid", said)
@@ -301,7 +301,7 @@ class Watch(unittest.TestCase):
                               "live > 1MiB => command printenv STORMLOG_ALERT_PID > %s/pid; cat > %s/json" % (folder, folder),
                               "live > 1MiB => file %s/alerts" % folder)
             wait_until(lambda: os.path.exists(folder + "/json") and os.path.getsize(folder + "/json") and self.lines(folder + "/alerts"))
-            self.assertEqual(server.bodies, [])  # and the watcher went on
+            self.assertEqual(server.bodies, [])  # the webhook has no answer yet, and the watcher went on
             with open(folder + "/pid") as file:
                 self.assertEqual(int(file.read()), run.process.pid)
             with open(folder + "/json") as file:
@@ -313,14 +313,14 @@ class Watch(unittest.TestCase):
             self.assertIn("command exit 7: exit status 7", said)
 
     def test_a_doer_that_is_held_up_delays_nothing(self):
-        """More errands at once than its line takes, while it is stopped: all are told, and those left out are said."""
+        """While the doer is stopped it gets more actions than its socket holds: all alerts are told, and lost actions are reported."""
         with job("wait=go", "alloc=100", "sleep=100") as run:
             acted, rules, told, left = os.path.join(run.run.folder, "acted"), 300, 0, 0
             watcher = Watcher(run.traces, *("live > %dB => file %s" % (number, acted) for number in range(rules))).process
             self.addCleanup(watcher.kill)
             children = pathlib.Path("/proc/%d/task/%d/children" % (watcher.pid, watcher.pid))
             wait_until(children.read_text)
-            doer = int(children.read_text().split()[0])  # it is begun first
+            doer = int(children.read_text().split()[0])  # the doer is the first child
             os.kill(doer, signal.SIGSTOP)
             late = threading.Timer(60, os.kill, (doer, signal.SIGCONT))
             late.start()
@@ -361,7 +361,7 @@ class Watch(unittest.TestCase):
             self.assertEqual([row["live_bytes"] for row in process["memory"]], [123 * MIB])
 
     def test_who_reads_traces_starts_nothing_and_writes_nothing_itself(self):
-        """A library that takes control when the first byte is unpacked cannot leave the sandbox, and the rules' actions still run."""
+        """A library that runs its own code at the first unpacking cannot leave the sandbox; the rules' actions still run."""
         prober = os.path.join(os.path.dirname(os.path.dirname(e2e.ANALYZE)), "tests", "hostile", "prober.so")
         with job("alloc=100", "sleep=100") as run, tempfile.TemporaryDirectory(dir="/var/tmp") as home:
             with open(os.path.join(home, "secret"), "w") as out:
@@ -387,7 +387,7 @@ class Watch(unittest.TestCase):
 
     def test_the_launcher_tells_of_an_error_that_ends_the_command(self):
         run = e2e.Recording("sh", "-c", "echo began", launcher=["--watch", "share > 5 => message"], code=125)
-        with run:  # before the command begins
+        with run:  # the error comes before the command begins
             self.assertEqual(run.done.stdout, b"")
             self.assertIn(b"names none of used", run.done.stderr)
         run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "try=3000", launcher=["--watch", "default"], SIM_VRAM="2G")

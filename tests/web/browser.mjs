@@ -67,7 +67,7 @@ export class Browser {
 		return this;
 	}
 
-	/* Open a page and wait until it is drawn; milliseconds until then. */
+	/* Open a page and wait until it is drawn; returns the milliseconds that took. */
 	async open(url, {width = 1280, height = 900, dark = false, media = "screen"} = {}) {
 		await this.send("Emulation.setDeviceMetricsOverride", {width, height, deviceScaleFactor: 1, mobile: false});
 		await this.send("Emulation.setEmulatedMedia", {media, features: [{name: "prefers-color-scheme", value: dark ? "dark" : "light"}]});
@@ -87,7 +87,7 @@ export class Browser {
 		return result.value;
 	}
 
-	/* Until what was done has been handled and drawn, however long that takes here. */
+	/* Wait until the page has handled and drawn the last action. */
 	async settle() {
 		await this.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))");
 	}

@@ -2,8 +2,9 @@
 /*
  * make_trace training FOLDER RANKS STEPS   a run like a training job: PyTorch, steps, a leak, one rank out of memory
  * make_trace spike FOLDER EVENTS           small blocks come and go; one event among them is large
- * make_trace hostile FOLDER                names that try to be markup
+ * make_trace hostile FOLDER                names that contain markup
  * make_trace ranks FOLDER RANKS            many ranks with few events each, two of them unlike the others
+ * make_trace ending FOLDER BEGIN_MS        only registered host ranges
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ struct job {
 	unsigned forward[6], optimizer, kept, init, backward;
 };
 
-/* Three frames of one file inside the program's own three. */
+/* A stack of three frames of `file` below the program's own three. */
 static unsigned stack(struct sl_synth *s, const char *file, unsigned line, const char *a, const char *b, const char *c)
 {
 	struct synth_frame frames[] = {{a, file, line},
@@ -66,7 +67,6 @@ static void driver(struct job *job, const char *api, uint64_t bytes, unsigned py
 	job->known += bytes;
 }
 
-/* A segment of PyTorch's, and blocks in it one after the other. */
 static uint64_t segment(struct job *job, uint64_t bytes, unsigned python, unsigned label)
 {
 	uint64_t address = job->next_address;
@@ -172,7 +172,7 @@ static void training_rank(const char *folder, unsigned rank, unsigned ranks, uns
 	synth_close(s, failing ? SYNTH_KILLED : SYNTH_COMPLETED);
 }
 
-/* Each event is 20 us after the one before; the large one is at 37 % of them and lives until the next. */
+/* Events are 20 us apart; the large one comes after 37 % of them and lives until the next event. */
 static void spike(const char *folder, uint64_t events)
 {
 	struct sl_synth *s = synth_new(folder, 0, 4242);
@@ -242,13 +242,13 @@ static void many_ranks(const char *folder, unsigned ranks)
 				   .bytes = 512 * MIB + rank % 7 * MIB + (i == 10 ? extra : 0), .device = 0, .python = python,
 				   .caller = libraries[LIB_PYTHON].base + 0x100, .time_ns = now);
 			synth_sample(s, now + SECOND / 2, 0, 20 * GIB + (i + (rank != 2)) / 2 * 128 * MIB,
-				     80 * GIB); /* not as they ask */
+				     80 * GIB); /* unrelated to the calls; rank 2 rises one sample later */
 		}
 		synth_close(s, SYNTH_COMPLETED);
 	}
 }
 
-/* Ranges are registered one after the other, `begin_ms` after the process began, and nothing else; it ends 230 ms later. */
+/* Only registers host ranges, from `begin_ms` after the start of the process; the trace ends 230 ms after the last one. */
 static void ending(const char *folder, unsigned begin_ms)
 {
 	struct sl_synth *s = synth_new(folder, 0, 4242);

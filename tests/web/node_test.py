@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""node_test.py SOURCE WORK: node's runner over the modules' tests, where npm put their packages."""
+"""node_test.py SOURCE WORK: runs the tests of the page's modules with node in WORK, where npm put their packages."""
 import pathlib
 import shutil
 import subprocess

@@ -25,7 +25,7 @@ class Open(unittest.TestCase):
         cls.folder.cleanup()
 
     def report(self, path, browser=None, **environment):
-        """What the browser was given, and what was said; `browser` is the name under which one is on PATH."""
+        """The URL that the browser got and the output; `browser` is the browser's name on PATH."""
         folder, seen = pathlib.Path(tempfile.mkdtemp(dir=self.root)), self.root / "seen"
         seen.unlink(missing_ok=True)
         if browser:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_page.mjs MAKE_TRACE STORMLOG_ANALYZE [EVENTS [PICTURES]]: report.html in a real browser, from file:// with
- * the network cut.  MAKE_RECORDING in the environment: tests/fit/make_recording.  STORMLOG_TEST_RANKS is how many ranks the largest one has.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
+ * the network cut.  MAKE_RECORDING in the environment: tests/fit/make_recording.  STORMLOG_TEST_RANKS is the number of ranks of the largest report.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
  */
 import assert from "node:assert/strict";
 import {execFileSync, spawnSync} from "node:child_process";
@@ -77,7 +77,7 @@ test(`a spike of one event in ${EVENTS} is drawn at every zoom, in data and in p
 			await browser.eval(`stormlog.state.set({mode: "${mode}", from: ${Math.floor(from)}, to: ${Math.ceil(to)}})`);
 			const drawn = await browser.eval(`Math.max(...stormlog.timeline.plot.data.flatMap((d, i) => i ? Array.from(d) : []).filter((v) => v !== null))`);
 			assert.ok(Math.abs(drawn - peak) < 1, `drawn ${drawn}, is ${peak}, window ${width}`);
-			/* pixels: in the upper half only the spike is drawn, over the grid's thin lines */
+			/* pixels: at 80 % of the peak only the spike is drawn, over the grid's thin lines */
 			const columns = await browser.eval(`(() => { const u = stormlog.timeline.plot, {left, width} = u.bbox;
 				const y = Math.round(u.valToPos(${peak} * 0.8, "y", true)), d = u.ctx.getImageData(left, y, width, 1).data, out = [];
 				for (let i = 0; i < width; i++) if (d[i * 4 + 3] > 100 && d[i * 4] + d[i * 4 + 1] + d[i * 4 + 2] < 630) out.push(i + left);
@@ -222,7 +222,7 @@ test("a part of the time line that is dragged over has its own figures, tree, pl
 	for (const row of part.rows.filter((row) => row.keptBytes > 0))
 		assert.ok(cells.includes(row.name), row.name);
 	assert.ok(part.rows.some((row) => row.keptBytes > 0 && row.name.includes("append")), "the line that keeps");
-	/* by another column, and from the small line back to another part */
+	/* sort by another column, then select another part on the overview */
 	await browser.eval(`[...document.querySelectorAll("#places th button")].find((b) => b.textContent === "Asked for").click()`);
 	const first = await browser.eval(`document.querySelector("#places .table tbody tr").firstChild.textContent`);
 	assert.equal(first, part.rows.reduce((a, b) => (b.bornBytes > a.bornBytes ? b : a)).name);

@@ -32,7 +32,7 @@ async function fresh() {
 	return one;
 }
 
-/* A page of the server's own, drawn. */
+/* Opens a page of the server's own and waits until it is drawn. */
 async function go(path, {width = 1280, dark = false, on = browser} = {}) {
 	on.console.length = on.requests.length = 0;
 	await on.send("Emulation.setDeviceMetricsOverride", {width, height: 900, deviceScaleFactor: 1, mobile: false});
@@ -43,7 +43,7 @@ async function go(path, {width = 1280, dark = false, on = browser} = {}) {
 	await on.settle();
 }
 
-/* The report page, or that of a comparison, drawn by its own script. */
+/* Opens a report or comparison page, which its own script draws. */
 async function report(path, on = browser) {
 	on.console.length = on.requests.length = 0;
 	assert.ok(await on.open(url + path), `${path} is drawn: ${on.console.join("; ")}`);

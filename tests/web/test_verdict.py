@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_verdict.py MAKE_TRACE ANALYZE: of a trace the page accuses no rank because its device's memory rose before that of others."""
+"""test_verdict.py MAKE_TRACE ANALYZE: for a trace the page blames no rank merely because its device's memory rose first."""
 import base64
 import gzip
 import json
@@ -30,7 +30,7 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     assert b"first_cause" not in page and b"rose first" not in page
     assert b"ranks.outlier" in page, "the run's own finding is there"
 
-    # Samples alone know nothing better: the same run's say it, as a note.
+    # The samples of the same run contain nothing else, so the page reports it, as a note.
     rows = [json.loads(line) for sink in sorted((trace / "analysis/telemetry").iterdir())
             for line in (sink / "segment-000001.jsonl").read_text().splitlines()]
     samples.write_text("".join(json.dumps({**row, "session_id": "one"}) + "\n" for row in rows))

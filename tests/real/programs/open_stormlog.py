@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""open_stormlog.py FOLDER: Python Stormlog opens all that it knows below FOLDER; as JSON what it refused, saw and computed."""
+"""open_stormlog.py FOLDER: Python Stormlog opens every file below FOLDER that it knows.  Prints as JSON what it refused, found and computed."""
 import dataclasses
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A rank of a job: takes as many MiB as its argument says, and says the rank that its launcher gave it."""
+"""A rank of a job: allocates as many MiB as its argument says.  work() returns the process id."""
 import ctypes
 import os
 import sys

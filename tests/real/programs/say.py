@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""say(name, function, *arguments): one line, with what it returned or what it raised; both must be the same with the agent."""
+"""say(name, function, *arguments) prints a line with what the call returned or raised, which must be the same with the agent."""
 import re
 
 
 def say(name, function, *arguments):
     try:
         text = repr(function(*arguments))
-    except BaseException as error:  # JAX and Numba raise all sorts
+    except BaseException as error:  # JAX and Numba raise many kinds
         text = "%s: %s" % (type(error).__name__, error)
-    text = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)  # of objects: another in each run
+    text = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)  # addresses of objects differ in each run
     print("%s -> %s" % (name, text), flush=True)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """use_callbacks.py FRAMEWORK: five steps of a real framework's own loop.  Step n takes n + 1 MiB in the forward pass and
-gives them back in the backward pass, which takes 16 MiB for a moment where the loop has one.  Prints what was validated."""
+frees them in the backward pass, which takes 16 MiB for a moment, or at the step's end if the loop has none."""
 import ctypes
 import sys
 
@@ -108,7 +108,7 @@ def keras():
     model.compile("sgd", "mse", run_eagerly=True)
 
     class Count(keras.callbacks.Callback):
-        """Keras also calls the layer to learn its shape."""
+        """Sets `seen` to the batch, because Keras also calls the layer to learn its shape."""
 
         def on_train_batch_begin(self, batch, logs=None):
             global seen

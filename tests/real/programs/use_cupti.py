@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""CUPTI by ctypes, as a profiler in the process: subscribed before the program's first call, activities on, and then calls.
+"""CUPTI by ctypes, as a profiler in the process: it subscribes before the program's first call and turns activities on; then calls follow.
 
-Without NVIDIA's driver it subscribes to nothing: CUPTI works over tables of the driver that no API gives."""
+Without NVIDIA's driver subscribing fails: CUPTI needs internal tables of the driver."""
 import ctypes
 import glob
 import os
@@ -26,7 +26,7 @@ def says(name, *arguments):
 
 says("cuptiGetVersion", ctypes.byref(version))
 says("cuptiSubscribe", ctypes.byref(subscriber), callback, None)
-says("cuptiSubscribe", ctypes.byref(other), callback, None)  # one at a time
+says("cuptiSubscribe", ctypes.byref(other), callback, None)  # CUPTI allows one subscriber
 for domain in range(1, 6):
     says("cuptiEnableDomain", 1, subscriber, domain)
 for kind in (1, 3, 4, 5, 49):

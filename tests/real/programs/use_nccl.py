@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""NCCL's ranges: it pushes them before it looks at its arguments and at the device, which it then refuses."""
+"""NCCL's NVTX ranges: NCCL pushes a range before it checks its arguments and the device, and then refuses them."""
 import ctypes
 import glob
 import os

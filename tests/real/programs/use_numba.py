@@ -9,7 +9,7 @@ say("memory info", lambda: cuda.current_context().get_memory_info())
 
 
 def arrays():
-    """Each way of Numba's to get memory, kept and given back."""
+    """Each way to allocate memory with Numba, some kept and some freed."""
     kept = [cuda.device_array(1 << 20, numpy.uint8) for _ in range(3)]
     copied = cuda.to_device(numpy.arange(1000.0))
     pinned = cuda.pinned_array(5000, numpy.uint8)

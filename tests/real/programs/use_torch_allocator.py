@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's own CUDA allocator over simulated runtime and driver: what needs no cuBLAS and no cuDNN."""
+"""PyTorch's own CUDA allocator over the simulated runtime and driver, with operations that need neither cuBLAS nor cuDNN."""
 import gc
 import json
 import torch
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Scale(torch.nn.Module):
-    """Elementwise alone: nothing but PyTorch's own kernels is launched, and none of them waits for another's result."""
+    """Elementwise operations only: they launch only PyTorch's own kernels, none of which waits for another's result."""
 
     def __init__(self):
         super().__init__()
