@@ -10,7 +10,7 @@ import traces as t  # noqa: E402
 MIB = 1 << 20
 
 
-def course(analyze, folder, number, steps, place="train.py", **fields):
+def course(analyze, folder, number, steps, **fields):
     """The pack of a run with a call for each of `steps`, (ns since it began, bytes, address): an allocation, or a free if bytes is 0."""
     traces = os.path.join(folder, f"run-{number}")
     api = [t.MALLOC if size else t.FREE for _, size, _ in steps]

@@ -21,7 +21,7 @@ def name_of(pack):
 
 
 class Server:
-    def __init__(self, program, store, *options, index_wait=True):
+    def __init__(self, program, store, *options):
         self.program, self.store, self.options, self.process = program, store, options, None
         self.writes = self.token("ci", "--write")
         self.reads = self.token("me", "--read")

@@ -155,7 +155,7 @@ class Hostile(unittest.TestCase):
         with open(children) as file:
             self.assertEqual(len(file.readlines()), len(sent), "one child for each")
         self.assertEqual(tree(), before, "nothing was written elsewhere")
-        self.assertEqual(wait_for(lambda: [os.listdir(os.path.join(server.store, "work"))]), [[]])
+        wait_for(lambda: not os.listdir(os.path.join(server.store, "work")))  # of the last pack, which is a run before its folder is gone
         self.assertEqual(json.loads(server.get("/api/v1/runs?limit=500")[2])["count"], shown)
         with open(f"/proc/{server.process.pid}/status") as status:
             most, = (int(line.split()[1]) for line in status if line.startswith("VmHWM"))

@@ -144,7 +144,7 @@ static uint64_t reuse_pending(struct sim_pool *pool, struct sim_stream *stream, 
 int sim_pool_alloc(struct sim_call *call, struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes, uint64_t *out)
 {
 	call->device = pool->device;
-	if (!bytes || !out)
+	if (!bytes || !out || pool->doomed)
 		return SIM_INVALID_VALUE;
 	if (stream->capture)
 		return sim_graph_capture_alloc(call, stream->capture, pool->device, bytes, out);

@@ -66,7 +66,8 @@ static void parse_fail(const char *text)
 	for (char *item = copy ? strtok_r(copy, ",", &save) : NULL; item; item = strtok_r(NULL, ",", &save)) {
 		struct sim_fail *rule = calloc(1, sizeof *rule);
 		unsigned first = 1, count = 1;
-		rule->code = SIM_OUT_OF_MEMORY;
+		if (rule)
+			rule->code = SIM_OUT_OF_MEMORY;
 		if (!rule || sscanf(item, "%63[^:]:%u:%d:%u", rule->name, &first, &rule->code, &count) < 1) {
 			free(rule);
 			continue;

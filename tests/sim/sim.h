@@ -22,7 +22,6 @@ enum sim_error {
 	SIM_INVALID_VALUE = 1,
 	SIM_OUT_OF_MEMORY = 2,
 	SIM_NOT_INITIALIZED = 3,
-	SIM_DEINITIALIZED = 4,
 	SIM_NO_DEVICE = 100,
 	SIM_INVALID_DEVICE = 101,
 	SIM_INVALID_CONTEXT = 201,
@@ -202,7 +201,6 @@ enum sim_type {
 	SIM_T_EXEC,
 	SIM_T_EXTMEM,
 	SIM_T_MODULE,
-	SIM_T_FUNCTION,
 	SIM_T_RESOURCE,
 };
 struct sim_object {
@@ -217,7 +215,6 @@ void sim_object_insert(struct sim_object *object);			    /* key, span, type set 
 void sim_object_remove(struct sim_object *object);			    /* not freed */
 void *sim_object_get(uint64_t key, enum sim_type type);			    /* the one that contains key */
 void sim_object_each(enum sim_type type, void (*visit)(struct sim_object *, void *), void *arg);
-void sim_object_forget_all(void);
 
 /* alloc.c */
 struct sim_block {
@@ -262,7 +259,6 @@ struct sim_ctx {
 };
 struct sim_ctx *sim_ctx_current(void);
 int sim_ctx_check_current(struct sim_ctx **out); /* 0, 201 or 709 */
-void sim_ctx_forget(void);
 
 /* stream.c, pool.c, graph.c */
 struct sim_pool {
@@ -272,12 +268,12 @@ struct sim_pool {
 	uint64_t flags[3];
 	uint64_t max_size;
 	int blocks;
-	bool is_default, doomed, imported, host;
+	bool is_default, doomed, imported;
 	int handle_types;
 };
 struct sim_pending {
 	struct sim_pool *pool;
-	uint64_t address, bytes, charge;
+	uint64_t address, bytes;
 	struct sim_pending *next;
 };
 struct sim_stream {
@@ -298,7 +294,6 @@ int sim_pool_alloc(struct sim_call *call, struct sim_pool *pool, struct sim_stre
 int sim_pool_free(struct sim_call *call, struct sim_block *block, struct sim_stream *stream);
 void sim_pool_settle(struct sim_pool *pool, struct sim_pending *pending);
 void sim_pool_shrink(struct sim_pool *pool, uint64_t keep);
-void sim_pool_forget(void);
 int sim_graph_capture_alloc(struct sim_call *call, struct sim_graph *graph, int device, uint64_t bytes, uint64_t *out);
 int sim_graph_capture_free(struct sim_call *call, struct sim_graph *graph, uint64_t address);
 int sim_graph_free_block(struct sim_call *call, struct sim_block *block);

@@ -53,7 +53,6 @@ struct binding {
 struct mapping {
 	struct sim_object object;
 	struct physical *memory;
-	struct mapping *in_list;
 };
 
 static struct reservation {
