@@ -166,7 +166,9 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_kept_begin(time, process, kept),
-		 kept->left_blocks ? "never freed" : "freed only as the program ended",
+		 kept->left_blocks	     ? "never freed"
+		 : sl_kept_in_turns(process) ? "freed only as each process ended, before another began"
+					     : "freed only as the program ended",
 		 sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_young(kept), sl_kept_cut(process, kept));
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),

@@ -277,6 +277,20 @@ static double rate_of_others(const struct sl_process *process, const struct sl_d
 	return rate;
 }
 
+bool sl_kept_in_turns(const struct sl_process *process)
+{
+	const struct sl_report *report = process->report;
+
+	for (unsigned i = 0; report && i < report->process_count; i++) {
+		const struct sl_process *other = &report->processes[i];
+
+		if (other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
+		    (other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns))
+			return true;
+	}
+	return false;
+}
+
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen)
 {
 	const struct sl_device_state *state = device >= 0 ? process->model->devices[device + 1] : NULL;
@@ -297,7 +311,7 @@ double sl_kept_full_in(const struct sl_process *process, int device, unsigned *p
 	if (state && rate > 0)
 		rate += rate_of_others(process, state);
 	used = state ? most_used(state) : SL_UNKNOWN;
-	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0)
+	if (used == SL_UNKNOWN || state->total_bytes == SL_UNKNOWN || rate <= 0 || sl_kept_in_turns(process))
 		return -1;
 	return used < state->total_bytes ? (double)(state->total_bytes - used) / rate : 0;
 }
