@@ -14,14 +14,14 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
 const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* since the run began */
-/* True: another process that leaks ran before this one or after it.  What a process keeps goes with it, and the next begins anew. */
+/* True: another process that leaks ran before this one or after it.  What a process keeps goes with it; the next begins anew. */
 bool sl_kept_in_turns(const struct sl_process *process);
 /* True: the place takes memory of its device, at a known rate. */
 bool sl_kept_fills(const struct sl_process *process, const struct sl_kept *kept);
 /*
  * Seconds until the device has no room for more of what leaks there, above the most that was in use: of all places of the
- * process, and of the run's other processes.  Negative: not known, or they leak in turns.  *places: how many leak there; *seen: for how many seconds
- * they have leaked, the mean weighted by their rates.
+ * process, and of the run's other processes.  Negative: not known, or they leak in turns.  *places: how many leak there; *seen:
+ * for how many seconds they have leaked, the mean weighted by their rates.
  */
 double sl_kept_full_in(const struct sl_process *process, int device, unsigned *places, double *seen);
 

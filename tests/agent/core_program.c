@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.  Every allocation has its own
+ * Makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS [MICROSECONDS].  Every allocation has its own
  * address and size, so that the reader of its trace can name what is missing.  Modes:
  *
- *   train, starved  calls of THREADS threads; starved: with a writer that hardly runs
- *   heirs           starved, and each thread has segments that the one before it left
- *   wanted          while segments are taken back
- *   forks, crowd    while two threads fork; crowd: with one that does not for a while
- *   naps, waits     with a thread that works long at a call to the disk and naps in it; waits: for that one, left by
- *                   a handler
- *   held            by calls that do not return
- *   grows           while one that has no processor makes the ring longer
+ *   train, starved  THREADS threads make blocks as in training; starved: the writer gets hardly any processor
+ *   heirs           threads one after the other, with a starved writer: each gets segments that the one before it left
+ *   wanted, forks   THREADS threads call while the writer is asked to take segments back; forks: while two threads fork
+ *   crowd           more threads at once than the ring has segments, with a starved writer
+ *   naps, waits     calls fill the ring while the writer is long in one call to the disk; waits: a handler jumps out of
+ *                   calls that wait for room
+ *   held            threads fill the ring inside calls that do not return
+ *   grows           threads want segments while another is slow to make the ring longer
  *   exit, _exit     ended by exit, or by the row of _exit
  *   kill            ended by SIGKILL in the middle
- *   reserved, gone  THREADS threads one after the other, left between taking a slot and saying what is in it, or in a
- *                   call by the system call exit; then CALLS
- *   left            a call, then blocks alone
+ *   reserved, gone  THREADS threads one after the other, each of which leaves a slot that it reserved and did not fill, or
+ *                   (gone) ends by the system call exit inside a call; then CALLS calls
+ *   left            a call is left by longjmp, then blocks alone are made
  *   brief           CALLS threads one after the other
- *   jumps           THREADS: 0 flat, 1 deep
+ *   jumps           a timer's handler jumps out of calls; THREADS: 0 at one depth of the stack, 1 at several
  *   inside, pace, stay, inherit, late, fork, nest, around, longjmp, claim, exec: see main
  *
  * Longer than other files: a mode for each way to end.
@@ -70,7 +70,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* A pause, which is longer where the writer needs longer. */
+/* Pauses, for longer where the writer needs longer. */
 static void rest(void)
 {
 	if (pause_us) {
@@ -92,8 +92,8 @@ static void hurry(int number)
 }
 
 /*
- * Calls with a pause after each (none after SIGUSR1), CALLS or until SIGTERM, and one that fails; how many there
- * were is said at each thousandth and at the end, and last the longest in microseconds.  In mode stay the end never comes.
+ * Makes CALLS calls, or as many as come before SIGTERM, with a pause after each until SIGUSR1; then one that fails.  Prints their
+ * number at each thousandth and at the end, and last the longest in microseconds.  In mode stay it then waits to be killed.
  */
 static void pace(void)
 {
@@ -160,7 +160,7 @@ static void nest(void)
 	call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, driver_calls);
 }
 
-/* A call that makes CALLS others: more than a segment of the ring holds. */
+/* Makes CALLS calls, more than a segment of the ring holds, inside another call. */
 static void around(void)
 {
 	for (unsigned long i = 1; i <= calls; i++)
@@ -168,10 +168,10 @@ static void around(void)
 }
 
 /*
- * A training job's blocks: each thread holds WEIGHTS for ever, one in each 1024 of them is given up and made again in a
- * step; of ACTIVATIONS those that one thread makes the next one frees.  Thread t's weights are at t << 40 | i << 9,
- * its activations at t << 40 | 1 << 39 | slot << 9 with 512 slots in turns; bytes are the number of the step.  Step 5
- * has the peak.
+ * A training job's blocks.  Each thread keeps WEIGHTS blocks of 7 bytes and frees and remakes one of them in each step.  In a
+ * step it makes ACTIVATIONS blocks, whose bytes are the step's number, and another thread frees them.  Thread t's weights are
+ * at t << 40 | i << 9, its activations at t << 40 | 1 << 39 | slot << 9 with 512 slots in turns.  The allocator reports the
+ * largest total in step 5.
  */
 #define WEIGHTS	    2048
 #define ACTIVATIONS 100
@@ -210,8 +210,8 @@ static void *train(void *arg)
 }
 
 /*
- * A thread makes blocks at 1 << 50 inside a call that takes long, so that the ring holds them back; another frees them, and
- * makes and frees others at 1 << 51 while files come and go.
+ * Mode inside: a thread makes blocks at 1 << 50 inside a long call, so that the ring holds them back.  Another thread frees them,
+ * then makes and frees blocks at 1 << 51 (churn), so that files are written and folded meanwhile.
  */
 static void churn(void)
 {
@@ -245,7 +245,7 @@ static void inside(void)
 	churn();
 }
 
-/* A machine without a free core: the writer works only while the program waits for it with a full ring. */
+/* Puts the writer on the caller's core, so that it works only while the caller waits for it with a full ring. */
 static void starve_writer(void)
 {
 	cpu_set_t core;
@@ -258,7 +258,7 @@ static void starve_writer(void)
 		abort();
 }
 
-/* Whoever has this core leaves little of it to a thread of SCHED_IDLE. */
+/* Keeps this core busy for 700 ms: a thread of SCHED_IDLE gets little of it. */
 static void *spin(void *unused)
 {
 	struct timespec begin, now;
@@ -278,7 +278,7 @@ static void *call_and_stay(void *arg)
 	return NULL;
 }
 
-/* More threads than there are segments, all of them living, and no writer that takes one from the idle. */
+/* Runs more threads at once than there are segments, while the writer hardly runs and takes no segment back from idle threads. */
 static void crowd(unsigned threads)
 {
 	const struct sched_param none = {0};
@@ -293,7 +293,7 @@ static void crowd(unsigned threads)
 	pthread_join(spinner, NULL);
 }
 
-/* As a writer that is in one call to the disk for long, nearly always at work or waiting for a processor. */
+/* Stands for a writer that is long in one call to the disk and nearly always busy: 3 ms of work, then a nap of 0.2 ms. */
 static void *nap_in_a_call(void *unused)
 {
 	const uint64_t ms = 1000000;
@@ -315,7 +315,7 @@ static void *nap_in_a_call(void *unused)
 	return unused;
 }
 
-/* The ring gets full meanwhile. */
+/* Fills the ring while nap_in_a_call stands for the writer. */
 static void call_beside_naps(void)
 {
 	pthread_t other;
@@ -337,7 +337,7 @@ static void jump_out(int number)
 	siglongjmp(out, 1);
 }
 
-/* A handler leaves it where it waits for room, a hundred times and more.  It says who waits when nobody does. */
+/* A timer's handler jumps out of calls that wait for room in the ring.  Prints the ring's count of waiting threads if it does not end at 0. */
 static void leave_waits(void)
 {
 	struct itimerval often = {{0, 997}, {0, 997}}, never = {{0, 0}, {0, 0}};
@@ -381,7 +381,7 @@ static bool ring_is_full(void)
 	return have >= SL_BACKLOG_MAX + 1 + atomic_load(&ring->held);
 }
 
-/* Inside one call, until there is no room or the thread has nearly half of what there may be. */
+/* Makes blocks inside one call until the ring is full or this thread has nearly half of the segments that there may be. */
 static void *hold(void *arg)
 {
 	const struct sl_fields fields = {.address = 0x1000, .bytes = 64, .kind = SL_KIND_device};
@@ -398,7 +398,7 @@ static void *hold(void *arg)
 	return NULL;
 }
 
-/* Frames without events. */
+/* Gives the writer frames without events to write: definitions alone. */
 static void *note(void *unused)
 {
 	for (char text[] = "a"; !let_go; *text = *text == 'z' ? 'a' : *text + 1, usleep(20000))
@@ -406,7 +406,7 @@ static void *note(void *unused)
 	return unused;
 }
 
-/* Threads hold the whole ring inside calls that do not return while another makes its first CALLS and the writer writes something else. */
+/* Threads fill the whole ring inside calls that do not return; meanwhile a new thread makes CALLS calls and the writer writes definitions. */
 static void held(void)
 {
 	pthread_t holders[8], noter, newcomer;
@@ -449,7 +449,7 @@ static void *grow_late(void *unused)
 	return unused;
 }
 
-/* Threads want their first segment while another, which has no processor, makes the ring longer. */
+/* Threads want their first segment while another thread seems to be making the ring longer, for 0.4 s. */
 static void grow_slowly(unsigned threads)
 {
 	pthread_t other;
@@ -471,7 +471,7 @@ static void *live_briefly(void *unused)
 	return NULL;
 }
 
-/* As where a handler left it by longjmp there. */
+/* Reserves slots and does not fill them, as a thread that a handler took out of the agent by longjmp. */
 static void *leave_a_slot(void *unused)
 {
 	uint64_t seq;
@@ -493,7 +493,7 @@ static void *leave_in_a_call(void *unused)
 	return unused;
 }
 
-/* Threads one after the other, and then one that works: what they left is in its way. */
+/* Runs threads one after the other, then makes CALLS calls with what the threads left still in the ring. */
 static void run_in_turn(unsigned threads, void *(*live)(void *))
 {
 	alarm(120);
@@ -504,7 +504,7 @@ static void run_in_turn(unsigned threads, void *(*live)(void *))
 
 static atomic_bool others_end;
 
-/* As a thread that finds no segment, so that the writer takes them back from all that have nothing to write. */
+/* Asks for segments as a thread that finds none: the writer takes them back from threads that have nothing to write. */
 static void *want_segments(void *unused)
 {
 	while (!atomic_load(&others_end)) {
@@ -576,7 +576,7 @@ static void *leave_thread(void *with)
 	pthread_exit(NULL);
 }
 
-/* Calls that have claimed memory of a limit are left by longjmp; their stack is overwritten or not.  Nothing is claimed at the end. */
+/* Calls that have claimed memory of a limit are left by longjmp; their stack is overwritten or not.  Prints what the next call leaves claimed. */
 static void claim(void)
 {
 	static void (*const leave[])(void) = {leave_driver, leave_runtime};
@@ -600,9 +600,9 @@ static void claim(void)
 }
 
 /*
- * A handler that leaves whatever it interrupts, often, half of the times after a call of its own; then 1000 calls that nobody
- * interrupts, and one that fails with the number of calls that were left as its bytes.  The n-th call has n bytes,
- * the handler's more than 1 << 40.
+ * A timer's handler jumps out of whatever it interrupts, every second time after a call of its own.  Then come 1000 calls that
+ * nobody interrupts, and one that fails, whose bytes are the number of calls that were left.  The n-th call has n bytes, those
+ * of the handler more than 1 << 40.
  */
 static volatile uint64_t begun, returned, left, handled;
 
@@ -651,7 +651,7 @@ static void jumps(bool deep)
 	allocate(0, left, 2);
 }
 
-/* In a forked child LeakSanitizer takes the parent's threads for its own, says that one "was not suspended", and looks no further. */
+/* LeakSanitizer is off in a forked child: it takes the parent's threads for the child's and stops at one that "was not suspended". */
 static bool is_child;
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -671,7 +671,7 @@ static void in_child(void)
 	waitpid(pid, NULL, 0);
 }
 
-/* Inside a call, which then returns in the parent and in the child. */
+/* Forks inside a call, which then returns in the parent and in the child. */
 static void in_both(void)
 {
 	pid_t pid = fork();

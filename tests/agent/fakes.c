@@ -77,7 +77,7 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 	return false;
 }
 
-/* Only what is under way is counted. */
+/* Gives the claim back at once: fake_claimed counts calls under way alone. */
 void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
 {
 	sl_limit_release(claim);

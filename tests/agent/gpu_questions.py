@@ -28,7 +28,7 @@ def main(calls, size):
     answers["device_total"] = total.value // MIB
     properties = ctypes.create_string_buffer(4096)
     assert runtime.cudaGetDeviceProperties_v2(properties, 0) == 0
-    # After the name (256), uuid (16), luid (8) and its mask (4), aligned.
+    # totalGlobalMem lies after name (256 bytes), uuid (16), luid (8) and its mask (4), aligned.
     answers["property_total"] = int.from_bytes(properties.raw[288:296], "little") // MIB
     nvml, handle, info = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p(), (ctypes.c_ulonglong * 3)()
     assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0

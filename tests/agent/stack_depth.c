@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much stack the library takes of a program's threads: what lies below a call is painted before it, and the lowest
- * byte that changed is looked for after it; "alone": no thread can be made, so the recording has no writer.  Prints "NAME BYTES" for each kind of call; the driver takes next to nothing.
+ * Measures how much of a thread's stack the library takes.  The stack below a call is painted before it; the lowest byte that
+ * changed says how deep the call went.  "alone": no thread can be made, so the recording has no writer.  Prints "NAME BYTES" for each kind of call; the driver takes next to nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define STACK	(1u << 20)
-#define PAINTED (1u << 16) /* of a stack that is not ours */
+#define PAINTED (1u << 16) /* bytes that painted() paints of its caller's stack */
 #define PAINT	0xa5
 
 int cudaMalloc(void **p, size_t bytes);
@@ -22,7 +22,7 @@ int cudaFree(void *p);
 static unsigned char *stack;
 static int refuse, no_more_threads;
 
-/* The library finds this one, since the program comes first. */
+/* The library calls this one, since the program comes first in the loader's search. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *data)
 {
 	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
@@ -50,7 +50,7 @@ static void leave(void)
 	execv("/no such file", (char *[]){"x", NULL});
 }
 
-/* Below this function's own frame and the one of memset. */
+/* How many bytes of the stack a call takes.  Painting ends 256 bytes below, clear of this function's own frame. */
 static __attribute__((noinline)) size_t depth(void (*call)(void))
 {
 	unsigned char *here = __builtin_frame_address(0), *at = stack;
@@ -63,7 +63,7 @@ static __attribute__((noinline)) size_t depth(void (*call)(void))
 	return (size_t)(here - at);
 }
 
-/* For a Python that calls it: what one call takes of its thread's stack below here. */
+/* For a Python program: how many bytes of its thread's stack one call takes. */
 __attribute__((visibility("default"))) size_t painted(int fails);
 size_t painted(int fails)
 {
@@ -76,7 +76,7 @@ static void say(const char *name, void (*call)(void))
 	printf("%s %zu\n", name, depth(call));
 }
 
-/* Another stack each time. */
+/* Measures a call below `levels` further frames: each number of levels is another call stack. */
 static __attribute__((noinline)) size_t from(unsigned levels, void (*call)(void))
 {
 	size_t bytes = levels ? from(levels - 1, call) : depth(call);

@@ -96,7 +96,7 @@ class Core(unittest.TestCase):
         self.assert_gapless(trace, 40, 20000)
 
     def test_a_thread_that_moves_on_while_the_writer_takes_segments_back_loses_nothing(self):
-        """Once in five runs the writer took the old segment back while the thread was on its way to a new one."""
+        """The writer may take the old segment back while the thread is between the old one and the new one."""
         for _ in range(15):
             (trace,), _ = run("wanted", 12, 9000)
             self.assertNotIn("gap", trace.defs)
@@ -141,10 +141,10 @@ class Core(unittest.TestCase):
         self.assertEqual(len(trace.events()["api"]), 600001)
 
     def test_a_call_that_was_left_claims_nothing_of_the_limit(self):
-        run("claim", 0, 0)  # it says what is claimed still
+        run("claim", 0, 0)  # it prints what is still claimed
 
     def test_a_handler_that_leaves_the_agent_in_the_middle_of_its_work_costs_no_other_call(self):
-        # Deep: up to 16 calls until it is clear that nobody is inside any more.
+        # Deep: up to 16 calls may pass before the agent knows that no frame is inside it any more.
         for deep, lost in ((0, 1), (1, 17)):
             for stacks in ("none", "native"):
                 (trace,), names = run("jumps", deep, 400, STORMLOG_STACKS=stacks)
@@ -176,7 +176,7 @@ class Core(unittest.TestCase):
         self.assertEqual(parent.header["run_id"], child.header["run_id"])
 
     def test_threads_that_fork_without_a_pause_have_one_writer(self):
-        """Two wrote over each other: a crash, or a damaged trace."""
+        """Two writers write over each other: a crash, or a damaged trace."""
         for _ in range(10):
             (trace,), _ = run("forks", 3, 500000)
             self.assertEqual(trace.damage, [])
@@ -267,7 +267,7 @@ class Core(unittest.TestCase):
         self.assertEqual(len(trace.events()["api"]), 41)
 
     def test_a_thread_that_was_left_while_it_waited_for_room_does_not_wait(self):
-        run("waits", 1, 0)  # it says who does
+        run("waits", 1, 0)  # it prints how many still wait
 
     def test_a_thread_that_finds_no_room_while_others_are_inside_calls_goes_on_and_what_it_loses_is_said(self):
         (trace,), _ = run("held", 1, 50)

@@ -246,7 +246,7 @@ class Launcher(unittest.TestCase):
         return running, [getattr(signal, 'SIG' + name) for name in names]
 
     def test_a_signal_sent_to_the_group_from_outside_reaches_the_command_once(self):
-        """And the same signal to us alone, when that one is done with, too."""
+        """So does the same signal to the launcher alone, sent once the first has been delivered."""
         running, numbers = self.counter()
         for number, other in zip(numbers[:-1], numbers[1:-1] + numbers[:1]):
             for send, number in ((os.killpg, number), (os.kill, other), (os.kill, number)):
@@ -268,7 +268,7 @@ class Launcher(unittest.TestCase):
                 pass
 
     def test_who_signals_us_and_then_the_group_as_timeout_does_signals_the_command_once(self):
-        """The group's comes while we ask: the witness is held.  We let it go after a second, which a slow machine may take: tried again."""
+        """The witness is stopped, so that the group's signal comes while the launcher still asks it.  A slow machine may take the second after which the launcher wakes it: tried again."""
         running, _ = self.counter()
         witness = self.witness(running.pid)
         for _ in range(5):
@@ -462,7 +462,7 @@ class Launcher(unittest.TestCase):
                 "OpenMPI": ["mpirun", "mpiexec"], "MPICH": ["mpiexec"], "Ray": ["ray"], "Dask": ["dask"], "Apptainer": ["apptainer", "singularity"],
                 "bubblewrap": ["bwrap"], "Docker": ["docker", "podman"], "Pyxis": ["srun"], "Kubernetes": ["kubectl"], "Jupyter": ["jupyter"],
                 "VS Code": ["code"], "systemd": ["systemctl", "systemd-run"], "by hand": ["ssh"], "a shell": [], "setuid": [], "where": [], "---": []}
-        for row in rows:  # a row that is not here is one that --check may not know
+        for row in rows:  # a row that `page` lacks names a launcher that --check may not know
             names = next((names for word, names in page.items() if row.strip().startswith(word)), None)
             self.assertIsNotNone(names, row)
             self.assertLessEqual(set(names), known)
@@ -505,7 +505,7 @@ class Launcher(unittest.TestCase):
             self.assertIn(f'preloaded as {link}', checked.stderr)
 
     def test_a_link_that_others_could_have_made_is_not_used(self):
-        # What another user may have put there first: a folder open to all, or a link. In a /tmp of its own.
+        # Another user may have put a folder open to all, or a link, there first.  Tried in a private /tmp.
         if subprocess.run(['unshare', '-rm', 'true'], capture_output=True).returncode:
             self.skipTest('no mount namespaces here')
         place = os.path.join(self.folder, 'a b')

@@ -14,7 +14,7 @@ import unittest
 LIBRARY, PROGRAM, MODULE = sys.argv[1:4]
 KIB = 1024
 FIRST, NATIVE, END, WARM = 8 * KIB, 6 * KIB, 6 * KIB, KIB
-# Where a stack is new to the process it is interned, which is part of no warm call; new_stack is of 40 stacks.
+# A stack that is new to the process is interned, which no warm call does; new_stack is the most of 40 such calls.
 BUDGETS = {"first_of_process": FIRST, "first_of_thread": FIRST, "failure": FIRST, "second_failure": FIRST, "end": END,
            "after_end": NATIVE, "new_stack": NATIVE, "known_stack": NATIVE, "warm": NATIVE}
 # The same kinds of calls below Python functions.
@@ -55,7 +55,7 @@ class Depth(unittest.TestCase):
                     self.assertGreater(size, 0)
 
     def test_nor_is_anything_encoded_on_it_where_there_is_no_writer(self):
-        """The recording ends with the first thread: the second has no end of its own to measure."""
+        """The recording ends with the first thread: for the second there is no end to measure."""
         for stacks in ("none", "native"):
             for name, size in depths(stacks, "alone")[:8]:
                 with self.subTest(stacks=stacks, call=name):

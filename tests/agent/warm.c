@@ -34,7 +34,7 @@ static __attribute__((noinline)) void call(unsigned i)
 		abort();
 }
 
-/* Strict mode is no good: it takes the time stamp counter too. */
+/* Not seccomp's strict mode, which forbids reading the time stamp counter too. */
 static void forbid(void)
 {
 	struct sock_filter kill = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
@@ -91,9 +91,9 @@ int main(void)
 
 	if (pthread_create(&thread, NULL, work, NULL))
 		return 2;
-	let(WARM + BURST); /* the filter comes behind the first */
+	let(WARM + BURST); /* the filter is installed after WARM calls */
 	before = faults();
 	let(CALLS);
 	printf("%ld\n", faults() - before);
-	return 0; /* the thread is still there */
+	return 0; /* the thread still runs: its end would be a system call */
 }

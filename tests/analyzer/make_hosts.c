@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * make_hosts FOLDER AHEAD MEETINGS WIDTH FIRST SECOND: ranks 0 and 1 on node-a, 2 and 3 on node-b, whose clock is AHEAD ms
- * ahead. All of them make MEETINGS communicators, each in WIDTH ms. Rank 2 runs out of memory at FIRST ms, rank 0 at SECOND ms
- * of the true time.
+ * ahead.  Together they make MEETINGS communicators, each of which takes WIDTH ms.  Rank 2 runs out of memory at FIRST ms, rank 0
+ * at SECOND ms of the true time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static uint64_t at(uint64_t ms)
 	return SYNTH_START_NS + ms * MS;
 }
 
-/* The last to come is inside for a tenth of the time; all leave together. */
+/* Ranks enter one after the other, the last with a tenth of the time left; all leave together. */
 static void meet(struct sl_synth *s, int rank, uint64_t number, uint64_t width)
 {
 	uint64_t end = at(1000 * (number + 1)) + width * MS,

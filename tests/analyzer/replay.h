@@ -27,13 +27,13 @@ struct replay {
 static inline void replay_begin(struct replay *r)
 {
 	*r = (struct replay){0};
-	/* thousands of small rewrites: not on a disk where there is a choice */
+	/* in memory where that can be: some tests rewrite a file thousands of times */
 	snprintf(r->folder, sizeof(r->folder), "%s/sl-replay-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	assert_non_null(mkdtemp(r->folder));
 	r->synth = synth_new(r->folder, 0, 4242);
 }
 
-/* Open what lies in the folder; no end is written. */
+/* Open and replay the trace in the folder without closing it first. */
 static inline void replay_open(struct replay *r)
 {
 	struct sl_damage damage = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: file and ring are written from the same state. */
+/* Writes made-up traces.  Longer than other files: file and ring are written from the same state. */
 #include "synth.h"
 
 #include <msgpack.h>
@@ -310,7 +310,7 @@ const char *synth_path(const struct sl_synth *synth)
 	return synth->path;
 }
 
-/* Found by the address of the literal, where it was asked for before: large traces ask for each event. */
+/* Answers are kept by the address of the literal, since large traces ask for every event. */
 unsigned synth_api(const char *name)
 {
 	static struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces made to order: the writer half of doc/trace-format.md, written from that page and common/ alone.  Makes
- * small traces for unit tests, golden ones, and large ones for the bench.
+ * Writes traces of any content for tests and benches.  It is a second writer of doc/trace-format.md, made from that page and
+ * common/ alone.
  *
  *	struct sl_synth *s = synth_new(folder, 0, 4242);
  *	synth_call(s, 1, "cudaMalloc", .address = 0x1000, .bytes = 512, .device = 0);
@@ -23,7 +23,7 @@ struct sl_synth;
 
 /* rank -1: none.  The folder exists. */
 struct sl_synth *synth_new(const char *folder, int rank, int pid);
-/* As above with a run id and a device uuid (NULL: none told). */
+/* The same with a run id and a device uuid (NULL: the trace names none). */
 struct sl_synth *synth_new_run(const char *folder, int rank, int pid, const char *run_id, const char *uuid);
 
 /* A host of a run, and by how much its Unix clock is ahead. */
@@ -37,7 +37,7 @@ struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char 
 
 const char *synth_path(const struct sl_synth *synth); /* of the trace file */
 
-/* Id of a row; -1 ends the program: add it to synth.c's table. */
+/* Id of a row.  Ends the program where synth.c's table has no such row. */
 unsigned synth_api(const char *name);
 
 /* One finished event.  `api`, `kind` and the shape of time are filled from the row. */
@@ -58,10 +58,10 @@ unsigned synth_python_frames(struct sl_synth *synth, unsigned depth, const struc
 unsigned synth_native(struct sl_synth *synth, unsigned depth, const uint64_t *pcs); /* return addresses, innermost first */
 void synth_module(struct sl_synth *synth, uint64_t base, uint64_t end, const char *path);
 void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total);
-/* A sample that finds another process there. */
+/* A sample that finds another process on the device. */
 void synth_shared_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total, int64_t pid,
 			 uint64_t bytes);
-/* What the agent finds after a call that failed. */
+/* What the agent writes about the device after an allocation that failed. */
 void synth_oom(struct sl_synth *synth, uint64_t ns, unsigned thread, int device, uint64_t free, uint64_t total);
 /* A sample of a device that only this process uses, taken from begin_ns to ns. */
 void synth_own_sample(struct sl_synth *synth, uint64_t begin_ns, uint64_t ns, int device, uint64_t own, uint64_t total);
@@ -69,7 +69,7 @@ void synth_note(struct sl_synth *synth, const char *text);
 void synth_metadata(struct sl_synth *synth, const char *key, const char *value);
 void synth_capability(struct sl_synth *synth, const char *name, const char *value);
 
-/* Write what is held back of all threads as blocks. */
+/* Write the waiting events of all threads as blocks. */
 void synth_flush(struct sl_synth *synth);
 
 /* How many events of a thread wait before a block is written by itself (SL_BLOCK_EVENTS). */
@@ -77,8 +77,8 @@ void synth_block_events(struct sl_synth *synth, unsigned events);
 
 enum synth_end {
 	SYNTH_COMPLETED, /* footer, no ring */
-	SYNTH_KILLED,	 /* no footer; what was not flushed is in a ring */
-	SYNTH_LATE,	 /* footer, and what was not flushed is in a ring */
-	SYNTH_NO_RING,	 /* no footer, the ring is out of reach: what was not flushed is lost */
+	SYNTH_KILLED,	 /* no footer; events that were not flushed are in a ring */
+	SYNTH_LATE,	 /* footer; events that were not flushed are in a ring */
+	SYNTH_NO_RING,	 /* no footer and no ring: events that were not flushed are lost */
 };
 void synth_close(struct sl_synth *synth, enum synth_end end);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_answers_json.py MAKE_TRACE STORMLOG_ANALYZE: what verbs answer with --json is as schemas/ say, and says what was there."""
+"""test_answers_json.py MAKE_TRACE STORMLOG_ANALYZE: the --json answers of verbs obey schemas/ and hold the trace's known content."""
 import json
 import os
 import pathlib
@@ -62,7 +62,7 @@ class Answers(unittest.TestCase):
         self.ask_long("check", "check", "--max-peak", "1MiB", "names", code=1)
 
     def ask_long(self, schema, verb, *words, code=0):
-        """Rows of a gate and of differences are all there: they have no bound."""
+        """Ask a gate or a diff, whose rows have no bound: all of them are there."""
         done = subprocess.run([ANALYZE, verb, "--json", *words], cwd=self.root, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stderr)
         answer = json.loads(done.stdout)

@@ -21,7 +21,7 @@ static void *print_lines(void *out)
 	return NULL;
 }
 
-/* stderr is such a stream: each part of a line is a write of its own. */
+/* The stream is unbuffered as stderr is, so each part of a line could be a write of its own. */
 static void lines_of_threads_are_whole(void **state)
 {
 	static const char wanted[] = "stormlog-server: run 7 (pack cafe) was let go\n";

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_endings.py MAKE_TRACE STORMLOG_ANALYZE: a program that only leaks may take as long to end as the machine made its beginning."""
+"""test_endings.py MAKE_TRACE STORMLOG_ANALYZE: a program that only leaks may take long to end on a machine on which it took long to begin."""
 import os
 import subprocess
 import sys
@@ -12,7 +12,7 @@ MAKE_TRACE, ANALYZE = map(os.path.abspath, sys.argv[1:3])
 
 class Endings(unittest.TestCase):
     def screen(self, begin_ms):
-        """Of ranges that are registered for 2 ms, so long after the process began, and 230 ms before it ended."""
+        """What is printed of a program that registers memory for 2 ms, from begin_ms after it began on, and ends 230 ms later."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([MAKE_TRACE, "ending", folder, str(begin_ms)], check=True)
             return subprocess.run([ANALYZE, folder], stdout=subprocess.PIPE, check=True, text=True).stdout

@@ -100,7 +100,7 @@ static void numbers_are_replaced_as_the_regular_expression_does(void **state)
 	sl_arena_free(&arena);
 }
 
-/* The row of a list whose type it is, or NULL. */
+/* The first element of the list that has this type, or NULL. */
 static const struct sl_value *of_type(const struct sl_value *list, const char *type)
 {
 	for (uint32_t i = 0; i < list->count; i++)

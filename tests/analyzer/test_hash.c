@@ -26,7 +26,7 @@ static void digests_are_those_of_the_standards(void **state)
 	assert_string_equal(hex, "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
 	sl_hash_sha1("abc", 3, digest);
 	assert_memory_equal(digest, "\xa9\x99\x3e\x36\x47\x06\x81\x6a\xba\x3e\x25\x71\x78\x50\xc2\x6c\x9c\xd0\xd8\x9d", 20);
-	for (size_t n = 50; n < 70; n++) { /* around the padding's corner: not the same digest twice */
+	for (size_t n = 50; n < 70; n++) { /* lengths around that where padding takes one more block: all digests differ */
 		char other[65];
 
 		sl_hash_sha256_hex(million, n, 64, hex);

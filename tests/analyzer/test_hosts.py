@@ -37,7 +37,7 @@ class Hosts(unittest.TestCase):
         self.assertRegex(who(found), "rank 2 was first; 1 other ran out too")
 
     def test_what_is_closer_than_the_bound_has_no_order(self):
-        """The clocks say that rank 0 failed first; rank 2 did."""
+        """By the clocks rank 0 failed first, but in truth rank 2 did."""
         found = report(ahead=300, meetings=3, first=5000, second=5100)
         self.assertRegex(who(found), r"among the first: 1 on other hosts did so within 3\d\d ms, by which clocks of hosts may differ \(shown by 3 comm")
 

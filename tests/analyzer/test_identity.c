@@ -19,7 +19,7 @@ static void one_case(void *context, const struct sl_value *row, uint32_t line)
 	bool ok = sl_identity_resolve(explicit_values, sl_value_get(explicit_values, "metadata"), got, &reason);
 
 	if (sl_value_get(row, "env")->count)
-		return; /* the identity of a process that runs: no file has an environment */
+		return; /* only a running process has an environment to take its identity from; a file has none */
 	cases++;
 	if (!want) {
 		refused++;

@@ -9,7 +9,7 @@
 
 #include "analyzer/analyses/keeping.h"
 
-/* Windows keep 0 to 2 by chance, 1 on average: what is kept is a walk, and the rate is 1 a window. */
+/* Each window adds 0 to 2 at random, so the true rate is 1 a window: it must lie within twice the error nearly always. */
 static void the_error_of_a_rate_holds_the_rate(void **state)
 {
 	struct sl_keeping series = {.count = SL_TRACK_WINDOWS};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each verb means, by the numbers it leaves behind.
- * Longer than other files: a test for each meaning.
+ * What each verb does to the model, by the numbers in the model after a replay.
+ * Longer than other files: a test for each meaning of a verb.
  */
 #include "analyzer/model/ledger.h"
 #include "replay.h"
@@ -41,7 +41,7 @@ static void a_free_of_what_is_not_live_counts_as_unknown_and_free_null_as_nothin
 	replay_free(&r);
 }
 
-/* As a reader of a running process applies it when a thread was held up between its stamp and the ring. */
+/* A reader of a running process gets an event late if its thread was held up between its time stamp and the ring. */
 static void a_free_that_is_told_late_leaves_what_has_its_address_now(void **state)
 {
 	struct sl_event late = {
@@ -123,7 +123,7 @@ static void vmm_memory_lives_until_last_release_and_last_unmap(void **state)
 				synth_call(r.synth, 1, "cuMemRetainAllocationHandle", .address = 7);
 			else
 				synth_call(r.synth, 1, "cuMemMap", .address = 0x900000, .bytes = 2 * MIB, .object = 7);
-			if (k + 2 == length) { /* one step before the end it must still be there */
+			if (k + 2 == length) { /* one step before the end the memory must still be there: a peak is made here */
 				synth_call(r.synth, 1, "cudaMalloc", .address = 0x5000, .bytes = MIB);
 				synth_call(r.synth, 1, "cudaFree", .address = 0x5000);
 			}
@@ -376,7 +376,7 @@ static void a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not(void 
 	replay_free(&r);
 }
 
-/* A program that catches PyTorch's error and makes a smaller tensor at that line, or one that makes it elsewhere. */
+/* A program catches PyTorch's error and makes a smaller tensor at that line, or at another one. */
 static void a_smaller_tensor_at_the_line_that_failed_is_a_recovery(void **state)
 {
 	static const char *const line[] = {"step"};
@@ -403,7 +403,7 @@ static void a_smaller_tensor_at_the_line_that_failed_is_a_recovery(void **state)
 	}
 }
 
-/* Expandable segments ask page by page: the retry got its first page, and failed at the second. */
+/* Expandable segments are asked for page by page: here the retry gets its first page and fails at the second. */
 static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
 {
 	struct replay r;
@@ -425,7 +425,7 @@ static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
 	replay_free(&r);
 }
 
-/* One place made a segment and a block that is none; PyTorch has memory on the device too. */
+/* One place makes a pool's segment and a block that is no segment; PyTorch has memory on the device too. */
 static void blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s(void **state)
 {
 	struct replay r;
@@ -461,7 +461,7 @@ static void the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it(v
 	replay_begin(&r);
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000000, .bytes = 64 * MIB);
 	synth_call(r.synth, 1, "pool_alloc", .address = 0x10000000 + MIB, .bytes = MIB);
-	/* as no driver does, and a damaged trace may say: inside the first, and around it to the end of all addresses */
+	/* a damaged trace may hold these, which no driver hands out: one inside the first, one around it to the end of all addresses */
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10100000, .bytes = 2 * MIB);
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x0f000000, .bytes = UINT64_MAX - MIB);
 	synth_call(r.synth, 1, "pool_alloc", .address = 0x0f000000, .bytes = MIB);
@@ -568,13 +568,13 @@ static void a_block_counts_for_the_ranges_of_its_thread_and_of_the_one_it_works_
 	unsigned step = synth_text(r.synth, "step_#"), load = synth_text(r.synth, "load"), op = synth_text(r.synth, "op"),
 		 backward = synth_text(r.synth, "backward_#");
 	synth_call(r.synth, 1, "range_push", .label = step);
-	synth_call(r.synth, 3, "cudaMalloc", .address = 0x1000, .bytes = 64 * MIB); /* the only range: a helper of thread 1 */
+	synth_call(r.synth, 3, "cudaMalloc", .address = 0x1000, .bytes = 64 * MIB); /* counts for thread 1's range, the only one */
 	synth_call(r.synth, 2, "range_push", .label = load);
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = MIB, .label = step);
 	synth_call(r.synth, 2, "cudaMalloc", .address = 0x3000, .bytes = 2 * MIB, .label = load);
-	synth_call(r.synth, 3, "cudaMalloc", .address = 0x4000, .bytes = 4 * MIB); /* nobody knows for whom */
+	synth_call(r.synth, 3, "cudaMalloc", .address = 0x4000, .bytes = 4 * MIB); /* two threads have ranges: counts for neither */
 	synth_call(r.synth, 1, "range_push", .label = backward);
-	synth_call(r.synth, 4, "cudaMalloc", .address = 0x5000, .bytes = 8 * MIB, .label = backward); /* autograd's, lent */
+	synth_call(r.synth, 4, "cudaMalloc", .address = 0x5000, .bytes = 8 * MIB, .label = backward); /* autograd's, for thread 1 */
 	synth_call(r.synth, 2, "range_pop");
 	synth_call(r.synth, 4, "range_push", .label = op);
 	synth_call(r.synth, 4, "cudaMalloc", .address = 0x6000, .bytes = 16 * MIB, .label = op, .flags = SL_FLAG_borrowed);
@@ -624,7 +624,7 @@ static void ranges_of_nccl_say_what_each_communicator_moved_and_when(void **stat
 	assert_int_equal(r.model->traffic.item[1].communicator, 0xabd);
 	assert_int_equal(r.model->traffic.item[1].collectives, 500);
 	assert_int_equal(r.model->traffic.item[1].bytes, 50000);
-	/* A bounded number over the whole run, evenly. */
+	/* A bounded number of collectives is kept, evenly over the whole run. */
 	assert_int_equal(r.model->collective_stride, 4);
 	assert_int_equal(r.model->collectives.count, 250);
 	assert_string_equal(r.model->collectives.item[249].name, "NCCL:ncclAllReduce");
@@ -642,13 +642,13 @@ static void an_entry_that_ran_out_of_memory_is_no_point_of_its_growth(void **sta
 		synth_call(r.synth, 1, "range_push", .label = text, .extra = i);
 		synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = i >= 8 ? 2 : 0,
 			   .address = i >= 8 ? 0 : 0x10000 * i);
-		if (i == 8) /* got over */
+		if (i == 8) /* the program recovers */
 			synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000000, .bytes = 8 * MIB);
 		synth_call(r.synth, 1, "range_pop");
 	}
 	replay_end(&r, SYNTH_COMPLETED);
 	assert_int_equal(r.model->labels.item[0].entries, 10);
-	assert_int_equal(r.model->labels.item[0].points, 7); /* nor are the first two */
+	assert_int_equal(r.model->labels.item[0].points, 7); /* the first two of ten are no points either */
 	replay_free(&r);
 }
 
@@ -697,7 +697,7 @@ static void of_more_labels_than_single_ranges_the_first_ones_are_kept(void **sta
 	}
 	replay_end(&r, SYNTH_COMPLETED);
 	assert_int_equal(r.model->phases.count, SL_PHASES_MAX);
-	assert_true(r.model->phases_level < 64); /* a power of two that a number has */
+	assert_true(r.model->phases_level < 64); /* 1 << level must fit in 64 bits */
 	replay_free(&r);
 }
 
@@ -802,7 +802,7 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 	}
 }
 
-/* An error gets what a first sample, taken during calls, shows; the next corrects both. */
+/* An out-of-memory error has the context that a sample taken during calls shows; the next sample corrects both. */
 static void an_error_has_the_context_that_the_device_has(void **state)
 {
 	const struct sl_device_state *device;
@@ -842,11 +842,11 @@ static void a_context_that_a_reset_ended_was_there_at_the_peak(void **state)
 	assert_int_equal(device->hidden_peak_bytes, 302 * MIB);
 	assert_int_equal(device->context_bytes, 0);
 	assert_int_equal(device->parts.count, 1);
-	assert_int_equal(device->parts.item[0].peak_bytes, 300 * MIB); /* made again it takes no more */
+	assert_int_equal(device->parts.item[0].peak_bytes, 300 * MIB); /* a context made again after a reset takes no more */
 	replay_free(&r);
 }
 
-/* Each sample may lack the block that is asked for meanwhile: the larger is nearer. */
+/* A sample may or may not include the block that is asked for meanwhile, so the larger context is nearer to the truth. */
 static void a_context_that_a_sample_understated_is_corrected_after_a_reset(void **state)
 {
 	struct replay r;
@@ -886,7 +886,7 @@ static void what_was_hidden_before_blocks_is_not_their_rounding(void **state)
 	replay_free(&r);
 }
 
-/* The device has the segment already, the call that asked for it returns after the sample: it is no context. */
+/* The sample includes a segment whose call returns only after the sample: the segment is not part of the context. */
 static void what_a_call_under_way_took_is_no_context(void **state)
 {
 	const struct sl_device_state *device;
@@ -905,7 +905,7 @@ static void what_a_call_under_way_took_is_no_context(void **state)
 	replay_free(&r);
 }
 
-/* The figure may be from before or after the segment was allocated, so what was hidden before may still be. */
+/* The sample may be from before or after the segment was allocated, so hidden memory need not have fallen. */
 static void a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The analyzer replaces an analysis of its own and nothing else: what lay there before is compared file by file."""
+"""The analyzer replaces an analysis of its own and nothing else: what lies in the folder is compared file by file."""
 import json
 import os
 import shutil

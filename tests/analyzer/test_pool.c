@@ -14,13 +14,13 @@
 
 #define THREADS 8
 #define ROUNDS	60
-#define TEXTS	4000 /* of a round; half are every thread's, half its own */
+#define TEXTS	4000 /* of a thread in a round; half of them all threads have, half are its own */
 
 static const void *shared[THREADS][TEXTS];
 static unsigned wrong[THREADS];
 static pthread_barrier_t together;
 
-/* The same again, and each fifth is none: as a list. */
+/* Asks for the same texts again in one list, each fifth of which is no text. */
 static unsigned keep_many(unsigned me)
 {
 	static _Thread_local char texts[TEXTS * 40];

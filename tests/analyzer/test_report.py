@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""report.json and what lies beside it, of a made-up run whose numbers are known."""
+"""report.json and the files beside it for a made-up run whose numbers are known."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of frames: inlined calls of this very program, and Python's frames in their place among native ones. */
+/* Names of frames: inlined calls of this program, and Python's frames merged into native ones. */
 #include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static int this_program(struct dl_phdr_info *info, size_t size, void *data)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
 		    info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz > module->end)
 			module->end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
-	return 1; /* the first is the program */
+	return 1; /* the first object is the program: stop here */
 }
 
 static void a_call_that_was_inlined_is_a_frame_of_its_own(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The suppression that matches a text is the one that a plain reading of every line in turn finds. */
+/* The suppression that is found for a text is the one that a plain search through every line in turn finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void make(char *text, unsigned most, const char *letters)
 	text[size] = 0;
 }
 
-/* What doc and LeakSanitizer say: a star is anything, ^ and $ are the ends, else any part of the text will do. */
+/* The rule of the documentation and of LeakSanitizer: * is any text, ^ and $ are the ends, otherwise any part may match. */
 static bool plainly(const char *pattern, const char *text)
 {
 	if (!*pattern)

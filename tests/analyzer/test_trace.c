@@ -115,7 +115,7 @@ static void a_ring_whose_lock_is_held_belongs_to_a_living_process(void **state)
 	synth_close(r.synth, SYNTH_KILLED);
 	assert_int_equal(pipe(fds), 0);
 	pid_t child = fork();
-	if (!child) { /* locks are per process: another one must hold it */
+	if (!child) { /* fcntl's locks are per process: another process must hold the lock */
 		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
 		fd = open(path, O_RDWR);
@@ -151,7 +151,7 @@ static void spill(const char *path, const uint8_t *bytes, size_t size)
 	fclose(file);
 }
 
-/* Events that can be read; the trace may be refused as a whole, then -1. */
+/* The number of events that can be read; -1 if the trace is refused as a whole. */
 static long count_events(const char *folder, bool *damaged)
 {
 	struct sl_damage damage = {0};
@@ -273,7 +273,7 @@ static void a_ring_with_any_byte_changed_opens(void **state)
 	replay_free(&r);
 }
 
-/* The process was killed while it wrote a frame, and its thread (or, where `logs`, the definitions) had gone on in another segment. */
+/* The process was killed while it wrote a frame; its thread (where `logs`: its definitions) had gone on in another segment. */
 static void open_unfinished(struct replay *r, bool logs)
 {
 	struct sl_ringfile *head = malloc(SL_RINGFILE_HEAD);
@@ -283,7 +283,7 @@ static void open_unfinished(struct replay *r, bool logs)
 
 	replay_begin(r);
 	fill(r->synth, 12);
-	synth_call(r->synth, 3, "cudaMalloc", .address = 0x1000000, .bytes = MIB); /* of this thread the file has nothing */
+	synth_call(r->synth, 3, "cudaMalloc", .address = 0x1000000, .bytes = MIB); /* the file has nothing of this thread */
 	synth_note(r->synth, "in the ring");
 	snprintf(path, sizeof(path), "%s/rank-00000-4242.ring", r->folder);
 	snprintf(trace, sizeof(trace), "%s", synth_path(r->synth));
@@ -377,7 +377,7 @@ static void assert_frames(const struct sl_defs *defs, unsigned step, unsigned co
 	assert_null(sl_defs_frame(defs, count * step + 1));
 }
 
-/* A run's ranks define the same; one that is followed goes on to define.  step 1: ids need no slots. */
+/* Ranks of a run share tables of equal definitions; a rank that is followed goes on to define.  step 1: ids without gaps. */
 static void what_is_defined_after_tables_were_shared_is_this_processs_alone(void **state)
 {
 	for (unsigned step = 1; step <= 2; step++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks as PyTorch's allocator makes them: stream, size, questions to the driver and to events, the report.
- * The calls go to stand-ins in c10.c, in PyTorch's order.
+ * Makes the calls that PyTorch's allocator makes around a block, in its order: the stream, the rounded size, the driver and
+ * events, and the report to the profiler.  They go to stand-ins in c10.c.
  */
 #include "gpu.h"
 
@@ -41,7 +41,7 @@ int cudaEventQuery(void *event);
 
 static const struct device device = {1, 0};
 
-/* A graph with a pool of its own; what is asked for on the captured stream and beside it meanwhile. */
+/* Captures a graph with a pool of its own; blocks are made meanwhile on the captured stream and on another. */
 static void capture(char *base)
 {
 	struct cuda_stream stream, none = {NULL};
@@ -61,7 +61,7 @@ static void capture(char *base)
 	CHECK(graphs == 9);
 }
 
-/* Two graphs captured at once, the second of which shares a MemPool's pool and is ended by halves. */
+/* Captures two graphs at once.  The second shares a MemPool's pool; its capture ends by two calls. */
 static void capture_two(char *base)
 {
 	struct cuda_stream streams[2];
@@ -111,14 +111,14 @@ int main(void)
 	OK(cudaMalloc((void **)&base, 20 * MB));
 	CHECK(stream_of(&first) == first.handle && roundup(1000) == 7);
 	report(base, 1024, 1024, 20 * MB, device);
-	CHECK(stream_of(&none) == NULL && roundup_new(2048) == 9); /* asked as it is, on the default stream */
+	CHECK(stream_of(&none) == NULL && roundup_new(2048) == 9); /* the size needs no rounding; the default stream */
 	report(base + 1024, 2048, 3072, 20 * MB, device);
 	stream_of(&none);
-	report(base + 3072, 512, 3584, 20 * MB, device);  /* less than 512 bytes: the size is not asked for */
-	report(base + 4096, 4096, 7680, 20 * MB, device); /* nothing was seen */
+	report(base + 3072, 512, 3584, 20 * MB, device);  /* less than 512 bytes: PyTorch asks for no rounding */
+	report(base + 4096, 4096, 7680, 20 * MB, device); /* neither stream nor size was asked for before */
 	stream_of(&first);
 	roundup(9999);
-	report(base + 8192, 8192, 15872, 20 * MB, device); /* more than the block has: of another one */
+	report(base + 8192, 8192, 15872, 20 * MB, device); /* 9999 is more than the block has: it was another's size */
 	OK(cudaEventCreate(&event));
 	OK(cudaEventRecord(event, NULL));
 	report(base, -1024, 14848, 20 * MB, device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What PyTorch's libc10 has for its profiler, under its mangled names: the allocator above it reports there. */
+/* Stand-ins for functions of PyTorch's libc10, under their mangled names: an allocator reports its blocks to them. */
 #include <stdint.h>
 
 struct device {
@@ -17,7 +17,7 @@ void out_of_memory(int64_t bytes, uint64_t allocated, uint64_t reserved, struct 
 {
 }
 
-/* What the allocator asks on the way. */
+/* What the allocator calls before it reports a block. */
 void *stream_of(void *const *self) __asm__("_ZNK3c104cuda10CUDAStream6streamEv");
 uint64_t roundup(uint64_t) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm");
 uint64_t roundup_new(uint64_t) __asm__("_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm");
@@ -42,7 +42,7 @@ void settings(const char *const *text)
 {
 }
 
-/* at::cuda::CUDAGraph; a pair is returned as a struct is. */
+/* Methods of at::cuda::CUDAGraph; std::pair is returned as this struct is. */
 struct pool_name {
 	uint64_t first, second;
 };

@@ -2,7 +2,7 @@
 /*
  * A caching allocator like PyTorch's: segments from the driver, blocks inside them, each reported to libc10
  * with the totals. What does not fit makes it give free segments back and ask again, and then report out of memory.
- * One device, one thread.  SEGMENT_US: between a segment and its report so much time passes, as where the program has no processor.
+ * One device, one thread.  SEGMENT_US: microseconds between getting a segment and reporting it, as when the program lost its processor.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ int set_fraction(void);
 void *set_fraction_method(void *module, void *arguments) __asm__("_Z28THCPModule_setMemoryFractionP7_objectS0_");
 void *call_method(void *arguments);
 
-/* By segment and address; a segment's pieces add up to it. */
+/* Sorted by segment and address; the pieces of a segment add up to the segment. */
 static struct piece {
 	char *segment, *at;
 	size_t bytes;
@@ -126,7 +126,7 @@ void caching_delete(void *block)
 	}
 }
 
-/* setMemoryFraction up to 2.9, as far as the driver sees it. */
+/* The driver's part of setMemoryFraction up to PyTorch 2.9. */
 int set_fraction(void)
 {
 	size_t free_bytes, total_bytes;

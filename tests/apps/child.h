@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A child made so that the C library's handlers of fork run, or so that they do not. */
+/* Makes a child with or without the C library's fork handlers. */
 #pragma once
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* how: "fork"; "_Fork", which an older C library has not: the program exits 77; "clone", the bare system call.  As fork returns. */
+/* how: "fork"; "_Fork" (exit 77 where the C library is too old for it); "clone", the bare system call.  Returns as fork does. */
 static inline pid_t make_child(const char *how)
 {
 	pid_t (*by_name)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, how);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* contexts: what goes with a context, with the last reference to the primary one, and with its reset; what does not. */
+/* contexts: which memory ends with a context, with the last reference to the primary one, and with its reset, and which does not. */
 #include "gpu.h"
 
 int cuCtxCreate_v2(void **, unsigned, int);
@@ -35,15 +35,15 @@ int main(void)
 	fill(2 * MB);
 	OK(cuCtxCreate_v2(&two, 0, 0));
 	OK(cuMemAlloc_v2(&kept, 3 * MB));
-	OK(cuCtxDestroy_v2(one)); /* not the current one: takes its own blocks alone */
+	OK(cuCtxDestroy_v2(one)); /* not the current one: only its own blocks go */
 	OK(cuMemFree_v2(kept));
 	OK(cuMemAlloc_v2(&kept, 4 * MB));
 	OK(cuCtxDestroy_v2(two));
 	OK(cuCtxSetCurrent(primary));
-	OK(cuDevicePrimaryCtxRelease_v2(0)); /* one reference is left, and all blocks */
+	OK(cuDevicePrimaryCtxRelease_v2(0)); /* one reference is left: all blocks stay */
 	OK(cuMemAlloc_v2(&kept, 5 * MB));
 	OK(cuMemFree_v2(kept));
-	OK(cuDevicePrimaryCtxRelease_v2(0)); /* the last: they go */
+	OK(cuDevicePrimaryCtxRelease_v2(0)); /* the last reference: the blocks go */
 	OK(cuDevicePrimaryCtxRetain(&primary, 0));
 	OK(cuCtxSetCurrent(primary));
 	fill(6 * MB);

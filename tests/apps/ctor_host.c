@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctor_host PLUGIN.so locked|first: a thread allocates under a lock that the constructor of a library waits for, and that
- * constructor runs under the loader's lock: an agent that takes the loader's lock inside an allocation hangs. locked: this case; first: the constructor makes the first GPU calls of the process, two threads at once.
+ * ctor_host PLUGIN.so locked|first.  locked: a thread allocates under a lock that the constructor of a library waits for, while the
+ * constructor runs under the loader's lock: an agent that takes the loader's lock inside an allocation hangs.  first: the constructor makes the first GPU calls of the process, two threads at once.
  */
 #include "gpu.h"
 
@@ -35,7 +35,7 @@ static void *allocate_under_the_lock(void *unused)
 	locked = 1;
 	while (!host_constructing)
 		usleep(1000);
-	usleep(50000); /* it waits for us now */
+	usleep(50000); /* by now the constructor waits for the lock */
 	host_allocate();
 	CHECK(!pthread_mutex_unlock(&host_lock));
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library whose constructor allocates: under a lock of its host's, and with a thread that does so at the same time. */
+/* A library whose constructor allocates under a lock of its host, and by a thread at the same time. */
 #include "gpu.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's own calls, linked: contexts, memory of every plain kind, and what a destroyed context takes along. */
+/* Calls of the driver, linked: contexts, memory of every plain kind, and blocks that go with a destroyed context. */
 #include "gpu.h"
 
 int main(void)
@@ -34,7 +34,7 @@ int main(void)
 	OK(cuModuleLoadData(&module, own));
 	OK(cuModuleGetFunction(&function, module, "kernel"));
 	OK(cuMemGetInfo_v2(&free_after, &total));
-	CHECK(free_after < free_before); /* code is loaded when it is first needed, and is not free */
+	CHECK(free_after < free_before); /* code is loaded when it is first needed, and takes memory */
 	OK(cuModuleUnload(module));
 	OK(cuMemAlloc_v2(&p, 5 * MB));
 	OK(cuMemHostAlloc(&pinned, MB, 0));

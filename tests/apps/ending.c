@@ -10,7 +10,7 @@ static void *late;
 __attribute__((destructor)) static void after_main(void)
 {
 	if (late)
-		cudaFree(late); /* a library's destructor frees after all other destructors have run */
+		cudaFree(late); /* as a library's destructor that runs after all others */
 }
 
 int main(int argc, char **argv)

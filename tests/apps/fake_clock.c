@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: whatever clock the program asks, it is yesterday's date, as libfaketime has it. */
+/* Preloaded, like libfaketime: every clock that the program reads shows a time in the past. */
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign CASE [NUMBER]: programs that are at odds with a recorder beside them; one case each, named in test_foreign.py. */
+/* foreign CASE [NUMBER]: cases that a recorder in the same process may break; test_foreign.py names them. */
 #include "gpu.h"
 #include "late_free.h"
 
@@ -20,11 +20,11 @@
 
 enum { CALLS = 20000 };
 
-/* The blocks live until the end, and are freed by a small thread after it. */
+/* The blocks live until the program's end; a thread with a small stack frees them after it. */
 static int late(int stack)
 {
 	late_free((size_t)stack);
-	usleep(100000); /* the writer has seen them */
+	usleep(100000); /* the writer has written them */
 	return 0;
 }
 
@@ -49,7 +49,7 @@ static void at_exit(void)
 	printf("at exit, TERM is blocked: %d\n", sigismember(&mask, SIGTERM));
 }
 
-/* The main thread leaves; the process ends with the last other one, which makes a call or (0) none does. */
+/* The main thread ends first; the process ends with the other thread.  Both make a GPU call, or (0) neither does. */
 static int pthread_exit_in_main(int gpu)
 {
 	pthread_t thread;
@@ -62,7 +62,7 @@ static int pthread_exit_in_main(int gpu)
 	pthread_exit(NULL);
 }
 
-/* Threads that name no size get a small stack. */
+/* Threads for which no size is named get a small stack. */
 static int small_default_stack(int bytes)
 {
 	pthread_attr_t attr;
@@ -78,7 +78,7 @@ static int small_default_stack(int bytes)
 	return 0;
 }
 
-/* What the kernel grants a process of one thread alone; then calls again. */
+/* Asks for what the kernel grants only a process of one thread, then makes another call. */
 static int unshare_user(int gpu)
 {
 	void *p;
@@ -103,11 +103,11 @@ static void *call_and_stay(void *unused)
 		OK(cudaFree(p));
 	}
 	pthread_barrier_wait(&all_there);
-	OK(cudaMalloc(&p, 4096)); /* and all at once */
+	OK(cudaMalloc(&p, 4096)); /* all threads at once */
 	return unused;
 }
 
-/* Threads that live all at the same time, each of which has called; 11 calls each. */
+/* Threads that all live at the same time and make 11 calls each. */
 static int many_threads(int count)
 {
 	pthread_t *threads = calloc((size_t)count, sizeof(*threads));
@@ -153,7 +153,7 @@ static int exec_fails(int count)
 	return 0;
 }
 
-/* A process with little address space; memory is asked of malloc after the first call. */
+/* Makes a first call with little address space, and then asks malloc for 7/12 of that. */
 static int little_address_space(int megabytes)
 {
 	struct rlimit limit = {(rlim_t)megabytes << 20, (rlim_t)megabytes << 20};
@@ -166,7 +166,7 @@ static int little_address_space(int megabytes)
 	return 0;
 }
 
-/* Every byte that is mapped and readable is read, as a debugger or a search for leaks does. */
+/* Reads a byte of every page of the mapped ring, as a debugger or a search for leaks does. */
 static int read_all_memory(int unused)
 {
 	char line[512], *at;
@@ -180,11 +180,11 @@ static int read_all_memory(int unused)
 	usleep(100000);
 	CHECK((maps = fopen("/proc/self/maps", "r")));
 	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx r", &begin, &end) == 2 && strstr(line, "/rank-"))
+		if (sscanf(line, "%lx-%lx", &begin, &end) == 2 && strstr(line, "/rank-"))
 			for (at = (char *)begin; at < (char *)end; at += 4096)
 				sum += *(volatile char *)at != 0;
 	printf("read\n");
-	return sum == 0; /* its head at least is not empty */
+	return sum == 0; /* the ring's head at least is not empty */
 }
 
 static atomic_int highest, ended;
@@ -202,7 +202,7 @@ static void *open_files(void *unused)
 	return unused;
 }
 
-/* One thread has one file open at a time, the other makes the first calls; then the process counts what it has open below 60. */
+/* One thread opens and closes a file while another makes the first call.  Prints whether the file's numbers stayed low, and how many are left open below 60. */
 static int descriptors(int unused)
 {
 	pthread_t thread;
@@ -231,7 +231,7 @@ static const int allowed[] = {SYS_futex,	 SYS_pwrite64, SYS_pread64,	SYS_newfsta
 			      SYS_clock_gettime, SYS_getpid,   SYS_sched_yield, SYS_nanosleep,	SYS_clock_nanosleep,
 			      SYS_madvise,	 SYS_exit,     SYS_gettid,	SYS_write,	SYS_exit_group};
 
-/* A call from a place far below others. */
+/* Calls from much deeper in the stack than before. */
 static __attribute__((noinline)) void call_below(void)
 {
 	volatile char space[40000];
@@ -243,7 +243,7 @@ static __attribute__((noinline)) void call_below(void)
 	space[1] = space[0];
 }
 
-/* A sandbox of all threads that kills for whatever is not on the list. */
+/* A sandbox of all threads that kills the process for any system call that is not on the list. */
 static int sandbox(int unused)
 {
 	struct sock_filter filter[2 + 2 * sizeof(allowed) / sizeof(*allowed)];
@@ -252,7 +252,7 @@ static int sandbox(int unused)
 
 	(void)unused;
 	OK(cudaMalloc(&p, MB));
-	usleep(300000); /* the libraries are open, the first passes made */
+	usleep(300000); /* the agent has opened its libraries, and the writer has made its first passes */
 	filter[program.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++) {
 		filter[program.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)allowed[i], 0, 1);
@@ -261,17 +261,17 @@ static int sandbox(int unused)
 	filter[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
-	for (int i = 0; i < CALLS / 5; i++) { /* into the segment that the thread has: the filter may not be seen yet */
+	for (int i = 0; i < CALLS / 5; i++) { /* fit in the thread's segment: the agent may not have seen the filter yet */
 		OK(cudaFree(p));
 		OK(cudaMalloc(&p, 4096));
 		if (i % 200 == 0)
 			usleep(20000);
 	}
-	call_below(); /* a new stack, on pages that none before was on: the filter has been seen by now */
+	call_below(); /* a new stack, on pages that were never touched; the agent has seen the filter by now */
 	return 7;
 }
 
-/* What a child's fork costs it in pages of its own. */
+/* Prints whether a forked child had to copy many pages before its first call. */
 static int fork_cheaply(int unused)
 {
 	struct rusage used;
@@ -284,7 +284,7 @@ static int fork_cheaply(int unused)
 	child = fork();
 	if (!child) {
 		CHECK(!getrusage(RUSAGE_SELF, &used));
-		OK(cudaMalloc(&p, MB)); /* of a recording of its own */
+		OK(cudaMalloc(&p, MB)); /* begins a recording of the child's own */
 		printf("%s\n", used.ru_minflt < 500 ? "few pages" : "many pages");
 		fflush(stdout);
 		_exit(0);
@@ -294,7 +294,7 @@ static int fork_cheaply(int unused)
 	return 0;
 }
 
-/* Ends without the C library, as Go's programs do; 256 and more: killed instead. */
+/* Ends by the bare system call, as Go's programs do; status 256 and more: is killed instead. */
 static int raw_end(int status)
 {
 	void *p;
@@ -307,7 +307,7 @@ static int raw_end(int status)
 	return 1;
 }
 
-/* The last thread leaves by the system call, of which the C library does not know: another one before it, or (0) none. */
+/* The last thread ends by the system call exit, of which the C library does not know.  Another thread did so before, or (0) none. */
 static void *leave_by_call(void *unused)
 {
 	void *p;
@@ -328,7 +328,7 @@ static int threads_leave_by_call(int other)
 		CHECK(!pthread_create(&thread, NULL, leave_by_call, NULL));
 		usleep(50000);
 	}
-	CHECK(!atexit(at_exit)); /* not for these */
+	CHECK(!atexit(at_exit)); /* must not run */
 	syscall(SYS_exit, 3);
 	return 1;
 }
@@ -361,8 +361,8 @@ static void *hold(void *held)
 }
 
 /*
- * As the manual page shows it: clone() ends the child by that system call.  1: the parent calls first; 2: while another thread
- * of it holds the loader's lock, for which a thread of the child waits as long as the child lives.
+ * A child of clone() that ends when its function returns, by the system call exit, as the manual page shows it.  1: the parent makes
+ * a GPU call first; 2: besides, a thread of the parent holds the loader's lock, for which a thread of the child would wait for ever.
  */
 static int cloned(int parent)
 {
@@ -402,7 +402,7 @@ static int call_and_leave(void *unused)
 	_exit(3);
 }
 
-/* A child that shares the memory of its parent calls before that does: by vfork, or (1) clone, or (2) vfork before an exec. */
+/* A child that shares its parent's memory makes the first call: by vfork, or (1) by clone, or (2) by vfork before an exec. */
 static int shared(int way)
 {
 	char *stack = malloc(1 << 18), *argv[] = {(char *)"true", NULL};
@@ -427,7 +427,7 @@ static int shared(int way)
 	return 4;
 }
 
-/* Every thread takes part in setgid, also one that was begun anew after a fork. */
+/* setgid must reach every thread, also the writer that was started again after a fork. */
 static int setgid_after_fork(int unused)
 {
 	pid_t child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fork_exec: a child that makes its own calls, a child that execs, and a child of an initialised parent, which gets error 3. */
+/* fork_exec: a child that makes calls, a child that execs, and a child of a parent that has used CUDA, which gets error 3. */
 #include "gpu.h"
 
 #include <sys/wait.h>

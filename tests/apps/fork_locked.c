@@ -2,10 +2,10 @@
 /*
  * fork_locked TLS_PLUGIN.so fork|_Fork|clone gpu|thread: a child made while another thread, in the midst of pthread_create,
  * holds the C library's lock of thread-local data.
- * gpu: the child allocates; thread: it starts a thread, and whether that comes back is printed.
+ * gpu: the child allocates; thread: it starts a thread, and it is printed whether pthread_create returns.
  *
- * The lock is held for as long as we like by the realloc of this program: glibc asks it, under the lock, for a longer table when
- * a stack that a thread has left behind is used again after many libraries with such data were loaded.
+ * This program's realloc holds the lock for as long as it likes: glibc calls it under the lock for a longer table, when a new
+ * thread gets the stack of an ended one after many libraries with such data were loaded.
  */
 #include "child.h"
 #include "gpu.h"
@@ -58,7 +58,7 @@ static void *hold(void *unused)
 	return NULL;
 }
 
-/* The same library many times, for each is another file. */
+/* Loads copies of one library: each is another file, and so another library. */
 static void open_copies(const char *path)
 {
 	static char bytes[1 << 20];
@@ -74,7 +74,7 @@ static void open_copies(const char *path)
 	}
 }
 
-/* The driver alone, which opens nothing. */
+/* Uses the driver alone, which opens no library. */
 static void allocate(void)
 {
 	void *context;
@@ -103,11 +103,11 @@ static void in_child(const char *what)
 		_exit(0);
 	}
 	allocate();
-	CHECK(!told && waitpid(-1, NULL, 0) < 0); /* nobody else's children */
+	CHECK(!told && waitpid(-1, NULL, 0) < 0); /* this child has no children */
 	_exit(0);
 }
 
-/* What waits for ever is asleep at every look. */
+/* Whether the child hangs: it is asleep every time that we look. */
 static int hangs(pid_t child, int *status)
 {
 	char path[64], line[256];

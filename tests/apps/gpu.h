@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the small programs use of CUDA and HIP, so that they build without either; and how they check themselves. */
+/* The declarations of CUDA and HIP that the small programs use, since they build without either, and macros for checks. */
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A program is right or it exits 1 and says where. */
+/* Where a check fails the program says so and exits 1. */
 #define CHECK(condition)                                                                                                           \
 	do {                                                                                                                       \
 		if (!(condition)) {                                                                                                \

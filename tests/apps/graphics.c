@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graphics cu|cuda|hip LIBRARY: buffers of a graphics API, mapped one by one and several at once, asked for twice, never,
- * unregistered while mapped, and left mapped when the device is reset.
+ * graphics cu|cuda|hip LIBRARY: buffers of a graphics API are mapped one by one and several at once.  Their address is asked for
+ * once, twice or never.  One is unregistered while mapped, one is left mapped when the device is reset.
  */
 #include "gpu.h"
 
@@ -22,7 +22,7 @@ static void *find(const char *name)
 	return found;
 }
 
-/* The call must say so; a runtime keeps the error until it is asked for. */
+/* The call must say that nothing is mapped; a runtime keeps that error for GetLastError too. */
 static void expect_not_mapped(int result)
 {
 	CHECK(result == NOT_MAPPED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* graphs: allocation nodes by three roads, launched, freed inside, outside, automatically, or never. */
+/* graphs: allocation nodes added by three functions; freed inside the graph, by the program after a launch, or with the graph. */
 #include "gpu.h"
 
-enum { ALLOC = 10, FREE = 11, AUTO_FREE = 1 };
+enum { ALLOC = 10, FREE = 11 };
 
 static uint64_t resident(int which)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handled MODE: GPU calls that a signal handler makes.  Says how many calls of malloc and its kin were made in handlers, none of
- * them by this program, and how many blocks were made there and elsewhere.  The GPU is midst.c.
+ * handled MODE: makes GPU calls in signal handlers.  Prints how many calls of malloc, calloc and realloc were made in handlers (this
+ * program makes none), and how many blocks of the GPU were made in handlers and elsewhere.  The GPU is midst.c.
  *   first   the process's first call, then a thread's, in handlers that interrupt malloc
  *   nested  the process's first calls, in handlers that interrupt a sleep in handlers that interrupt malloc
- *   often   a timer's handler, in the midst of whatever a thread does that allocates without a pause
- *   ranges, errors, blocks   the same, in the midst of new ranges, of allocations that fail, of what it says of its own blocks
- *   threads the same, in threads that begin with a new range
+ *   often   a timer's handler interrupts a thread that allocates without a pause
+ *   ranges, errors, blocks   the same; the thread also opens new ranges, makes allocations that fail, or reports blocks of its own
+ *   threads a handler interrupts threads that begin with a new range
  *   crash   as first, and the handler ends the process
  */
 #include "gpu.h"

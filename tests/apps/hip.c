@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every plain kind of memory through HIP, which calls itself. */
+/* Every plain kind of memory through HIP, whose functions call one another. */
 #include "gpu.h"
 
 int main(void)

@@ -46,7 +46,7 @@ static void virtual(void)
 	close(fd);
 	OK(hsa_amd_vmem_handle_release(handle));
 	OK(hsa_amd_vmem_unmap(at, 4 * MB));
-	OK(hsa_amd_vmem_unmap(there, 2 * MB)); /* the last of it */
+	OK(hsa_amd_vmem_unmap(there, 2 * MB)); /* the last mapping */
 	OK(hsa_amd_vmem_map(at, 4 * MB, 0, imported, 0));
 	OK(hsa_amd_vmem_unmap(at, 4 * MB));
 	OK(hsa_amd_vmem_handle_release(imported));
@@ -65,7 +65,7 @@ static void again(void)
 	OK(hsa_shut_down());
 	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, MB, 0, &p));
 	OK(hsa_amd_memory_pool_free(p));
-	OK(hsa_shut_down()); /* the last */
+	OK(hsa_shut_down()); /* the last reference */
 	OK(hsa_init());
 	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, 3 * MB, 0, &p)); /* stays, on the second */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* imports: imported memory: external, and by a pool's pointer; and a multicast object, which keeps what is bound to it. */
+/* imports: external memory, a pool's pointer that is imported, and a multicast object, which keeps the memory bound to it. */
 #include "gpu.h"
 
 #include <unistd.h>
@@ -41,7 +41,7 @@ static void external(void)
 	address p;
 	OK(cuImportExternalMemory(&handle, &memory));
 	OK(cuExternalMemoryGetMappedBuffer(&p, handle, &buffer));
-	OK(cuMemFree_v2(p)); /* yes, by cuMemFree */
+	OK(cuMemFree_v2(p)); /* the driver's documentation says: by cuMemFree */
 	OK(cuDestroyExternalMemory(handle));
 }
 
@@ -76,7 +76,7 @@ static void multicast(void)
 	size_t start = free_now();
 	OK(cuMulticastCreate(&mc, &object));
 	OK(cuMulticastAddDevice(mc, 0));
-	CHECK(free_now() == start); /* virtual */
+	CHECK(free_now() == start); /* the object takes no physical memory */
 	OK(cuMemCreate(&memory, 16 * MB, &prop, 0));
 	OK(cuMulticastBindMem(mc, 0, memory, 0, 16 * MB, 0));
 	OK(cuMemRelease(memory));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep_me JOURNAL THREADS EVENTS HOW [REST_US]: a long job in short, for STORMLOG_KEEP.  Threads make and free blocks of a framework's
- * allocator at random, each other's too, under its mutex as PyTorch does; now and then they call the driver, from a
- * place that is new, under a label that is new, in a thread that is new.  JOURNAL is mapped, so that it says what was done when the
+ * keep_me JOURNAL THREADS EVENTS HOW [REST_US]: stands for a long job, for STORMLOG_KEEP.  Threads make and free blocks of a framework's
+ * allocator at random, each other's too, under its mutex as in PyTorch.  Between them they call the driver from changing depths of
+ * the stack, under changing labels, and start short threads.  JOURNAL is a mapped file, so it holds what was done even when the
  * program is killed.  HOW: exit, oom (an error and exit 1), stay (until it is killed).
  */
 #define FLAVOUR 4
@@ -18,17 +18,17 @@
 #include <unistd.h>
 
 #define SLOTS	16384
-#define WEIGHTS 2048 /* of them: made once, never freed */
+#define WEIGHTS 2048 /* slots whose blocks are made once and never freed */
 #define RECENT	65536
 #define BASE	0x500000000000
 
 int nvtxRangePushA(const char *message);
 int nvtxRangePop(void);
 
-/* As test_keep.py reads it. */
+/* test_keep.py reads this layout. */
 static struct journal {
 	uint64_t events, allocations, bytes, allocated, peak; /* bytes: of all allocations */
-	uint64_t under_way;				      /* of a block: its slot + 1; 0: none is */
+	uint64_t under_way;				      /* slot + 1 of the block that is being made or freed; 0: none */
 	uint64_t live[SLOTS];				      /* bytes */
 	struct {
 		uint64_t address;
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	CHECK(journal != MAP_FAILED);
 	threads = atoi(argv[2]);
 	rest_us = argc > 5 ? (useconds_t)atoi(argv[5])
-			   : 10000 * (useconds_t)threads; /* 100 000 events a second: few while the writer sleeps, a tenth of one */
+			   : 10000 * (useconds_t)threads; /* 100 000 events a second: few in the 0.1 s that the writer sleeps */
 	limit = strcmp(argv[4], "stay") ? strtoull(argv[3], NULL, 10) : UINT64_MAX;
 	OK(cudaMalloc(&held, 3 << 20));
 	writer = writer_thread();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kill_inside self|fork|_Fork|clone: a process, this one or a child of it made so, is killed while it holds the lock of the
- * simulated machine. Another process must have memory there: whoever comes looks in /proc, under the lock, whether it lives.
+ * kill_inside self|fork|_Fork|clone: a process, this one or a child made by that call, is killed while it holds the lock of the
+ * simulated machine.  Another process must have memory there: a new process looks in /proc, under the lock, whether that one lives.
  */
 #include "child.h"
 #include "gpu.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The simulator's too, for a program's own function comes first; _FILE_OFFSET_BITS gives both the same name. */
+/* The simulator calls this one too, since the program's functions come first; _FILE_OFFSET_BITS gives both the same name. */
 int open(const char *path, int flags, ...)
 {
 	int pid, mode;
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 		child = make_child(argv[1]);
 	if (!child) {
 		OK(cudaMalloc(&p, MB));
-		_exit(2); /* nobody looked */
+		_exit(2); /* the simulator did not look in /proc */
 	}
 	CHECK(waitpid(child, &status, 0) == child);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that frees its blocks when it is unloaded, after the agent's own end, on a thread with the stack that was asked for.
- * Below that stack's guard page lies data of the program: a frame that jumps over the page writes there unnoticed.
+ * A library that frees its blocks when it is unloaded, after the agent's own end, on a thread with a stack of given size.
+ * Data of the program lie below that stack's guard page: a frame large enough to skip the page would write there.
  */
 #include "late_free.h"
 

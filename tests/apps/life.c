@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * life MODE [COUNT]: threads and processes that come and go in every way there is, each with GPU calls at the moment that is hardest for a tracer. Prints nothing and exits 0, with and without a tracer.
+ * life MODE [COUNT]: threads and processes begin and end in many ways, each with GPU calls at a moment that is hard for a tracer.  Prints nothing and exits 0, with and without a tracer.
  */
 #include "gpu.h"
 
@@ -20,7 +20,7 @@
 extern char **environ;
 static int count;
 static volatile int stop;
-static _Atomic int pairs, most_pairs = 1 << 30; /* that busy threads have made, and may have made by now */
+static _Atomic int pairs, most_pairs = 1 << 30; /* how many busy threads have made, and how many they may make for now */
 
 static void allocate_and_free(size_t bytes)
 {
@@ -73,7 +73,7 @@ static void come_and_go(int threads_in_all)
 	}
 }
 
-/* The memory of the process does not grow with their number; what a thread of ours needs once it may take late. */
+/* Memory does not grow with the number of threads.  Four tries: a tracer's thread may take memory that it needs once late. */
 static void churn(void)
 {
 	long grown = 8 << 10;
@@ -100,7 +100,7 @@ static void *meet(void *bytes)
 	return NULL;
 }
 
-/* All alive at once, each idle in the middle of its calls: far more than a tracer has room for. */
+/* More threads at once than a tracer has room for, each idle between its calls. */
 static void crowd(void)
 {
 	pthread_t *threads = calloc(count, sizeof(*threads));
@@ -114,7 +114,7 @@ static void crowd(void)
 
 static pthread_key_t key;
 
-/* Calls in destructors until the C library runs no more of them; so do those of a tracer at the end of a thread. */
+/* Makes calls in a destructor in each round until the C library stops; a tracer's destructor at a thread's end runs in these rounds. */
 static void at_thread_end(void *value)
 {
 	allocate_and_free(2 * MB);
@@ -145,7 +145,7 @@ static void thread_ends(void)
 		CHECK(!pthread_join(start(with_destructors, (void *)(intptr_t)i), NULL));
 }
 
-/* A cancellation that is due is acted upon where the program has its points, not inside a GPU call. */
+/* A pending cancellation takes effect at the program's own cancellation point, not inside a GPU call. */
 static int returned;
 static pthread_barrier_t ready;
 
@@ -167,7 +167,7 @@ static void *to_be_cancelled(void *arg)
 static void cancel(void)
 {
 	void *result;
-	allocate_and_free(MB); /* the runtime opens its driver, and files */
+	allocate_and_free(MB); /* now the runtime opens its driver and files, which later calls do not */
 	CHECK(!pthread_barrier_init(&ready, NULL, 2));
 	for (int i = 0; i < count; i++) {
 		pthread_t thread = start(to_be_cancelled, NULL);
@@ -226,7 +226,7 @@ static int refused_child(void *unused)
 	_exit(cudaMalloc(&p, MB) != 3);
 }
 
-/* Children of every kind, made while other threads are in the middle of calls: the driver refuses them, and they end. */
+/* Makes children of every kind while other threads are in the middle of calls: the driver refuses them, and they end. */
 static void fork_busy(void)
 {
 	static char stack[64 << 10];
@@ -237,7 +237,7 @@ static void fork_busy(void)
 	for (intptr_t t = 0; t < 4; t++)
 		threads[t] = start(busy, (void *)t);
 	for (int i = 0; i < count; i++) {
-		most_pairs = pairs + 1000; /* a slow machine takes longer, and makes no more events */
+		most_pairs = pairs + 1000; /* so that a slow machine takes longer and makes no more events */
 		for (int before = pairs; pairs < before + 8;)
 			sched_yield();
 		switch (i % 5) {
@@ -316,7 +316,7 @@ static void close_all(int first)
 			close(fd);
 }
 
-/* What daemons do, and goes on with the GPU. */
+/* Becomes a daemon: a child's child with all descriptors closed.  Makes GPU calls there. */
 static void daemonize(void)
 {
 	pthread_t threads[8];
@@ -330,7 +330,7 @@ static void daemonize(void)
 		close_all(0);
 		CHECK(open("/dev/null", O_RDWR) == 0 && dup(0) == 1 && dup(0) == 2);
 		allocate_and_free(MB);
-		close_all(3); /* and once more, when there is a trace */
+		close_all(3); /* once more, now that there is a trace */
 		for (int t = 0; t < 8; t++)
 			threads[t] = start(one_pair, (void *)(2 * MB));
 		for (int t = 0; t < 8; t++)
@@ -338,10 +338,10 @@ static void daemonize(void)
 		exit(0);
 	}
 	join_child(child);
-	CHECK(waitpid(-1, &status, 0) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0); /* the daemon is ours now */
+	CHECK(waitpid(-1, &status, 0) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0); /* the daemon is our child now */
 }
 
-/* Every descriptor is closed under the recording, and then it must grow. */
+/* Closes every descriptor after the recording began, then makes so many events that its files must grow. */
 static void close_under(void)
 {
 	pthread_t threads[12];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * little BYTES CALLS [first|alternate]: a thread, or the first one, makes so many calls with all its stack, and then one with
- * so many bytes of it left above a page that nothing may touch, or of an alternate stack above data.  As a library it has
- * allocate_above for programs of other languages.
+ * little BYTES CALLS [first|alternate]: a thread (first: the first one) makes CALLS calls with all its stack, then one with BYTES
+ * bytes of it left above a page that nothing may touch (alternate: of an alternate stack above data that must not change).  As a
+ * library it has allocate_above for programs in other languages.
  */
 #include "gpu.h"
 
@@ -64,7 +64,7 @@ static char *lowest(void)
 	return low;
 }
 
-/* With so many bytes of the stack left. */
+/* Allocates with `bytes` bytes of the stack left. */
 int allocate_above(size_t bytes);
 __attribute__((noinline)) int allocate_above(size_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: as uid_wrapper, whose syscall and pthread_create take a lock that it holds over fork() and while it closes a library at the end. */
+/* Preloaded, like uid_wrapper: its syscall and pthread_create take a lock that it also holds over fork() and while it closes a library at the end. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>

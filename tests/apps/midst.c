@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU runtime of nothing: addresses that count up, and in the midst of each call what the program wants. */
+/* A GPU runtime without a GPU: it hands out increasing addresses and calls the program's in_the_midst inside each call. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ static void midst(void)
 		in_the_midst();
 }
 
-/* A call of its own inside, as a runtime's of the driver. */
+/* Makes another hooked call inside, as a runtime calls the driver. */
 int cudaMallocHost(void **ptr, size_t size)
 {
 	return cudaMalloc(ptr, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: a kernel before 4.14, which knows no MADV_WIPEONFORK. */
+/* Preloaded: makes madvise answer as a kernel before 4.14 does, which has no MADV_WIPEONFORK. */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>

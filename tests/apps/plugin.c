@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that allocates without its program knowing. Linked with the static runtime it is what cuBLAS is: nobody outside
- * sees its calls by name. Linked with a shared one it brings a second runtime into the process.
+ * A library that allocates without its program knowing.  Linked with the static runtime it is like cuBLAS: its calls of the runtime
+ * cannot be interposed by name.  Linked with a shared one it brings a second runtime into the process.
  */
 #include "gpu.h"
 
@@ -10,7 +10,7 @@
 __attribute__((visibility("default"))) void *plugin_allocate(size_t bytes);
 __attribute__((visibility("default"))) void plugin_release(void *p);
 
-/* Gives the value that this thread had under a key of this library's own, and keeps another. */
+/* Returns this thread's value of a key of this library, and sets another. */
 __attribute__((visibility("default"))) const void *plugin_swap(const void *value);
 
 const void *plugin_swap(const void *value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin_host [--deepbind|--dlmopen] PLUGIN.so...: each opened RTLD_LOCAL, next to a runtime of the program's own. */
+/* plugin_host [--deepbind|--dlmopen] PLUGIN.so...: opens each plugin RTLD_LOCAL, or in that way, beside the program's own runtime. */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -22,13 +22,13 @@ int main(int argc, char **argv)
 		CHECK(allocate && release);
 		release(allocate(10 * MB));
 		theirs[i] = allocate((i - first + 1) * 2 * MB);
-		if (argc - first == 1) { /* several namespaces get in each other's way without any help */
+		if (argc - first == 1) { /* thread-specific keys of several namespaces collide even without a tracer */
 			const void *(*swap)(const void *) = (const void *(*)(const void *))dlsym(library, "plugin_swap");
 
 			CHECK(!swap(&mine));
 			CHECK(swap(NULL) == &mine);
 		}
-		CHECK(apart || theirs[i] != mine); /* another namespace has another driver, and that its own addresses */
+		CHECK(apart || theirs[i] != mine); /* another namespace has another driver, which may hand out the same address */
 	}
 	OK(cudaFree(mine));
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pools: what a stream frees is its own at once; the pool keeps up to its threshold; trim gives back. */
+/* pools: a stream can reuse at once what it freed; the pool keeps memory up to its threshold; trim gives it back. */
 #include "gpu.h"
 
 enum { THRESHOLD = 4, RESERVED = 5, USED = 7 };
@@ -34,13 +34,13 @@ int main(void)
 	OK(cudaMemPoolTrimTo(pool, 0));
 	CHECK(get(pool, RESERVED) == 0);
 	OK(cudaMalloc(&p, MB));
-	OK(cudaFreeAsync(p, stream)); /* and the reverse */
+	OK(cudaFreeAsync(p, stream)); /* a stream-ordered free of plain memory */
 
 	size_t there, total;
 	OK(cudaMemGetInfo(&there, &total));
 	OK(cudaMallocAsync(&p, there / 4 * 3, stream));
 	OK(cudaFreeAsync(p, stream));
-	OK(cudaMallocAsync(&p, there / 4 * 3, NULL)); /* the driver waits for what the other stream frees */
+	OK(cudaMallocAsync(&p, there / 4 * 3, NULL)); /* the driver waits until the other stream has freed its block */
 	OK(cudaFreeAsync(p, NULL));
 
 	struct pool_props props = {.alloc_type = 1, .location = {1, 0}};
@@ -48,7 +48,7 @@ int main(void)
 	OK(cudaMallocFromPoolAsync(&p, 3 * MB, own, stream));
 	OK(cudaMallocFromPoolAsync(&q, 5 * MB, own, stream));
 	OK(cudaFreeAsync(p, stream));
-	OK(cudaMemPoolDestroy(own)); /* goes with its last block */
+	OK(cudaMemPoolDestroy(own)); /* the pool lives until its last block is freed */
 	OK(cudaFreeAsync(q, stream));
 	OK(cudaStreamSynchronize(stream));
 	OK(cudaMallocAsync(&p, MB, stream));

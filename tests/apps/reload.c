@@ -24,7 +24,7 @@ static void *use(void)
 	OK(drop(block));
 	OK(set(NULL));
 	OK(release(0));
-	CHECK(dladdr(dlsym(library, "cuGetErrorName"), &where)); /* no call that is recorded: the driver's own */
+	CHECK(dladdr(dlsym(library, "cuGetErrorName"), &where)); /* a function that is not hooked, so its address is the driver's */
 	CHECK(!dlclose(library));
 	CHECK(!dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));
 	return where.dli_fbase;

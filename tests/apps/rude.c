@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rude MODE [N]: programs that do what few do. Prints how often it allocated and freed, by its own count. */
+/* rude MODE [N]: does what few programs do.  Prints how often it allocated and freed, by its own count. */
 #include <alloca.h>
 #include <link.h>
 #include <linux/capability.h>
@@ -71,7 +71,7 @@ static int spoil(struct dl_phdr_info *info, size_t size, void *seed)
 			if (n % 5 < 3 || !(rand() % 8))
 				((volatile char *)at)[k] = (char)rand();
 	}
-	return 1; /* the program itself */
+	return 1; /* the first object is the program: stop here */
 }
 
 static __attribute__((noinline)) void deep(unsigned depth)
@@ -108,12 +108,12 @@ static void title(unsigned way)
 	CHECK(count && (copy = calloc(count + 1, sizeof(*copy))));
 	for (size_t i = 0; i < count; i++)
 		copy[i] = strdup(environ[i]);
-	if (way == 0) { /* util-linux: the area ends where the last string does */
+	if (way == 0) { /* as util-linux: clears from the first argument to the end of the last string */
 		bytes = (size_t)(environ[count - 1] + strlen(environ[count - 1]) - arguments[0]);
 		memset(arguments[0], 0, bytes);
-	} else if (way == 1) { /* all strings lie behind the first */
+	} else if (way == 1) { /* overwrites the environment, taking its strings to be adjacent */
 		memset(first, 'x', sum - 1);
-	} else { /* OpenSSH, PostgreSQL: as far as one lies behind the other */
+	} else { /* as OpenSSH and PostgreSQL: clears as far as each string lies directly behind the one before */
 		char *end = arguments[argument_count - 1] + strlen(arguments[argument_count - 1]) + 1;
 
 		for (size_t i = 0; i < count && environ[i] == end; i++)
@@ -133,7 +133,7 @@ static void call_too(int signal)
 	pairs(1);
 }
 
-/* Its frame has no simple unwind rule: aligned, and of a size that is known when it runs. */
+/* Its frame has no simple unwind rule: it is aligned, and its size is known only at run time. */
 static void call_too_aligned(int signal)
 {
 	volatile size_t size = 100;
@@ -150,7 +150,7 @@ static void interrupt(void)
 	raise(SIGUSR1);
 }
 
-/* way 1: on a stack of its own; 2: cannot be followed; 3: both */
+/* way 1: the handler has an alternate stack; 2: its frame has no simple unwind rule; 3: both */
 static void handler(unsigned way)
 {
 	stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
@@ -163,12 +163,12 @@ static void handler(unsigned way)
 		p = allocate(512);
 		in_the_midst = interrupt;
 		release(p);
-		/* What the runtime calls itself is one call with that: also when its place was in a handler before. */
+		/* A call that the runtime makes inside another is part of that, even if its slot was a handler's before. */
 		CHECK(!cudaMallocHost(&p, 512));
 	}
 }
 
-/* exit() in such a handler, and what is freed then */
+/* A handler calls exit(), and an exit handler frees these. */
 static void *held[50];
 
 static void free_held(void)
@@ -218,7 +218,7 @@ static void *carry_on(void *unused)
 	swapcontext(&thread_of, &fiber);
 	if (in_the_midst) {
 		in_the_midst = NULL;
-		pairs(1); /* of this thread's own, while the fiber is inside a call */
+		pairs(1); /* calls of this thread, while the fiber is inside a call */
 		in_the_midst = midst;
 	}
 	return NULL;
@@ -251,7 +251,7 @@ static struct carried {
 } carried[CARRIED];
 static __thread struct carried *carries;
 
-/* Not inlined: after a switch it may be another thread's. */
+/* Not inlined: after a switch the thread-local variable may be another thread's. */
 static __attribute__((noinline)) struct carried **carries_here(void)
 {
 	__asm__ volatile("");
@@ -353,7 +353,7 @@ static void locked(unsigned kib)
 	struct rlimit limit = {(rlim_t)kib << 10, (rlim_t)kib << 10};
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {0};
-	const size_t rest = 7 << 20; /* of 8 MiB, which a recording alone would take */
+	const size_t rest = 7 << 20; /* most of the 8 MiB, which a recording would take if it could */
 	int status;
 
 	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit) && !syscall(SYS_capset, &header, none)); /* root may lock all there is */
@@ -383,7 +383,7 @@ static void *call_at_once(void *unused)
 	return unused;
 }
 
-/* How often they gave up the processor by themselves goes to stderr. */
+/* Prints to stderr how often the threads gave up the processor of their own accord. */
 static void crowd(unsigned count)
 {
 	pthread_t *threads = calloc(count, sizeof(*threads));
@@ -404,7 +404,7 @@ static void starved(unsigned count)
 {
 	struct rlimit limit = {0, RLIM_INFINITY};
 
-	printf("\n"); /* its buffer */
+	printf("\n"); /* makes stdout's buffer while there is memory */
 	CHECK(!setrlimit(RLIMIT_AS, &limit));
 	pairs(count);
 }
@@ -424,7 +424,7 @@ static void work_in_handler(int signal)
 	CHECK(child > 0 && waitpid(child, NULL, 0) == child);
 }
 
-/* The handler interrupts select, poll, pause, sigsuspend, wait4 or clock_nanosleep, which the last way does after a call of its own. */
+/* The handler interrupts select, poll, pause, sigsuspend, wait4 or clock_nanosleep; way 6 makes a GPU call first, then sleeps too. */
 static void worker(unsigned way)
 {
 	struct sigaction action = {.sa_handler = work_in_handler, .sa_flags = SA_RESTART};
@@ -449,7 +449,7 @@ static void worker(unsigned way)
 	else if (way == 3)
 		sigsuspend(&none);
 	else if (way == 4)
-		CHECK(waitpid(child, NULL, 0) == child); /* goes on where it was */
+		CHECK(waitpid(child, NULL, 0) == child); /* SA_RESTART: it goes on after the handler */
 	else
 		usleep(200000);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Built with each sanitizer by test_sanitizers.py: threads that call at the same time and end, a range, a forked child that
- * calls, calls from many places.  It is sound itself: a sanitizer has nothing to say of it.
+ * Built with each sanitizer by test_sanitizers.py.  Threads call at the same time and end; there is a range, a forked child that
+ * calls, and calls from many places.  The program has no defects, so a sanitizer reports nothing of it.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ def allocate(mib, must):
 def grow(blocks):
     for _ in range(blocks):
         allocate(1, True)
-        time.sleep(0.02)  # longer than a thread usually waits for the processor
+        time.sleep(0.02)  # longer than a thread usually waits for a processor
 
 
 def call(pairs):
@@ -79,7 +79,7 @@ def new_tensor(mib):
 
 
 def wait_for_samples(count):
-    """Wait for `count` further samples.  NVML's answers from before do not count, nor one that is under way."""
+    """Wait for `count` further samples.  One that is under way may be from before, so one more is waited for."""
     asked = ctypes.CDLL('libnvidia-ml.so.1').sim_nvml_asked
     until = asked() + count + 1
     while asked() < until:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state: what a call leaves behind besides its result, printed after each kind of hooked call, first and later ones, of the main
- * thread, of another, and of a child: errno, pending dlerror, signal mask and stack, every signal's disposition and
- * umask.
+ * state: prints what each kind of hooked call leaves behind besides its result: errno, pending dlerror, signal mask and stack,
+ * every signal's disposition, and umask.  Calls are first and later ones of the main thread, of another thread, and of a
+ * child.
  */
 #include "gpu.h"
 
@@ -25,7 +25,7 @@ static unsigned hash(unsigned sum, const void *bytes, size_t size)
 	return sum;
 }
 
-/* Addresses differ from run to run: a handler is the program's own, or one of the two names. */
+/* Addresses differ from run to run, so of a handler only this counts: the program's own, SIG_DFL or SIG_IGN. */
 static unsigned dispositions(void)
 {
 	unsigned sum = 2166136261u;
@@ -53,7 +53,7 @@ static void show(const char *call, int result, int error)
 	fflush(stdout);
 }
 
-/* dlerror's text waits to be asked for across the call. */
+/* A text of dlerror is pending during the call. */
 #define CALL(call)                                                                                                                 \
 	do {                                                                                                                       \
 		int result_, error_;                                                                                               \

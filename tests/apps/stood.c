@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stood CALLS [PLUGIN...]: allocates from ever other places, in code without frame pointers, and writes down where it stood, as glibc's backtrace
- * says it.  Waits for a file `go`; each thread writes stood-TID, a line of addresses for each call.  The first thread then loads each
- * PLUGIN, allocates through it, and unloads it, again and again.
+ * stood CALLS [PLUGIN...]: allocates from changing call stacks, in code without frame pointers, and writes down each stack as glibc's
+ * backtrace gives it.  Waits for a file `go`; each thread writes stood-TID, a line of addresses for each call.  The first thread then
+ * loads each PLUGIN, allocates through it, and unloads it, again and again.
  */
 #include "gpu.h"
 
@@ -16,7 +16,7 @@
 
 #define DEPTH 256
 #define LOADS 20
-#define FAR   64 /* frames that take more of the stack than is copied */
+#define FAR   64 /* so many frames may take more of the stack than stormlog-attach copies */
 
 static int calls;
 static __thread FILE *out;
@@ -28,7 +28,7 @@ static unsigned random_below(unsigned limit)
 	return (state >> 16) % limit;
 }
 
-/* Not inlined, not the last call: its frame stands on the stack. */
+/* Neither inlined nor left by a tail call: its frame is on the stack. */
 #ifdef __clang__
 #define STANDS __attribute__((noinline, disable_tail_calls))
 #else
@@ -56,7 +56,7 @@ STANDS static int deep(unsigned n, unsigned bytes)
 	return (n ? deep(n - 1, random_below(200)) : stand()) + room[0];
 }
 
-/* Its frame is found by an expression. */
+/* Its unwind rule is a DWARF expression, since the frame is aligned. */
 STANDS static int aligned(unsigned n)
 {
 	volatile char apart[64] __attribute__((aligned(64)));
@@ -98,7 +98,7 @@ STANDS static int far(unsigned n)
 	return (n ? far(n - 1) : stand()) + room[0];
 }
 
-/* Waits after each call: its stack is looked at some hundredths of a second later. */
+/* Waits after each call: stormlog-attach unwinds the stack some hundredths of a second later. */
 STANDS static void through_plugin(const char *path)
 {
 	void *plugin = dlopen(path, RTLD_NOW);

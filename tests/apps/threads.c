@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* threads [THREADS [ROUNDS]]: each thread frees what its neighbour allocated, so addresses wander between threads. */
+/* threads [THREADS [ROUNDS]]: each thread frees what its neighbour allocated, so one address is used by many threads. */
 #include "gpu.h"
 
 #include <pthread.h>

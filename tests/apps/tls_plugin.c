@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* A library with a variable of each thread. */
+/* A library with a thread-local variable. */
 __thread int tls_plugin_value;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A small training in which the blocks of each role have a size of their own. Only what a step makes anew is freed before the end;
-the last step ends after the forward pass, at the peak, with its activations.  With a number: so many models in turn, whose gradients are given back."""
+"""A small training in which the blocks of each role have a size of their own.  Only a step's batch and activations are freed before the
+end.  The last step ends after the forward pass, at the peak.  With a number above 1: trains so many models in turn and frees gradients after each step."""
 import ctypes
 import sys
 

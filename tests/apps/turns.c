@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turns TURNS HOW PLUGIN...: loads the plugins one after the other at one place, allocates through each twice, on each thread, and unloads
- * it.  Writes down what dladdr says of where each block is from: a line in turns-PID of address, file and function.  Exit status 77:
- * most plugins came to places of their own.  HOW is a word of letters: t three threads beside the first, f a child
- * does the same, w waits in the end to be killed, - nothing; s two threads load and unload by themselves, at once, and each plugin
- * allocates as it goes, too.
+ * turns TURNS HOW PLUGIN...: loads the plugins one after the other at one place; each thread allocates twice through each, and the
+ * plugin is unloaded.  For each block turns-PID has a line: its address, and the file and function that made it, as dladdr gives them.
+ * Exit status 77: most plugins were loaded elsewhere than the one before.  HOW is letters: t three more threads, f a child does the
+ * same, w waits in the end to be killed, - none of these; s two threads load and unload at the same time, and each plugin
+ * allocates as it is unloaded, too.
  */
 #include "gpu.h"
 
@@ -19,7 +19,7 @@ typedef void *taking(size_t bytes, Dl_info *here);
 
 static FILE *out;
 static _Atomic(taking *) take;
-static int shared; /* turns whose plugin came where the one before was */
+static int shared; /* turns whose plugin was loaded where the one before was */
 static pthread_barrier_t begun, ended;
 
 static void allocate(taking *take)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Built twice, with other names and the same code: one is loaded where the other was, and returns to the same addresses. */
+/* Built twice, with other names and the same code: one is loaded where the other was, and its calls return to the same addresses. */
 #include "gpu.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vmm: physical memory goes with its last reference or its last mapping, in every order. */
+/* vmm: physical memory lives until its last reference and its last mapping are gone, in every order. */
 #include "gpu.h"
 
 static struct memory_prop prop = {.type = 1, .handle_types = 1, .location = {1, 0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weak: looks for CUDA as configure scripts and tools do, and uses none. Exits 0 where it is absent, 10 where it is not. */
+/* weak: looks for CUDA as configure scripts and tools do, and calls nothing.  Exits 0 where CUDA is absent, 10 where it is there. */
 #include "gpu.h"
 
 #include <dlfcn.h>

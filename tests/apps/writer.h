@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's writer as its program sees it.  A program that makes events faster than they are written and folded has
- * files of any size; one that waits has files of which the same is true on a slow machine and a busy one.
+ * Finds the agent's writer thread and waits for it.  A program that makes events faster than they are written and folded has
+ * files of any size; one that waits for the writer has files of about the same size on every machine.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The thread that the first call made; in a process that has made none itself.  0: there is no other. */
+/* The thread that the first call started, in a process that started no thread itself.  0: there is none. */
 static inline int writer_thread(void)
 {
 	DIR *threads = opendir("/proc/self/task");
@@ -28,7 +28,7 @@ static inline int writer_thread(void)
 	return found;
 }
 
-/* It does not sleep as long as something waits to be written or folded. */
+/* The writer sleeps once nothing is left to be written or folded. */
 static inline void wait_for_writer_to_sleep(int writer)
 {
 	char path[64], line[256];

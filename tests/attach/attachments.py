@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""attachments.py [COUNT [SEED]]: attaches at a random moment to programs of tests/apps that run without a recorder.  From then on the trace
-must hold the journal's calls: for each thread their names and results in order, and every block with its address and size."""
+"""attachments.py [COUNT [SEED]]: attaches at a random moment to programs of tests/apps that run without a recorder.  From that moment on
+the trace must hold the simulator's journal's calls: for each thread names and results in order, and every block with address and size."""
 import collections
 import concurrent.futures
 import glob
@@ -21,8 +21,8 @@ import stormlog_trace
 import wakings
 
 LATENCY_NS = 3000000
-SHORT = ("driver", "vmm", "graphs", "imports", "contexts", "graphics")  # of few calls: they would have ended before they are watched
-LATER = ("fork_exec", "ipc", "hsa", "plugin_host", "lookup")  # children, a family that is not watched, libraries that come later
+SHORT = ("driver", "vmm", "graphs", "imports", "contexts", "graphics")  # make few calls: they would end before they are watched
+LATER = ("fork_exec", "ipc", "hsa", "plugin_host", "lookup")  # children, a family that is not watched, libraries that are loaded late
 
 
 def permitted():
@@ -66,13 +66,13 @@ def rows_of(trace):
 
 
 def differences(trace, truth, since_ns):
-    """What differs, as sentences.  The trace may have some more calls at the front: `ready` comes after the probes."""
+    """What differs, as sentences.  The trace may begin with more calls than expected: `ready` is said after the probes are set."""
     wrong, ours, blocks = [], {}, []
-    # The simulator initialises in the first call, before it writes that the call was entered.
+    # The journal is late for the first call: the simulator initialises in it before it writes that the call was entered.
     since_ns = max(since_ns, min((call for call in truth.calls if call.returned_ns), key=lambda call: call.entered_ns).returned_ns)
-    # A library that came while it was watched is told of, and watched from then on.
+    # A library that is loaded while the program is watched is watched from a note in the trace on.
     since_ns = max([since_ns, *(note["ns"] for note in trace.defs.get("note", []) if "a library was loaded" in note["text"])])
-    journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # its stubs write nothing
+    journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # stubs of the simulator write nothing
     events, verbs = trace.events(), trace.verbs()
     tids = {thread["id"]: thread["tid"] for thread in trace.defs.get("thread", [])}
     names = ("thread", "api", "result", "address", "bytes", "duration_ns", "time_ns")
@@ -126,7 +126,7 @@ def python_stacks(trace):
 
 
 def stands(trace, folder):
-    """The stacks of a trace of stands.py against what it wrote down: how many were compared, how many have a frame without a name, what is wrong."""
+    """Compare a trace's stacks with those that stands.py wrote down.  Returns how many were compared, how many have a frame without a name, what is wrong."""
     events, stacks, taken = trace.events(), python_stacks(trace), {}
     tids = {thread["id"]: thread["tid"] for thread in trace.defs["thread"]}
     for thread, api, python in zip(*(events[name].tolist() for name in ("thread", "api", "python"))):
@@ -158,8 +158,8 @@ STOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stood.py")
 
 
 def stood(trace, folder, own):
-    """The native stacks of a trace of stood or stood.py against what it wrote down, without its `own` innermost frames, from where each function
-    was called at another address.  Counts: whole, cut (and right as far as they go), missing, apart (unlike Python's number of loops); and what is wrong."""
+    """Compare native stacks of a trace with those that stood or stood.py wrote down, without their `own` innermost frames, which differ.  Returns counts of
+    stacks (whole; cut, which are right as far as they go; missing; apart, with more or fewer evaluation loops than runs of Python frames), and what is wrong."""
     events, stacks, taken, counts, wrong = trace.events(), native_stacks(trace), {}, dict.fromkeys(("whole", "cut", "missing", "apart"), 0), []
     tids = {thread["id"]: thread["tid"] for thread in trace.defs["thread"]}
     lines = {stack["id"]: stack for stack in trace.defs.get("python_stack", [])}
@@ -188,8 +188,8 @@ def stood(trace, folder, own):
 
 
 def places(trace):
-    """{(call, its native stack as library and offset of each frame)}: how often.  Of calls that no vendor's library makes: such a call is part of
-    another one, which began before the attachment."""
+    """{(call, its native stack as library and offset of each frame): how often}, without calls that a vendor's library makes: such a call
+    is part of another one, which began before the attachment."""
     modules, stacks, found = sorted(trace.defs["module"], key=lambda module: module["base"]), native_stacks(trace), collections.Counter()
 
     def place(pc):
@@ -220,7 +220,7 @@ def has_library(pid):
 
 
 def watched(attached, delay):
-    """What runs beside a program: stormlog-attach, `delay` seconds after its library has come, until both end."""
+    """A function that attaches to a program `delay` seconds after it has loaded its library, and waits until both have ended."""
     def during(run):
         end = time.monotonic() + 10
         while not has_library(run.process.pid) and run.process.poll() is None and time.monotonic() < end:
@@ -234,7 +234,7 @@ def watched(attached, delay):
 
 
 def beside(name, arguments):
-    """The trace of a program that is attached to as soon as it has its library; None: it had ended."""
+    """The trace of a program to which stormlog-attach attaches as soon as it has its library; None if it had ended."""
     with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=5 * LATENCY_NS, code=None, during=watched([], 0)) as run:
         return stormlog_trace.open_folder(run.traces)[0] if run.files() else None
 
@@ -257,7 +257,7 @@ PROGRAMS = [program for program in wakings.PROGRAMS if program[0] not in LATER]
 
 
 def attachment(seed, program=None):
-    """One run, of this program or any.  Returns its description, the number of calls compared, and what is wrong."""
+    """One run of this program or a random one.  Returns its description, the number of calls compared, and what is wrong."""
     choice = random.Random(seed)
     name, arguments, _ = program or choice.choice(PROGRAMS)
     arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
@@ -266,7 +266,7 @@ def attachment(seed, program=None):
     during = watched(attached, choice.choice((0, choice.uniform(0, 0.05), choice.uniform(0, 0.3))))
     with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=latency_ns, code=None, during=during) as run:
         what, since_ns = "seed %d: %s" % (seed, name), attached[0].since_ns
-        if not since_ns:  # it had ended, or had no library yet
+        if not since_ns:  # the program had ended, or had no library yet
             return what + ": " + "".join(attached[0].said).strip(), 0, []
         trace, = stormlog_trace.open_folder(run.traces)
         truth = next(process for process in run.truth() if process.pid == run.process.pid)
@@ -279,7 +279,7 @@ def attachment(seed, program=None):
 
 
 def each(seed):
-    """attachment() of every program, six at once; of one that ended before it was watched once more."""
+    """attachment() of every program, several at once; up to ten times for a program that ends before it is watched."""
     def until_compared(program):
         return next((found for found in (attachment(seed + i, program) for i in range(10)) if found[1] or found[2]), ("%s: never watched" % program[0], 0, []))
     with concurrent.futures.ThreadPoolExecutor(wakings.AT_ONCE) as pool:

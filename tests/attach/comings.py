@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """comings.py [COUNT [SECONDS]]: attaches to a program and detaches again, COUNT times or for SECONDS.  The program has two threads that call
-without a pause.  Each trace must be whole, hold calls, and say how many were lost.  The program must end as it does without us, and print
-nothing more."""
+without a pause.  Each trace must be complete, hold calls, and say how many were lost.  The program must end and print as it does when it
+is not watched."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stands.py CALLS THREADS: allocates through ctypes, each time from another place, and writes down its Python stack by sys._getframe.
+"""stands.py CALLS THREADS: allocates through ctypes from changing call stacks, and writes down each Python stack by sys._getframe.
 
 Waits for a file `go`.  Each thread writes stands-TID: a line for each call, [[function, file, line], ...].  Runs in the interpreter under
 test: 3.9 syntax, standard library only."""
@@ -60,14 +60,14 @@ class Thing:
 
 
 def made(choice):
-    """Code that is made, run and dead again, so that its addresses are used by the next."""
+    """Code that is compiled, run and freed, so that the next code has its addresses."""
     space = {"allocate": allocate}
     lines = "\n" * choice.randrange(50)
     exec(compile("def f():\n%s\tallocate()\n\tallocate()\nf()\n" % lines, "<made %d>" % choice.randrange(5), "exec"), space)
 
 
 def crowd(choice):
-    """So many code objects die that some are counted together with those that live on."""
+    """Frees up to 2000 code objects between two calls, so many that stormlog-attach counts some together with live ones."""
     allocate()
     crowd = [allocate.__code__.replace(co_firstlineno=1 + line) for line in range(choice.randrange(2000))]
     del crowd
@@ -75,7 +75,7 @@ def crowd(choice):
 
 
 def later(choice):
-    """In a frame that lives on while others come."""
+    """Calls in a generator, whose frame outlives calls, and in a method that the interpreter calls from C."""
     list(generate(choice.randrange(6)))
     sorted([Thing(), Thing()])
 
@@ -107,7 +107,7 @@ def work(calls, seed):
 
 
 def come_and_go(stop):
-    """Threads that have a state of Python's only for a moment, so that states are freed and used again."""
+    """Threads that live for a moment, so that Python's thread states are freed and used again."""
     while not stop.is_set():
         threads = [threading.Thread(target=time.sleep, args=(0.001,)) for _ in range(5)]
         for thread in threads:
@@ -134,7 +134,7 @@ def main(calls, count):
     open("done", "w").close()
     while not os.path.exists("end"):
         time.sleep(0.01)
-    os._exit(0)  # what lives at the end is not compared
+    os._exit(0)  # objects that still live would make calls in __del__, which nothing compares
 
 
 main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stood.py CALLS: allocates through ctypes, each time from another place, and writes down its native stack by glibc's backtrace.
+"""stood.py CALLS: allocates through ctypes from changing call stacks, and writes down each native stack by glibc's backtrace.
 
-Waits for a file `go`.  Each thread writes stood-TID: a line of addresses for each call.  Both functions are called by one line, so by the
-same native frames.  Runs in the interpreter under test: 3.9 syntax, standard library only."""
+Waits for a file `go`.  Each thread writes stood-TID: a line of addresses for each call.  One line calls both backtrace and cudaMalloc, so
+that both have the same native frames.  Runs in the interpreter under test: 3.9 syntax, standard library only."""
 import ctypes
 import functools
 import os
@@ -54,7 +54,7 @@ def work(calls, seed):
                 file.write(" ".join("%x" % pc for pc in pcs) + "\n")
 
 
-work(500, 0)  # until then the interpreter changes the instructions that it runs, even between the two calls
+work(500, 0)  # warms up: at first the interpreter specializes its instructions, even between the two calls
 open("made", "w").close()
 while not os.path.exists("go"):
     time.sleep(0.01)

@@ -124,7 +124,7 @@ class Asleep(unittest.TestCase):
         def during(run):
             wait_until(lambda: exists(run, "made"))
             ring, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".ring")]
-            wait_until(lambda: not is_asleep(ring), 120)  # it looks every five seconds
+            wait_until(lambda: not is_asleep(ring), 120)  # the agent looks every five seconds
             touch(run, "go")
         with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "alloc=400", "ready=made", "wait=go", STORMLOG_ASLEEP=1, APPS=e2e.APPS,
                            SIM_VRAM="1010M", during=during) as run:
@@ -142,7 +142,7 @@ class Asleep(unittest.TestCase):
                 self.assertEqual(report["leaks"], [])
 
     def test_killed_in_the_middle_of_waking(self):
-        """Everything in the file is true: each block reported live did live at some moment, with that size; no call is there twice."""
+        """The trace may lack events, but what it has is true: each block reported live did live with that size; no call is there twice."""
         for _ in range(int(os.environ.get("STORMLOG_KILLS", "8"))):
             def when(run):
                 run.process.stdout.readline()
@@ -167,7 +167,7 @@ class Asleep(unittest.TestCase):
                         self.assertIn(size, made.get(address, ()))
                 counted = {row["api"]: row["calls"] for row in mine["apis"]}
                 for name, real in truth.apis.items():
-                    self.assertLessEqual(counted.get(name, 0), real.calls + 4, name)  # the journal's mark may come after ours
+                    self.assertLessEqual(counted.get(name, 0), real.calls + 4, name)  # the kill may hit the journal before a call that the trace has
                 self.assertLessEqual(sum(row["live_bytes"] for row in mine["memory"]),
                                      sum(sum(sizes) for sizes in made.values()))
 
@@ -209,7 +209,7 @@ class Asleep(unittest.TestCase):
 
 
 def attach_awake(run):
-    """A recording that is awake already answers at once, and by its process too."""
+    """stormlog-attach on a recording that is already awake says so at once, whether it is named by folder or by process id."""
     for target in (run.traces, str(run.process.pid)):
         done = subprocess.run([e2e.ATTACH, target], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and "is awake" in done.stderr and done.stderr.endswith("ready\n"), done

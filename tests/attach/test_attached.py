@@ -45,7 +45,7 @@ class Attached(unittest.TestCase):
                 self.assertGreater(calls, 0)
 
     def test_a_library_that_comes_while_it_begins_or_later_is_watched(self):
-        """At each moment of its first tenth of a second."""
+        """The library is loaded at different moments of the attachment's first tenth of a second."""
         program = ("import ctypes, sys, time; ctypes.CDLL('libcudart.so.12'); print('go', flush=True); time.sleep(int(sys.argv[1]) / 1000)\n"
                    "cu, p = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\n"
                    "assert not cu.cuInit(0) and not cu.cuDevicePrimaryCtxRetain(ctypes.byref(p), 0) and not cu.cuCtxSetCurrent(p)\n"
@@ -89,7 +89,7 @@ class Attached(unittest.TestCase):
             self.assertEqual(run.report()["leaks"], [])
 
     def test_what_it_held_before_is_nvmls_figure(self):
-        """Measured at two totals 70 MiB apart, since the context and other costs of the simulator are in both."""
+        """Compares two totals that are 70 MiB apart, since both include the simulator's context and other costs."""
         def during(run):
             self.addCleanup(run.process.kill)
             for made, go in (("made", "go"), ("again", "end")):
@@ -105,7 +105,7 @@ class Attached(unittest.TestCase):
             self.assertRegex(" ".join(run.report()["warnings"]), r"before attach: 600 MiB held")
 
     def test_its_header_says_of_the_process_what_the_agent_in_it_would_have_said(self):
-        """Ranks and runs of launchers, secrets masked, the machine: the same program is recorded by the agent beside it."""
+        """Compares ranks and runs of launchers, masked secrets and the machine with the header of the same program under the agent."""
         for environment in ({}, {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "n1"},
                             {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_RESTART_COUNT": "1"}):
             with self.subTest(environment):
@@ -157,7 +157,7 @@ class Attached(unittest.TestCase):
             self.assertEqual(sizes, [4096 + i for i in range(50)])
 
     def test_a_program_that_executes_itself_keeps_its_names(self):
-        """Each life has the same libraries elsewhere: its memory map is as long as that of the one before."""
+        """After each exec the same libraries lie elsewhere, and the memory map is as long as before."""
         def lives(run):
             return {module["base"] for module in stormlog_trace.open_folder(run.traces)[0].defs.get("module", ()) if module["path"].endswith("/again")}
 
@@ -203,7 +203,7 @@ class Attached(unittest.TestCase):
             self.assertEqual(values, [(4, 0x123456789abc), (1, 1), (1, 0), (4, 7)])
 
     def watch(self, run):
-        """From the moment at which it has made what it needs until its calls are done.  It lives on until what was seen has its names."""
+        """Attach from when the program is ready until its calls are done.  The program lives on until stormlog-attach has read its names."""
         self.addCleanup(run.process.kill)
         wait_until(lambda: exists(run, "made"))
         attached = attachments.Attached(run)
@@ -214,7 +214,7 @@ class Attached(unittest.TestCase):
         touch(run, "end")
 
     def test_python_stacks_are_what_every_cpython_at_hand_says(self):
-        """Each at one moment of its own, so each stack is compared whole.  Code that was gone before it was read has no name, and no other."""
+        """Stacks are compared whole, call by call.  Code that was freed before it was read must have no name rather than a wrong one."""
         calls, threads = int(os.environ.get("STORMLOG_ATTACHED_STACKS", "700")), 3
 
         for python in attachments.pythons():
@@ -226,7 +226,7 @@ class Attached(unittest.TestCase):
                 self.assertLess(unnamed, compared / 100)
 
     def stood(self, own, *argv):
-        """What a program that writes down where it stood makes of a trace, whose stacks are never wrong."""
+        """Counts of the trace's stacks beside those that the program wrote down; none of them may be wrong."""
         with e2e.Recording(*argv, preload=False, SIM_LATENCY=500000, during=self.watch) as run:
             trace, = stormlog_trace.open_folder(run.traces)
             counts, wrong = attachments.stood(trace, run.folder, own)
@@ -236,10 +236,10 @@ class Attached(unittest.TestCase):
     STOOD = int(os.environ.get("STORMLOG_ATTACHED_STOOD", "700"))
 
     def test_native_stacks_are_glibcs(self):
-        """Without frame pointers: frames whose size is known late, or that an expression finds, through libc and a signal."""
+        """Code without frame pointers: frames of a size known at run time, frames found by a DWARF expression, frames of libc and of a signal."""
         counts = self.stood(1, os.path.join(e2e.APPS, "stood"), self.STOOD)
         self.assertGreater(counts["whole"], self.STOOD)
-        self.assertLess(counts["cut"], counts["whole"] / 4)  # deeper than what is copied
+        self.assertLess(counts["cut"], counts["whole"] / 4)  # stacks deeper than the copied part
         self.assertEqual(counts["missing"], 0)
 
     def test_without_libdw_there_are_no_native_stacks_and_it_says_so(self):
@@ -258,13 +258,13 @@ class Attached(unittest.TestCase):
             self.assertIn("no native stacks: libdw.so.1 is not installed", run.report()["processes"][0]["capabilities"]["notes"])
 
     def test_native_stacks_are_of_the_libraries_of_their_moment(self):
-        """Two libraries come and go at one place, with other frames.  A stack is missing where the next has come before it is looked at."""
+        """Two libraries with different frames are loaded at one place by turns.  A stack is missing if the next one is loaded before it is unwound."""
         counts = self.stood(1, os.path.join(e2e.APPS, "stood"), 1, *(os.path.join(e2e.APPS, "stood_plugin%d.so" % i) for i in (1, 2)))
         self.assertGreater(counts["whole"], 60)
         self.assertLess(counts["missing"], counts["whole"])
 
     def test_native_stacks_of_every_cpython_at_hand_are_glibcs(self):
-        """And have a frame of the evaluation loop for each run of Python frames, by which the report puts the two together."""
+        """They also have a frame of the evaluation loop for each run of Python frames, by which the report merges the two."""
         for python in attachments.pythons():
             with self.subTest(python):
                 counts = self.stood(0, python, attachments.STOOD, self.STOOD)
@@ -272,7 +272,7 @@ class Attached(unittest.TestCase):
                 self.assertEqual([counts["cut"], counts["missing"], counts["apart"]], [0, 0, 0])
 
     def test_native_stacks_of_programs_are_those_of_the_agent(self):
-        """Programs recorded by the agent, and once more from outside: what was seen from outside is among what the agent has, call by call."""
+        """Each program is recorded by the agent, then from outside: every stack seen from outside is one of the agent's, for the same call."""
         compared = 0
         for name, arguments, _ in random.sample(attachments.PROGRAMS, min(len(attachments.PROGRAMS), int(os.environ.get("STORMLOG_ATTACHMENTS", "4")))):
             arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
@@ -286,7 +286,7 @@ class Attached(unittest.TestCase):
         self.assertGreater(compared, 0)
 
     def test_a_python_that_no_table_fits_has_no_stacks(self):
-        """Programs that do not say their version, under names of another one."""
+        """The interpreter's version cannot be read, and its file is named as another version."""
         code = """if True:
             import ctypes, os, time
             cuda = ctypes.CDLL("libcudart.so.12")
@@ -363,7 +363,7 @@ class Attached(unittest.TestCase):
             stacks, verbs = attachments.native_stacks(trace), trace.verbs()
             self.assertEqual({verbs[api]: native in stacks for api, native in zip(*(trace.events()[name].tolist() for name in ("api", "native")))},
                              {"ALLOC": True, "FREE": False})
-            # without its build id no library gives names
+            # a library without its build id gives no names
             notes = subprocess.run(["readelf", "-n", KILL_ME], capture_output=True, text=True).stdout
             ids = {os.path.basename(module["path"]): module.get("build_id") for module in trace.defs["module"]}
             self.assertEqual(ids["kill_me"], re.search(r"Build ID: (\w+)", notes).group(1))
@@ -457,7 +457,7 @@ class Attached(unittest.TestCase):
             self.assertTrue(all(trace.header["pid"] < 100 for trace in traces))
 
     def test_all_lets_go_of_those_that_have_ended(self):
-        """Three times eight processes, with the same numbers again, where files may be open for some ten at once; then for none."""
+        """Eight processes come three times, with the same pids, while the limit on open files has room for about ten of them; then for none."""
         prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
         if subprocess.run([*prefix, "true"], capture_output=True).returncode:
             self.skipTest("no namespace of processes can be made here")
@@ -509,7 +509,7 @@ def calls_in(trace):
     return len((trace.events() or {"api": ()})["api"])
 
 
-ONLY_SECOND = "mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec \"$@\""  # crun knows no hybrid mode
+ONLY_SECOND = "mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec \"$@\""  # cgroup v2 alone: crun supports no hybrid mode
 
 
 def podman(name, *options, command):
@@ -523,7 +523,7 @@ def podman(name, *options, command):
 
 
 def podman_refuses(name):
-    """None, or why."""
+    """Why podman cannot be used here, or None."""
     if not shutil.which("podman") or os.geteuid():
         return "it is not installed, or we are not root"
     child = podman(name, command=["true"])

@@ -53,7 +53,7 @@ static void test_a_file_that_is_cut_while_it_is_open_reads_as_zeros_from_there(v
 	unlink(path);
 }
 
-/* So many headers of one table, whose symbols all have one name. */
+/* Writes an ELF file with `tables` section headers of one symbol table, whose symbols all have the same name. */
 static void write_tables(const char *path, uint16_t tables, uint64_t symbols, uint64_t name_bytes)
 {
 	const Elf64_Sym symbol = {.st_name = 1, .st_info = STT_FUNC, .st_shndx = 1};

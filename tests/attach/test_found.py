@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-attach on processes whose programs and libraries are hard to find: the trace must hold the calls that the program made, with
-their sizes."""
+"""stormlog-attach on processes whose programs and libraries are hard to find (replaced, in a chroot...): the trace must hold the calls
+that the program made, with their sizes."""
 import os
 import signal
 import sys
@@ -80,13 +80,13 @@ class Found(unittest.TestCase):
         self.assertEqual(sizes(trace), [4096 + i for i in range(50)])
 
     def test_a_library_that_was_replaced(self):
-        """By another one that has none of the calls."""
+        """Its file was replaced by another one that has none of the hooked functions."""
         trace = self.watched("cuda = load('libcudart.so.12'); os.rename(shutil.copy('/bin/true', 'true'), 'libcudart.so.12')")
         self.assertEqual(sizes(trace), [4096 + i for i in range(50)])
 
     @unittest.skipIf(os.geteuid(), "only root changes its root")
     def test_a_library_behind_a_chroot(self):
-        """Of Python too: the program's own file is not seen from there either."""
+        """The interpreter's own file is not seen from inside the chroot either, so this is also about Python's stacks."""
         trace = self.watched("cuda = load('libcudart.so.12'); cuda.cudaFree(None); os.chroot('.'); here = '/'")
         self.assertEqual(sizes(trace), [4096 + i for i in range(50)])
         self.assertEqual(callers(trace, 4100), [["allocate", "<module>"]])
@@ -142,7 +142,7 @@ ctypes.CDLL(None).pthread_exit(None)""")
         self.assertIn("its main thread has ended", " ".join(note["text"] for note in trace.defs["note"]))
 
     def test_each_call_is_of_the_cgroup_that_made_it(self):
-        """A process and its child move between three cgroups and out of them, the child one ahead; what is said last before a call is where it was made."""
+        """A process and its child move between three cgroups and out of them, the child one ahead; the last move before a call says where the call was made."""
         folder, path = attachments.make_group("stormlog-places-%d" % os.getpid())
         if not folder:
             self.skipTest("no cgroup can be made here")

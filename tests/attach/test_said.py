@@ -34,7 +34,7 @@ def attach(*options, **how):
 
 class Said(unittest.TestCase):
     def beside(self, look, *argv):
-        """What look(run) does while the program runs."""
+        """Run a program and call look(run) while it runs."""
         def during(run):
             self.addCleanup(run.process.wait)
             self.addCleanup(run.process.kill)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""wakings.py [COUNT [SEED]]: records programs of tests/apps asleep, and wakes them, puts them to sleep and wakes them again at random moments.
+"""wakings.py [COUNT [SEED]]: records programs of tests/apps, whose recordings sleep and are woken and put to sleep again at random moments.
 The report must agree with the simulator's journal: every live block, total and call, and the peaks since the recording was woken."""
 import concurrent.futures
 import os
@@ -19,7 +19,7 @@ PROGRAMS = [("runtime11", [], 3), ("runtime12", [], 3), ("runtime13", [], 3), ("
             ("hip6", [], 1), ("hip7", [], 1), ("hip_deep6", [], 1), ("hsa", [], 1), ("two_devices", [], 1), ("reset", [], 1), ("vmm", [], 1),
             ("imports", [], 1), ("graphics", ["cu", "libcuda.so.1"], 1), ("contexts", [], 1), ("pools", [], 1), ("graphs", [], 1),
             ("capture", [], 1), ("arrays", [], 1), ("fork_exec", [], 1), ("ipc", [], 1), ("oom", ["retry"], 1)]
-LATENCY_NS = 2000000  # of each simulated call: so the programs take tenths of a second
+LATENCY_NS = 2000000  # each simulated call takes so long, so that the programs take tenths of a second
 AT_ONCE = 6
 
 
@@ -45,7 +45,7 @@ def disturb(run, seed, done):
 
 
 def peaks(process, since_ns):
-    """{(kind, device): (most that was live from then on, and ever)}, by the simulator's effects."""
+    """{(kind, device): (most live bytes from since_ns on, most ever)}, from the simulator's journal."""
     live, most, ever = {}, {}, {}
     for effect in process.effects:
         key = effect.kind, effect.device
@@ -65,7 +65,7 @@ def trace_began_awake(trace):
 def wrong_peaks(run, report):
     """Compare peaks; only for programs of one thread that were woken once and stayed awake."""
     wrong, traces = [], {trace.header["pid"]: trace for trace in stormlog_trace.open_folder(run.traces)}
-    if len(traces) != len(run.truth()):  # exec keeps the pid
+    if len(traces) != len(run.truth()):  # after an exec two traces have one pid
         return []
     for real in run.truth():
         slept = traces[real.pid].defs.get("slept", []) if real.pid in traces else []
@@ -81,7 +81,7 @@ def wrong_peaks(run, report):
 
 
 def wrong_stacks(run, done):
-    """Where it slept from the beginning: what had been made before the first waking was asked for is in the row of the sleep."""
+    """For recordings that slept from the beginning: blocks made before the first waking must be in the sum for the sleep, not rows of their own without a stack."""
     wrong = []
     for trace in stormlog_trace.open_folder(run.traces):
         if trace_began_awake(trace) or any("memory" in slept["why"] for slept in trace.defs.get("slept", [])):
@@ -102,7 +102,7 @@ def waking(seed):
     arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
     with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, STORMLOG_ASLEEP=choice.choice((0, 1, 1)), SIM_LATENCY=LATENCY_NS, code=None,
                        during=lambda run: disturb(run, seed, done)) as run:
-        wrong, report = e2e.equal_to_journal(run, threads=2)  # or lower: peaks during the sleep are not recorded
+        wrong, report = e2e.equal_to_journal(run, threads=2)  # as for several threads peaks may be lower: those during the sleep are not recorded
         if threads == 1:
             wrong += wrong_peaks(run, report)
         wrong += wrong_stacks(run, done) if done and not done[0][0] and not done[0][1] else []
@@ -114,7 +114,7 @@ def waking(seed):
 
 
 def many(first, count):
-    """waking() of so many seeds, some at once: these programs sleep most of their time."""
+    """waking() for `count` seeds, several at once: these programs wait most of their time."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(waking, range(first, first + count))
 

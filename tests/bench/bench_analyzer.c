@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Million events a second through decode, order and replay on one core: cca (PyTorch-like blocks), drv (driver calls). */
+/* Prints how many million events a second one core decodes, orders and replays: cca (PyTorch-like blocks), drv (driver calls). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench_asleep.py BUILD [ROUNDS [THREADS]]: CPU a call adds in the calling threads and in the writer, absent, asleep and awake, in rounds of
-one run each, so that what else the machine does falls on all of them alike.  Prints medians, and the paired ratio to awake."""
+"""bench_asleep.py BUILD [ROUNDS [THREADS]]: CPU time of a call in the calling threads and in the writer, with the agent absent, asleep and
+awake.  Each round runs each of them once, so that other load on the machine hits all alike.  Prints medians, and the paired ratio to awake."""
 import os
 import statistics
 import subprocess
@@ -12,7 +12,7 @@ WAYS = {"absent": None, "asleep": {"STORMLOG_ASLEEP": "1"}, "awake": {}, "awake,
 
 
 def run(build, threads, settings):
-    """(ns a call in the calling threads, ns in all others)"""
+    """(ns of a call in the calling threads, ns in all other threads)"""
     with tempfile.TemporaryDirectory() as traces:
         env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(build, "tests", "bench"), STORMLOG_DIR=traces)
         if settings is not None:

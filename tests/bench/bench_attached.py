@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""bench_attached.py BUILD [ROUNDS [GADGETS]]: CPU a call adds in the calling thread where it is watched from outside: by stormlog-attach, by bpftrace
-with what tools of that kind do of the same two calls (sizes by thread, sums by process; the same by user stack), and by Inspektor Gadget's own
-programs, compiled into the folder GADGETS as top_cuda_memory.o and profile_cuda.o (doc/attach.md).  As root; prints medians."""
+"""bench_attached.py BUILD [ROUNDS [GADGETS]]: CPU time that a call adds in the calling thread when it is watched from outside: by stormlog-attach,
+by bpftrace with scripts like those of such tools (sizes by thread, sums by process; the same by user stack), and by Inspektor Gadget's own
+programs, compiled into the folder GADGETS as top_cuda_memory.o and profile_cuda.o (doc/attach.md).  Needs root; prints medians."""
 import os
 import signal
 import statistics
@@ -31,13 +31,13 @@ def begin(command, **names):
     watcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in watcher.stdout:
         if line == "ready\n":
-            time.sleep(0.5)  # bpftrace says so before its last probe
+            time.sleep(0.5)  # bpftrace says that it has begun before its last probe is set
             return watcher
     sys.exit("%s does not start" % command[0])
 
 
 def run(build, gadgets, command):
-    """ns a call in the calling thread"""
+    """ns of a call in the calling thread"""
     with tempfile.TemporaryDirectory() as folder:
         program = subprocess.Popen([os.path.join(build, "tests", "bench", "bench_calls"), "1", "20000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    env=dict(os.environ, LD_LIBRARY_PATH=os.path.join(build, "tests", "bench"), BENCH_WAIT="1"))

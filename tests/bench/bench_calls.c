@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	use_sync = argc > 3 && !strcmp(argv[3], "sync");
 	use_launch = argc > 3 && !strcmp(argv[3], "launch");
 	use_malloc = argc > 3 && !use_sync && !use_launch;
-	if (getenv("BENCH_WAIT")) /* until a line comes: who watches it has begun */
+	if (getenv("BENCH_WAIT")) /* waits for a line, which says that the watcher has begun */
 		getchar();
 	for (int t = 0; t < threads; t++)
 		pthread_create(&ids[t], NULL, work, NULL);
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		sum += result[1];
 		free(result);
 	}
-	usleep(500000); /* the writer catches up */
+	usleep(500000); /* until the writer has caught up */
 	all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - begin;
 	printf("%.1f %.1f %ld\n", best / threads / (double)calls, ((double)all - sum) / threads / (double)calls / ROUNDS,
 	       resident_kib());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_fit: what "would it have fit?" costs.  Random programs (tests/fit/ops.h) one after the other until there are a million
- * operations, under twelve settings; and a program of 30 000 operations, a normal training run, under 200 capacities.
- * The aims: 3 s and 5 s.
+ * bench_fit: the cost of "would it have fit?".  Replays random programs (tests/fit/ops.h) of a million operations together under
+ * each of twelve settings; then 30 000 operations, as many as a normal training run has, under 200 capacities.
+ * The aims are 3 s and 5 s.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Seeds from 1 on until `wanted` operations are done; those that empty the cache too. */
+/* Replays programs of seeds from 1 on until `wanted` operations are done, those that empty the cache included. */
 static unsigned long run(unsigned long wanted, const struct sl_fit_settings *settings, uint64_t capacity)
 {
 	const struct sl_fit_machine machine = {.release = SL_FIT_RELEASE(2, 14), .device_total = 80ull << 30, .capacity = capacity};
@@ -42,7 +42,7 @@ static unsigned long run(unsigned long wanted, const struct sl_fit_settings *set
 				sl_fit_free(engine, live[ops[i].id]);
 			}
 		}
-		done += count; /* what lies behind an out-of-memory is answered too */
+		done += count; /* operations after an out-of-memory count too: they need no replay */
 		sl_fit_delete(engine);
 		free(live);
 		free(ops);

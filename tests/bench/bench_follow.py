@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench_follow.py BUILD [RANKS [EVENTS_A_SECOND [SECONDS]]]: what a reader costs that follows RANKS processes of so many block events a second each:
-share of a core for each rank, and resident memory, of `monitor`, stormlog-top and stormlog-exporter, once a second.  A further rank costs nothing
-else, since its process is not asked for anything.  The numbers stand in doc/live.md."""
+"""bench_follow.py BUILD [RANKS [EVENTS_A_SECOND [SECONDS]]]: the cost of following RANKS processes with so many block events a second each.  Prints the
+share of a core for each rank and the resident memory of `monitor`, stormlog-top and stormlog-exporter, which look once a second.  The followed processes
+are not asked for anything, so a further rank costs nothing else.  The numbers are in doc/live.md."""
 import os
 import pty
 import re
@@ -18,7 +18,7 @@ RANKS, RATE, SECONDS = (int(word) for word in (sys.argv[2:] + ["8", "20000", "20
 
 
 def jobs(folder):
-    """keep_me rests after each 1000 events of a thread."""
+    """Start the ranks; keep_me rests after each 1000 events of a thread, so that it makes RATE events a second."""
     rest = str(1000 * 1000000 // RATE)
     for rank in range(RANKS):
         env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(BUILD, "tests/sim"), LD_PRELOAD=os.path.join(BUILD, "agent/libstormlog_preload.so"),
@@ -37,7 +37,7 @@ def spent(pid):
 
 
 def events(folder):
-    """That all ranks have recorded, by `monitor`."""
+    """The number of events that all ranks have recorded, by `monitor`."""
     text = subprocess.run([os.path.join(BUILD, "analyzer/stormlog-analyze"), "monitor", "--duration", "0.1", "--format", "csv", folder], capture_output=True,
                           text=True).stdout.splitlines()
     column = text[0].split(",").index("events")
@@ -50,7 +50,7 @@ def measure(name, argv, folder):
     reader = subprocess.Popen(argv, stdin=end, stdout=end, stderr=subprocess.DEVNULL, env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
     threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(terminal, 65536), b"")], daemon=True).start()
     used = 1
-    while used > 0.2:  # of a core: what was there before it came is replayed
+    while used > 0.2:  # of a core: the reader still replays what was recorded before it began
         before = spent(reader.pid)[0]
         time.sleep(1)
         used = spent(reader.pid)[0] - before

@@ -31,7 +31,7 @@ def nanoseconds(followed):
 
 pairs = []
 for turn in range(PAIRS):
-    first = turn % 2 == 1  # which of the two runs first alternates
+    first = turn % 2 == 1  # the two alternate in running first
     one = [nanoseconds(first), nanoseconds(not first)]
     pairs.append(one[::-1] if first else one)
     print("alone %7.1f   followed %7.1f" % tuple(pairs[-1]), flush=True)

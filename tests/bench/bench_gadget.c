@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_gadget OBJECT LIBRARY PID FROM=TO...: attaches BPF programs that another project compiled.  Those made for the function FROM (in sections as
- * uprobe/libcuda:FROM) watch the function TO of the library, as long as this program runs.  Says "ready" when they do.
+ * bench_gadget OBJECT LIBRARY PID FROM=TO...: attaches BPF programs that another project compiled.  Those for the function FROM (in sections like
+ * uprobe/libcuda:FROM) watch the function TO of the library as long as this program runs.  Prints "ready" once they are attached.
  */
 #include <bpf/libbpf.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the program watches; NULL: it is not wanted. */
+/* The function that the BPF program is to watch; NULL: it is not to be loaded. */
 static const char *target(const struct bpf_program *program, char **pairs)
 {
 	const char *from = strrchr(bpf_program__section_name(program), ':');
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		return 1;
 	bpf_object__for_each_program(program, object) bpf_program__set_autoload(program, target(program, argv + 4));
 	bpf_object__for_each_map(map, object) if (!bpf_map__max_entries(map) && bpf_map__type(map) == BPF_MAP_TYPE_HASH)
-		bpf_map__set_max_entries(map, 1024); /* its loader chooses a size */
+		bpf_map__set_max_entries(map, 1024); /* the other project's loader would choose a size */
 	if (bpf_object__load(object))
 		return 1;
 	bpf_object__for_each_program(program, object) if (bpf_program__autoload(program))

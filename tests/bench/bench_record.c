@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an event costs in the calling thread, beside its floor: the clock.  bench_record THREADS EVENTS prints
- * nanoseconds per event, best of five rounds: of the clock, a call, a block event, a label.  bench_record cca|drv|adv EVENTS
- * writes a stream of that shape: a caching allocator's blocks (sizes of a training step, addresses that come back),
- * a driver's (random of few), and random everything.  bench_record job SECONDS is as busy as a training job, 20 000 block events and
+ * The cost of an event in the calling thread, beside that of reading the clock, its lower bound.  bench_record THREADS EVENTS
+ * prints nanoseconds per event, best of five rounds: the clock, a call, a block event, a label.  bench_record cca|drv|adv EVENTS
+ * writes a stream of that shape: blocks of a caching allocator (sizes of a training step, addresses that are used again), calls of
+ * a driver (random, few addresses), or all random.  bench_record job SECONDS is as busy as a training job, 20 000 block events and
  * 200 driver calls a second, and prints how much of a core the writer takes, in per cent.
  */
 #include <pthread.h>
@@ -130,7 +130,7 @@ static double job(unsigned long seconds)
 	uint64_t begin_ns, others_ns;
 
 	call(0);
-	nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* what a start costs is not meant */
+	nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* the cost of the start is not measured */
 	begin_ns = sl_agent_now();
 	others_ns = all_cpu_ns() - cpu_ns();
 	for (uint64_t turn = 0; sl_agent_now() - begin_ns < seconds * SL_NS_PER_S; turn++) {

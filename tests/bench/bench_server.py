@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""bench_server.py STORMLOG_SERVER SEED_STORE [RUNS [SECONDS]]: a server of 10 000 runs while packs come and people search.
+"""bench_server.py STORMLOG_SERVER SEED_STORE [RUNS [SECONDS]]: a server of 10 000 runs while packs are uploaded and people search.
 
-Prints what a request takes of the processor, one after the other, which other work on the machine changes little; then times of each kind
-of request, by their 50th and 99th percentile, what came in, and the largest resident size of the server.
+Prints the processor time of requests that come one after the other, which other load on the machine changes little; then for each kind of
+request the 50th and 99th percentile of its time under load, how much was uploaded, and the largest resident size of the server.
 """
 import multiprocessing
 import os
@@ -48,7 +48,7 @@ def reader(server, number, times, ends):
         answer.read()
         assert answer.status == 200, (answer.status, kind, text)
         times.setdefault(kind, []).append(time.monotonic() - began)
-        ends.wait(dice.expovariate(1))  # a person looks at it for a second
+        ends.wait(dice.expovariate(1))  # a person reads the answer for about a second
 
 
 def sender(server, number, times, ends):
@@ -71,7 +71,7 @@ class Client(Server):
 
 
 def people(port, reads, writes, number):
-    """A part of the readers and senders."""
+    """Run a part of the readers and senders in this process."""
     server, times, ends = Client(port, reads, writes), {}, threading.Event()
     threads = [threading.Thread(target=reader, args=(server, n, times, ends)) for n in range(number, READERS, PROCESSES)]
     threads += [threading.Thread(target=sender, args=(server, n, times, ends)) for n in range(number, UPLOADS_A_SECOND, PROCESSES)]
@@ -123,7 +123,7 @@ def main():
         print(f"{RUNS} runs seeded in {time.monotonic() - began:.1f} s, catalogue {os.path.getsize(os.path.join(store, 'catalogue.sqlite')) >> 20} MiB")
         server, times = Server(PROGRAM, store).start(), {}
         tell(alone(server), "of the processor")
-        with multiprocessing.Pool(PROCESSES) as pool:  # Python's lock is none of the server's
+        with multiprocessing.Pool(PROCESSES) as pool:  # clients in several processes, so that Python's lock does not slow them
             for part in pool.starmap(people, [(server.port, server.reads, server.writes, number) for number in range(PROCESSES)]):
                 for kind, taken in part.items():
                     times.setdefault(kind, []).extend(taken)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ns per stack, warm, by depth, beside what else it could cost.
+"""ns for each stack once caches are warm, by depth, beside the cost of other ways to get one.
 
 bench_stacks.py PROBE.so; run by the interpreter to be measured.
 """
@@ -35,7 +35,7 @@ table = [globals()["step%d" % i] for i in range(16)]
 
 
 def in_turns(frames, stacks, visits):
-    """Middle of what one stack of many costs; between two the interpreter runs a path of as many frames."""
+    """The median cost of a stack when it differs each time; the interpreter runs a new path of `frames` frames before each."""
     paths = [[random.randrange(16) for _ in range(frames - 4)] for _ in range(stacks)]
     took = {what: [] for what in (CLOCK, PYTHON)}
     for _ in range(visits):

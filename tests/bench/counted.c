@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of a program whose files are compiled with -fsanitize-coverage=trace-pc: how many stretches of straight code it ran
- * through, and how much it moved, in lines of 64 bytes.  The same in every run, however busy the machine is; what else the C
- * library does inside of a call is not in it.
+ * Counts the work of a program whose files are compiled with -fsanitize-coverage=trace-pc: the basic blocks that it ran, and
+ * memmove's bytes in units of 64.  The count is the same in every run, however busy the machine is.  Other work inside the C
+ * library is not counted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static uint64_t work;
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void)
 {
-	work++; /* of one thread: -j 1 */
+	work++; /* not atomic: the program runs with -j 1 */
 }
 
 void *__real_memmove(void *to, const void *from, size_t size);

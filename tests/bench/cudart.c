@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A runtime and driver whose calls cost nothing, and PyTorch's report of a block: what remains is the agent. */
+/* A runtime and driver whose calls do next to nothing, and PyTorch's report of a block: what a bench measures is the agent. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,7 +86,7 @@ uint64_t roundup(uint64_t bytes)
 	return 0;
 }
 
-/* Made and freed in turns, with what PyTorch's allocator asks on the way to a block. */
+/* Reports blocks, made and freed by turns, with the calls that PyTorch's allocator makes before each report. */
 void report_blocks(unsigned long count)
 {
 	for (unsigned long i = 0; i < count; i++) {

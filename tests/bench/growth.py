@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """growth.py ANALYZE [LARGEST [DECADES [SHAPE]]]: how the analyzer's cost grows with each thing that a file may have many of.
 
-Ten times as many may cost ten times as much and the logarithm, not a hundred times: it fails on the exponent of each decade, and
-never on a time.  Costs are the process's own (user and system), less what a small file costs; under a tenth of a second there is
-nothing to measure, and a decade that begins there has no exponent of its own.  Where ANALYZE is tests/bench/counted they are what it
-counted of the model's and fit's work, in millions: shapes whose cost lies there."""
+The cost may grow as n log n, not as n squared: the test fails on the exponent between two sizes that are ten times apart (a decade),
+and never on a time.  A cost is the process's own time (user and system), less that of a small file.  A decade whose larger cost is
+under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted in the model and in
+fit, in millions, for shapes whose cost is there."""
 import json
 import math
 import os
@@ -58,7 +58,7 @@ def files(folder, n):
 
 
 def strays(folder, n):
-    """Ranks that first use devices which nobody describes."""
+    """Ranks that each use two other devices before their own."""
     for i in range(n // 10):
         events = t.Thread().events(3, api=t.MALLOC, kind=1, duration_ns=1, address=[4096, 8192, 1 << 21], bytes=[4096, 4096, 1 << 20],
                                    device=[(i + 1) % 8, (i + 2) % 8, i % 8])
@@ -99,7 +99,7 @@ def threads(folder, n):
 
 
 def damage(folder, n):
-    """Indexes that claim more than any frame has."""
+    """Indexes of frames that claim more bytes than any frame has."""
     t.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), t.header(), big_index() * n, t.footer())
 
 
@@ -123,14 +123,14 @@ def suppressions(folder, n):
 
 
 def pattern_lines(folder, n):
-    """Many stacks against as many patterns as there may be."""
+    """Many stacks, matched against 1000 patterns."""
     stacks(folder, n)
     with open(os.path.join(folder, "supp"), "w") as file:
         file.write("".join("leak:no_such_function_%d\n" % i for i in range(1000)))
 
 
 def frames(folder, n):
-    """A frame for each event, the last one first."""
+    """One frame of the file for each event, the last event first."""
     thread = t.Thread()
     blocks = [thread.events(1, api=t.MALLOC, kind=1, duration_ns=1, address=4096 * (i + 1), bytes=16) for i in range(n)]
     t.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), t.header(), *reversed(blocks), t.footer())
@@ -156,13 +156,13 @@ def gathered_ids(folder, n):
 
 
 def gathered_addresses(folder, n):
-    """The same for addresses of live blocks."""
+    """Addresses of live blocks that an unseeded hash maps to one slot."""
     inverse = pow(ODD, -1, WORD)
     one(folder, [], t.Thread().events(n, api=t.MALLOC, kind=1, duration_ns=1, address=[i * inverse % WORD for i in range(1, n + 1)], bytes=16))
 
 
 def lists(folder, n):
-    """Of what a process has a handful: hooks, devices, capabilities, notes, keys of metadata."""
+    """Many of what a real process has a few of: hooks, devices, capabilities, notes, keys of metadata."""
     maps = [{"def": "device", "ordinal": i, "name": "d", "ns": t.T0} for i in range(n)]
     maps += [{"def": "capability", "name": "c%d" % i, "value": "v"} for i in range(n)]
     maps += [{"def": "metadata", "key": "k%d" % i, "value": "v"} for i in range(n)] + [{"def": "note", "text": "n"}] * n
@@ -268,7 +268,7 @@ def block(i, **columns):
 
 
 def resets(folder, n):
-    """Live blocks of one device, and another that is reset again and again, with a block of its own each time."""
+    """Live blocks on one device; another device is reset again and again, each time with one block on it."""
     calls(folder, *[block(i, device=1) for i in range(n)], *[row for i in range(n) for row in (block(n + i), ("reset", {}))])
 
 
@@ -278,48 +278,48 @@ def contexts(folder, n):
 
 
 def short_contexts(folder, n):
-    """Beside the live blocks of one that stays."""
+    """Contexts that are made and dropped, each with one block, beside the live blocks of one that stays."""
     calls(folder, *[block(i, context=1) for i in range(n)],
           *[row for i in range(n) for row in (("context", {"context": 2}), block(n, context=2), ("drop", {"context": 2}))])
 
 
 def loads(folder, n):
-    """Code that costs memory, unloaded the oldest first; and an error in each of as many pools with a maximum."""
+    """Modules that take memory, unloaded the oldest first; then an out of memory in each of as many pools with a maximum."""
     calls(folder, *[("load", dict(address=i + 1, context=1, extra=2 << 20, extra2=1 << 20)) for i in range(n)], *[("unload", {"address": i + 1}) for i in range(n)],
           *[("pool", dict(address=i + 1, bytes=1 << 20)) for i in range(n)],
           *[("malloc", dict(object=n - i, bytes=2 << 20, result=2)) for i in range(n)])
 
 
 def names(folder, n):
-    """A name of its own for each block, from the last to the first."""
+    """Each block is named, from the last to the first."""
     calls(folder, *[block(i) for i in range(n)], *[("call", dict(address=n - i << 21, label=i + 1)) for i in range(n)])
 
 
 def regions(folder, n):
-    """A name for the inside of each block."""
+    """A part inside each block is named."""
     calls(folder, *[block(i) for i in range(n)], *[("call", dict(address=(i + 1 << 21) + 512, bytes=512, label=i + 1)) for i in range(n)])
 
 
 def parts(folder, n):
-    """Names of parts of one block, the last one first; then of pieces of these, which cut them."""
+    """Parts of one block are named, the last one first; then pieces inside these, which split them."""
     calls(folder, ("malloc", dict(address=1 << 21, bytes=n << 12)),
           *[("call", dict(address=(1 << 21) + (n - 1 - i << 12), bytes=4096, label=i + 1)) for i in range(n)],
           *[("call", dict(address=(1 << 21) + (i << 12) + 512, bytes=512, label=i + 1)) for i in range(n)])
 
 
 def pools(folder, n):
-    """A block of a framework's pool in each of as many blocks of the driver, made in as many places, the last one first."""
+    """Each of n blocks of the driver, made at n places, gets a block of a framework's pool, the last one first."""
     calls(folder, *[block(i, caller=i + 1) for i in range(n)], *[("pooled", dict(address=n - i << 21, bytes=512)) for i in range(n)],
           *[("free", {"address": i + 1 << 21}) for i in range(n)])
 
 
 def told(folder, n):
-    """A pool that grew by what no block of the driver has, with each block that it hands out."""
+    """A pool reports with each block that it has grown by a size that no block of the driver has."""
     calls(folder, *[block(i) for i in range(n)], *[("pooled", dict(address=i + 1, bytes=1, extra=i, extra2=(3 << 19) + i)) for i in range(n)])
 
 
 def many_ranges(folder, n):
-    """As many threads with a range open, and blocks of one without."""
+    """Blocks of a thread without an open range, beside n threads with one."""
     calls(folder, *[block(i, label=1) for i in range(n)],
           others=b"".join(rows_of(t.Thread(i + 2), [("push", {"label": 2})]) for i in range(n)))
 
@@ -331,7 +331,7 @@ def graphs(folder, n):
 
 
 def nodes(folder, n):
-    """Of one graph, each freed in it."""
+    """Allocation nodes of one graph, each freed in the graph."""
     calls(folder, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)],
           *[("unnode", dict(object=1, address=i + 1 << 21)) for i in range(n)], ("instance", dict(address=2, object=1)), ("launch", {"address": 2}))
 
@@ -341,13 +341,13 @@ def launched(folder, n, *nodes):
 
 
 def launches(folder, n):
-    """Of a graph that frees its nodes."""
+    """Launches of a graph that frees its nodes' memory."""
     launched(folder, n, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)],
              *[("unnode", dict(object=1, address=i + 1 << 21)) for i in range(n)])
 
 
 def leaving(folder, n):
-    """Of one that leaves them, until the next launch."""
+    """Launches of a graph that leaves its nodes' memory until the next launch."""
     launched(folder, n, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)])
 
 

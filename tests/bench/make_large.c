@@ -4,11 +4,11 @@
  *	steady	a training job: PyTorch's blocks come and go in steps, 64 places, labels
  *	driver	calls of the driver on few addresses in random order
  *	fresh	driver calls, each of a size that was never asked for before, 64 frames deep
- *	leak	steady, but each thousandth block stays for ever, from 1024 places 64 frames deep
- *	random	every address new and nothing freed in order: no cache helps
- *	places	each thing asked for at a place of its own, the same places on every rank, eight frames deep
- *	crowd	each call of the driver from a place of its own and of its rank's, 1 MiB, the first half given back by the second
- *	apart	places, and no rank has a place of another's
+ *	leak	steady, but one event in a thousand makes a block that stays, from 1024 places 64 frames deep
+ *	random	random addresses, and frees in no order: no cache helps
+ *	places	blocks from 1024 places by turns, the same places on every rank, eight frames deep
+ *	crowd	driver calls of 1 MiB, each from a place that no other call and no other rank has; the second half frees the first
+ *	apart	as places, but no rank has a place of another rank
  *	labels	four events under each label: its beginning, a request, a free, its end
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #define PLACES_MAX 1024
 #define LIVE	   4096 /* slots of a thread */
 #define STEP	   2000 /* events of a thread between two labels */
-#define THREADS	   4095 /* at most, as synth.c has them */
+#define THREADS	   4095 /* at most: synth.c has room for one more */
 #define GIB	   (1ull << 30)
 
 struct run {
@@ -57,7 +57,7 @@ static uint64_t address_of(unsigned thread, uint64_t slot)
 	return 0x7f0000000000 + ((uint64_t)thread << 36) + (slot << 21);
 }
 
-/* A block is made, or the one that is there freed. */
+/* Makes a block in the slot, or frees the one that is there. */
 static void block(struct run *run, unsigned thread, uint64_t slot, unsigned place)
 {
 	uint64_t *live = &run->live[thread * LIVE + slot];
@@ -69,7 +69,7 @@ static void block(struct run *run, unsigned thread, uint64_t slot, unsigned plac
 	*live = *live ? 0 : bytes;
 }
 
-/* Forward and back again over 700 slots, as a step of training does. */
+/* Makes and frees blocks over 700 slots, forward and then backward, as a step of training does. */
 static void steady(struct run *run, unsigned thread, uint64_t i)
 {
 	uint64_t at = i % STEP;

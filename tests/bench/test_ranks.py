@@ -37,17 +37,17 @@ class Ranks(unittest.TestCase):
         return (many - few) / 256
 
     def test_a_rank_of_two_events_is_kilobytes(self):
-        self.assertLess(self.per_rank("places", 2), 32 << 10, "it was 40 kB, and 18 MB before that")
+        self.assertLess(self.per_rank("places", 2), 32 << 10)
 
     def test_places_that_ranks_have_in_common_are_kept_once(self):
-        self.assertLess(self.per_rank("places", 1000), 140 << 10, "it was 147 kB, and 1200 kB before that")
+        self.assertLess(self.per_rank("places", 1000), 140 << 10)
 
     def test_places_of_one_rank_alone_cost_little_more(self):
-        self.assertLess(self.per_rank("apart", 1000), 180 << 10, "it was 228 kB")
+        self.assertLess(self.per_rank("apart", 1000), 180 << 10)
 
     @unittest.skipUnless(shutil.which("strace"), "no strace here")
     def test_files_are_listed_once_and_asked_about_only_when_they_are_opened(self):
-        """System calls for each file: one stat and one open for its header, and again for its events; a listing adds none."""
+        """Each file takes one stat and one open for its header, and again for its events; listing the folder adds none."""
         def calls(ranks):
             folder, log = self.run_of("places", ranks, 2), os.path.join(self.folder, "calls")
             traced = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=getdents64,stat,newfstatat,statx,openat", ANALYZE, "--json", folder],
@@ -64,7 +64,7 @@ class Ranks(unittest.TestCase):
         self.assertGreaterEqual(many[0] - few[0], 100, "it opened none of them")
         self.assertLessEqual(many[0] - few[0], 100 * 4)
         self.assertLessEqual(many[1] - few[1], 100 * 2)
-        self.assertLessEqual(many[2], 3)  # what may be read, traces, telemetry: whatever the number of ranks
+        self.assertLessEqual(many[2], 3)  # the folder is opened three times whatever the number of ranks: for what may be read, traces, telemetry
 
 
 if __name__ == "__main__":

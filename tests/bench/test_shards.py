@@ -27,7 +27,7 @@ class Case(unittest.TestCase):
         traces = os.path.join(self.folder, "t")
         os.mkdir(traces)
         subprocess.run([MAKE, "leak", traces, "2000", "6"], check=True)
-        for size in (200, 5000):  # some far smaller, some far larger
+        for size in (200, 5000):  # some ranks far smaller, some far larger than the others
             more = os.path.join(traces, "n%d" % size)
             os.mkdir(more)
             subprocess.run([MAKE, "apart", more, str(size), "3"], check=True)
@@ -75,7 +75,7 @@ class Environments(Case):
         for environment in (dict(PMIX_RANK="3"), dict(SLURM_ARRAY_TASK_ID="3", SLURM_ARRAY_TASK_MIN="1", SLURM_ARRAY_TASK_MAX="9", SLURM_ARRAY_TASK_COUNT="3")):
             self.assertIn(b"--shard", self.run_it(summarize, code=2, **environment).stderr)
         self.assertEqual(self.files("x/*"), [])
-        self.run_it(summarize, SLURM_PROCID="0", SLURM_NTASKS="4")  # a batch script, where srun was forgotten
+        self.run_it(summarize, SLURM_PROCID="0", SLURM_NTASKS="4")  # a batch script without srun: one task does it all
         self.check("x", 1)
 
     def test_the_user_says_it(self):
@@ -99,7 +99,7 @@ class Environments(Case):
         self.assertLessEqual(max(sizes) - min(sizes), largest)
 
     def test_names(self):
-        self.run_it([ANALYZE, "summarize", "t", "-o", "%h-%%.summary"], PMI_RANK="1", PMI_SIZE="2")  # no %s: all of it
+        self.run_it([ANALYZE, "summarize", "t", "-o", "%h-%%.summary"], PMI_RANK="1", PMI_SIZE="2")  # no %s: the whole run, not a part
         self.assertEqual(self.files("*.summary"), [os.uname().nodename + "-%.summary"])
         self.assertEqual(self.run_it([ANALYZE, "--json", self.files("*.summary")[0]]).stdout, self.whole)
         for name in ("%q.summary", "%.summary"):

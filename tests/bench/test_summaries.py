@@ -30,19 +30,19 @@ def hexadecimal(part):
     return part.hex() if isinstance(part, bytes) else part
 
 
-TRACES_ALONE = ("whole", "stays", "temporary", "ended_ns")  # of a place: what became of its blocks in each stretch of the run is in no summary
+TRACES_ALONE = ("whole", "stays", "temporary", "ended_ns")  # fields of a place that no summary has: what became of its blocks in each stretch of the run
 
 
 def page(text):
-    """The page's data without those, and the rest of the page."""
+    """The page's data without TRACES_ALONE, and the rest of the page."""
     block = re.search(rb'type="text/plain">([^<]*)<', text)
-    if not block:  # built without node: it names the folder
+    if not block:  # a page built without node names the folder
         return re.sub(rb"<p>(t|told)</p>", b"", text)
     data = msgpack.unpackb(gzip.decompress(base64.b64decode(block[1])), strict_map_key=False)
     for places in data["places"]:
         for name in TRACES_ALONE:
             del places[name]
-    del data["fit"]  # replays each request: of traces alone
+    del data["fit"]  # only traces have it, since it replays each request
     return data, text[:block.start(1)] + text[block.end(1):]
 
 
@@ -71,7 +71,7 @@ class Summaries(unittest.TestCase):
             for file in files:
                 with open(os.path.join(root, file), "rb") as opened:
                     data = opened.read()
-                if file != "stormlog_run.json":  # it names the files that were read
+                if file != "stormlog_run.json":  # which names the files that were read
                     found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = re.sub(rb"(--at (oom|peak)|ranks) %s\b" % path.encode(), b"next", data)  # a summary has no moment but its peak
         return found
 
@@ -117,7 +117,7 @@ class Summaries(unittest.TestCase):
 
     def test_what_is_torn_or_empty_is_merged_as_what_it_is(self):
         subprocess.run([MAKE, "leak", self.traces, "4000", "2"], check=True)
-        for i in range(4):  # of two processes: two are empty
+        for i in range(4):  # four parts of two processes: two parts are empty
             self.run_it("summarize", "-q", "--shard", "%d/4" % (i + 1), "t", "-o", "%d.summary" % i)
         sizes = [len(self.read("%d.summary" % i)) for i in range(4)]
         empty = sorted(range(4), key=lambda i: sizes[i])[:2]
@@ -186,7 +186,7 @@ class Summaries(unittest.TestCase):
         self.assertEqual(said.count(b"what the process has in common with others does not open"), 2, said)
 
     def test_more_places_than_are_told_apart(self):
-        """262144 places of one process; the others are one, and this is said.  Bytes are those of the shape: 1 MiB each, half is freed."""
+        """262144 places of one process are told apart; the others are one, and a warning says so.  All 300000 blocks of 1 MiB are freed at the end."""
         calls, most = 600000, 262144
         subprocess.run([MAKE, "crowd", self.traces, str(calls)], check=True)
         self.run_it("summarize", "-q", "t", "-o", "x.summary")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A catalogue of many synthetic, seeded runs, and how long it takes to answer:
+ * Fills a catalogue with many synthetic, seeded runs, and prints how long it takes to answer:
  *
  *	bench_store FILE [RUNS]
  */

@@ -15,7 +15,7 @@ PEAKS = [1000] * 12 + [1020] * 3  # MiB that `work` takes: 2 % more from the thi
 
 class History(Catalogue):
     def fill(self):
-        """15 runs; what the journal says each held at most."""
+        """Record 15 runs; returns the most that each held, by the journal."""
         truth = []
         for i, peak in enumerate(PEAKS):
             (process,) = self.record("r%02d" % i, peak, 4, "load_batch", file="train.py")
@@ -39,7 +39,7 @@ class History(Catalogue):
         self.assertEqual([change["run"] for change in place["changes"]], ["r12"])
         self.assertEqual(json.loads(self.ask("history", "--json", place["key"])), place)
 
-        # by the first run that is confirmed, not before
+        # a change is named once a second run confirms it, not before
         self.assertEqual(json.loads(self.ask("history", "--json", "peak", "not (run:r13 or run:r14)"))["changes"], [])
         self.assertEqual(len(json.loads(self.ask("history", "--json", "peak", "not run:r14"))["changes"]), 1)
         leak = json.loads(self.ask("history", "--json", "--of", "leak", "remember"))

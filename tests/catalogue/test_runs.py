@@ -45,7 +45,7 @@ class Catalogue(unittest.TestCase):
         self.runs = os.path.join(self.folder, "runs")
 
     def record(self, name, work=10, leak=4, function="work", more="", file=None, **environment):
-        """A run below self.runs/NAME; its processes in the journal."""
+        """Record a run in self.runs/NAME; returns its processes from the journal."""
         script = os.path.join(self.folder, file or "job_%s.py" % name)
         with open(script, "w") as out:
             out.write(PROGRAM % (function, work, leak, function, more))
@@ -99,7 +99,7 @@ class Runs(Catalogue):
         self.assertEqual(self.list(), (0, runs))  # without a path: what the catalogue has
         self.assertEqual(self.ids(os.path.join(self.runs, "two")), ["two"])
         shutil.rmtree(os.path.join(self.runs, "two"))
-        self.assertEqual(self.ids(), ["one", "three", "two"])  # what is learned stays
+        self.assertEqual(self.ids(), ["one", "three", "two"])  # a run stays in the catalogue after its traces are removed
 
     def test_a_query_and_upstreams_filters_choose(self):
         self.record("small", 10, 4, "forward_pass")
@@ -151,7 +151,7 @@ class Runs(Catalogue):
             self.assertEqual([run["processes"] for run in self.list(ranks.traces)[1].values()], [2])
             found = json.loads(self.ask("runs", "--json", late, TMPDIR=self.folder))
             read, processes = found["read"], [run["processes"] for run in found["runs"]]
-            if read:  # where nothing confines what reads traces
+            if read:  # where no sandbox limits the process that reads traces
                 self.assertEqual(processes, [3])
             else:
                 self.assertIn("name the folder of " + os.path.realpath(ranks.traces), self.said)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze diff of queries: what it says of their runs is what it says of their traces."""
+"""stormlog-analyze diff of two queries of the catalogue gives the same differences as diff of the runs' traces."""
 import json
 import os
 import sys

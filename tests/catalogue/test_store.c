@@ -59,7 +59,7 @@ static bool join(void *context, const struct sl_card *card)
 	return true;
 }
 
-/* Identities of the runs that a query finds, sorted; or "COLUMN: REASON" of its error. */
+/* Identities of the runs that a query finds, sorted; or "COLUMN: REASON" if the query is wrong. */
 static const char *ask(struct sl_store *store, const char *text)
 {
 	static char out[512];
@@ -171,7 +171,7 @@ static void a_query_has_the_runs_that_it_describes(void **state)
 		{"-llama", "cd"},
 		{"(((llama)))", "ab"},
 		{"\"and\"", ""},
-		/* values are values */
+		/* a value is never read as part of a query */
 		{"project=\"diffusion' OR 1=1 --\"", "d"},
 		{"\"' OR 1=1\"", "d"},
 		{"x' or '1'='1", "d"},
@@ -298,7 +298,7 @@ static void a_place_without_a_run_held_nothing_in_it(void **state)
 	}
 	fill(&card, "e", NULL, NULL, 1, 1); /* of no project */
 	sl_card_add_metric(&card, "stack", "key", "train.py:90 f", 104);
-	sl_card_add_metric(&card, "stack", "of few words", NULL, 1); /* a card need not describe it */
+	sl_card_add_metric(&card, "stack", "of few words", NULL, 1); /* a metric without a description */
 	put(store, &card);
 	assert_true(sl_store_metrics(store, NULL, "stack", "of few words", 0, what_of_metric, words));
 	assert_string_equal(words, "of few words");
@@ -416,7 +416,7 @@ static void what_is_no_catalogue_is_refused_and_stays_as_it_is(void **state)
 		refused();
 	}
 	sl_store_close(four());
-	make_database("CREATE TABLE server_tokens(x)"); /* another program's, by agreement */
+	make_database("CREATE TABLE server_tokens(x)"); /* stormlog-server's table, which a catalogue may have */
 	sl_store_close(open_store(path, true));
 }
 
@@ -448,7 +448,7 @@ static void a_damaged_catalogue_is_said(void **state)
 	assert_true(failed);
 }
 
-/* Catalogues are older than programs: what a version made is what later programs expect, to the letter. */
+/* Catalogues outlive programs: later versions expect the table exactly as the first version made it. */
 static void the_first_versions_table_is_what_it_was(void **state)
 {
 	sqlite3 *db;

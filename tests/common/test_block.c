@@ -127,7 +127,7 @@ static void test_what_has_two_values_costs_a_bit_per_event(void **state)
 		}
 }
 
-/* Whatever the bytes, decoding says yes or why not, and a yes can be read to its end. */
+/* Any bytes are either refused with a reason or decoded into a block that can be read to its end. */
 static void test_damaged_blocks_are_refused_or_read_within_their_bounds(void **state)
 {
 	for (unsigned i = 0; i < 256; i++)

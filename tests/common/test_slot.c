@@ -9,7 +9,7 @@
 
 #include "common/slot.h"
 
-/* As the words lie on disk (doc/trace-format.md), and not by the names of the struct's members. */
+/* A slot filled by the position of its words on disk (doc/trace-format.md), not by the names of members. */
 static struct sl_slot slot_of(uint64_t state, const uint64_t words[7])
 {
 	struct sl_slot slot;
@@ -84,7 +84,7 @@ static void test_a_block_event_takes_one_slot_and_has_totals(void **state)
 	assert_int_equal(event.python, 44);
 }
 
-/* Bit 3 of the state word and the last word of the second slot: a later agent's further field. */
+/* Sets bit 3 of the state word and the last word of the second slot, where a later agent may have further fields. */
 static void test_what_a_later_agent_adds_is_passed_over(void **state)
 {
 	const uint64_t later[7] = {1, 2, 3, 4, 5, 6, UINT64_MAX};

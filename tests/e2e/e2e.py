@@ -31,7 +31,7 @@ APPS = os.path.join(BUILD, "tests", "apps")
 SCRIPT = os.path.join(HERE, "..", "apps", "script.py")
 EXACT = ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes", "live_blocks", "live_bytes")
 COLUMNS = {1: "u1", 2: "<u2", 3: "<u4", 4: "<f4", 5: "<f8"}  # of the page's data, doc/report-page.md
-# A program that has `ctypes` goes on until the device was looked at after what came before, which a look under way need not be; at most a minute.
+# Appended to a program with `ctypes`: waits for two more samples, of which the second began after what the program did; at most a minute.
 SAMPLED = """
 import time
 asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
@@ -47,7 +47,7 @@ class Recording:
 
     def __init__(self, *argv, preload=True, code=0, timeout=600, launcher=None, cwd=None,
                  kill_when=None, during=None, **environment):
-        """kill_when(recording) returns when `process` is to be killed; during(recording) runs beside it."""
+        """kill_when(recording) returns at the moment when `process` is to be killed; during(recording) runs beside it."""
         self.folder = tempfile.mkdtemp(prefix="stormlog-e2e-")
         self.traces = os.path.join(self.folder, "traces")
         self.journals = os.path.join(self.folder, "journal")
@@ -140,7 +140,7 @@ def script(*steps, **environment):
 
 
 class Ranks:
-    """Several ranks of one run at once: steps(rank) are their arguments.  Not numbered: processes that no launcher told their rank."""
+    """Several ranks of one run at once; steps(rank) gives a rank's arguments.  numbered=False: no launcher tells the processes their rank."""
 
     def __init__(self, count, steps, devices=None, recorded=None, numbered=True, **environment):
         self.run = Recording("true", preload=False)
@@ -169,7 +169,7 @@ class Ranks:
     report = Recording.report
 
 
-CLASSES = {  # calls of one class, one inside the other, are one event (contract, 3); verbs not named are of the class memory
+CLASSES = {  # calls of one class, one inside the other, are one event (contract, 3); verbs not listed have the class memory
     "call": ("CALL",), "pool": ("POOL_CREATE", "POOL_DESTROY", "POOL_SET", "POOL_TRIM"), "limit": ("LIMIT",),
     "context": ("CONTEXT_CREATE", "CONTEXT_DESTROY", "PRIMARY_RETAIN", "PRIMARY_RELEASE", "DEVICE_RESET"),
     "module": ("MODULE_LOAD", "MODULE_UNLOAD"),
@@ -194,7 +194,7 @@ def rows_of(traces):
 
 
 def expected_calls(truth, rows):
-    """The journal's calls that should be events of their own, by their nesting."""
+    """The journal's calls that should be events of their own, as their nesting decides."""
     by_number = {call.number: call for call in truth.calls}
     for call in truth.calls:
         if call.in_flight or call.level == journal.EMBEDDED or call.api not in rows:
@@ -206,7 +206,7 @@ def expected_calls(truth, rows):
         while outer:
             inside_hip = inside_hip or outer.api.startswith(("hip", "hsa"))
             outer = by_number.get(outer.parent)
-        if call.api.startswith("cu") and inside_hip:  # only the simulator's HIP and HSA do so, AMD's do not
+        if call.api.startswith("cu") and inside_hip:  # the simulator's HIP and HSA call CUDA's driver, AMD's do not
             continue
         if above and rows[call.api] in ("call", rows[above.api]):
             continue
@@ -214,7 +214,7 @@ def expected_calls(truth, rows):
 
 
 def expected_apis(truth, rows):
-    """{plain name: [calls, failures]} of these."""
+    """{plain name: [calls, failures]} of expected_calls."""
     wanted = {}
     for call in expected_calls(truth, rows):
         counts = wanted.setdefault(journal.plain(call.api), [0, 0])
@@ -229,7 +229,7 @@ def differences(process, truth, rows, threads=1):
     ours = {(row["kind"], row["device"]): row for row in process["memory"]}
     theirs = dict(truth.memory)
     for key in [key for key in theirs if key not in ours and not theirs[key].allocations]:
-        # A thread without a context failed: the simulator knows the device it would have had, nobody else does.
+        # An allocation of a thread without a context failed: only the simulator knows which device it would have had.
         alone = ours.pop((key[0], None), None)
         if alone and (alone["allocations"], alone["failed_allocations"]) == (0, theirs[key].failed_allocations):
             theirs.pop(key)
@@ -244,7 +244,7 @@ def differences(process, truth, rows, threads=1):
             wrong.append("%s %s: peak above the journal's" % key)
     wanted = expected_apis(truth, rows)
     apis = {row["api"]: [row["calls"], row["failures"]] for row in process["apis"]}
-    journalled = {journal.plain(call.api) for call in truth.calls}  # the simulator's stubs write nothing
+    journalled = {journal.plain(call.api) for call in truth.calls}  # stubs of the simulator write nothing
     for name in sorted(set(wanted) | (set(apis) & journalled)):
         if apis.get(name) != wanted.get(name):
             wrong.append("%s: calls, failures are %s, were %s" % (name, apis.get(name), wanted.get(name)))
@@ -254,14 +254,14 @@ def differences(process, truth, rows, threads=1):
 
 
 def run_alone(name):
-    """One test of the calling script: has it gone well, and what was said."""
+    """Run one test of the calling script.  Returns whether it passed, and what it printed."""
     said = io.StringIO()
     tests = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
     return unittest.TextTestRunner(said, verbosity=2).run(tests).wasSuccessful(), said.getvalue()
 
 
 def side_by_side(at_once=4):
-    """unittest.main for tests that wait for their programs more than they work: each in a process of its own, some at once."""
+    """unittest.main for tests that mostly wait for their programs: each runs in a process of its own, several at once."""
     if sys.argv[1:]:
         unittest.main(verbosity=2)
     suites = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])

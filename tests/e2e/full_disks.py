@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""No room for the trace on real file systems, by quota and by a full disk: full_disks.py FOLDER... [TEST...]
+"""Real file systems without room for the trace, by quota and by a full disk: full_disks.py FOLDER... [TEST...]
 
-As root of a guest (scripts/test-full-disks), for it sets quotas and fills the disks.  Each folder is the mount point of a file system
-and bears its name; on ext4 and xfs users have quotas, and beside a trace on btrfs lies no ring.  The recorded program is an ordinary
-user's."""
+Needs root in a virtual machine (scripts/test-full-disks), since it sets quotas and fills the disks.  Each folder is the mount point of a
+file system and has its name.  On ext4 and xfs users have quotas; the ring of a trace on btrfs lies elsewhere.  The recorded program runs
+as an ordinary user."""
 import collections
 import itertools
 import os
@@ -24,10 +24,10 @@ import stormlog_trace
 
 NOBODY = 65534
 USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-RING_KIB = 3328  # of a fresh ring: launcher/trial.c
+RING_KIB = 3328  # the size of a fresh ring, as in launcher/trial.c
 AFTERWARDS = 4000
-MEMORY_KIB = 32 << 10  # what the agent takes more than the program alone, at most: the ring is a part of it
-OVERFLOW = 14000  # pairs of calls: more than a ring that does not grow holds
+MEMORY_KIB = 32 << 10  # the most memory that the agent may add to the program's, its ring included
+OVERFLOW = 14000  # pairs of calls: more than fit in a ring that does not grow
 GAP = re.compile(r"(\d+) events could not be kept between ([\d.]+) s and ([\d.]+) s")
 FAILED = re.compile(r"(\w+)\(.* = -1 (EDQUOT|ENOSPC) ")
 
@@ -42,8 +42,8 @@ class Quota:
         subprocess.run(["setquota", "-u", str(NOBODY), "0", str(kib), "0", str(inodes), self.folder], check=True)
 
     def leave(self, kib):
-        """Set the quota to so much more than is in use.  A limit below what is in use refuses too."""
-        os.sync()  # blocks whose place is not yet chosen count as well
+        """Set the quota to `kib` more than is in use.  With less than is in use every new block is refused."""
+        os.sync()  # so that blocks of delayed allocation count too
         used = [line.split()[2] for line in subprocess.run(["repquota", "-n", self.folder], check=True, capture_output=True, text=True)
                 .stdout.splitlines() if line.startswith("#%d " % NOBODY)]
         self.limit(max(1, int(used[0] if used else 0) + kib))
@@ -59,7 +59,7 @@ class Room:
         self.folder, self.ballast = folder, os.path.join(folder, "ballast")
 
     def leave(self, kib):
-        """At most so much: btrfs rounds."""
+        """Leave at most `kib` free: btrfs rounds."""
         os.makedirs(self.ballast)
         for piece in (1 << 20, 4096):
             with open(os.path.join(self.ballast, str(piece)), "wb", buffering=0) as file:
@@ -79,7 +79,7 @@ class Room:
 
 
 class Run:
-    """One run of script.py with `steps` by the user, its trace in the folder."""
+    """One run of script.py with `steps` by the ordinary user, with its trace on the disk under test."""
 
     def __init__(self, test, *steps, recorded=True, before=(), how=()):
         self.test, self.folder = test, tempfile.mkdtemp(dir=test.scratch)
@@ -119,10 +119,10 @@ class Run:
 
 
 class OnDisk:
-    make = None  # its room
+    make = None  # Quota or Room
 
     def setUp(self):
-        self.scratch = tempfile.mkdtemp()  # in memory: the journal and what the test says
+        self.scratch = tempfile.mkdtemp()  # not on that disk: the journal, and files by which test and program wait for each other
         os.chmod(self.scratch, 0o777)
         self.traces = os.path.join(self.disk, "traces")
         self.room = self.make(self.disk)
@@ -138,7 +138,7 @@ class OnDisk:
         open(self.path(name), "w").close()
 
     def finish(self, run, steps):
-        """The program ended as without us, with the same output, in as much memory as before and the agent's."""
+        """The program ended as without the agent, with the same output and calls, and took at most MEMORY_KIB more memory."""
         did = run.end()
         alone = Run(self, *steps, recorded=False)
         self.assertEqual(did, alone.end(), run.err)
@@ -149,8 +149,8 @@ class OnDisk:
         return subprocess.run([e2e.ANALYZE, *options, self.traces], capture_output=True, text=True, timeout=600, **USER)
 
     def judge(self, run):
-        """Calls in the trace were made; calls missing from it are counted and lie in the gaps that the report names.  Returns the
-        sizes of the allocations that are there."""
+        """The trace has only calls that were made; those that it lacks are counted and lie in the gaps that the report names.  Returns
+        the process of the report and the sizes of the allocations in the trace."""
         done = self.analyze("--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         process, = e2e.json.loads(done.stdout)["processes"]
@@ -171,7 +171,7 @@ class OnDisk:
         return process, sizes
 
     def judge_times(self, trace, gaps, there):
-        """Between two recorded allocations with others missing between them lies a reported gap."""
+        """Where allocations are missing between two recorded ones, a reported gap lies between these."""
         events, start_ns = trace.events(), trace.header["monotonic_ns"]
         names = trace.names()
         kept = [(there.index(size), (time_ns - start_ns) / 1e9) for api, size, time_ns in
@@ -210,7 +210,7 @@ class OnDisk:
             self.room.lift()
 
     def test_room_that_ends_and_comes_back(self):
-        """Another program of the user, or an administrator, takes all the room; blocks that the ring has stay the ring's."""
+        """Somebody else takes all the room, which the ring's own blocks survive, and gives it back later."""
         words = ["alloc=1", "ready=" + self.path("ready"), "wait=" + self.path("full"), "calls=%d" % OVERFLOW, "ready=" + self.path("done"),
                  "wait=" + self.path("lifted"), "calls=%d" % AFTERWARDS]
         run = Run(self, *words)
@@ -218,7 +218,7 @@ class OnDisk:
         self.room.leave(0)
         self.say("full")
         run.until("done")
-        os.sync()  # the ring's pages, too, find their place
+        os.sync()  # writes out the ring's pages too
         summary = self.analyze()
         self.assertEqual(summary.returncode, 0, summary.stderr)
         self.assertIn("script.py", summary.stdout)
@@ -230,8 +230,8 @@ class OnDisk:
         self.assertGreater(sum(OVERFLOW < size <= OVERFLOW + AFTERWARDS for size in sizes), AFTERWARDS // 2)
 
     def test_what_the_kernel_answers(self):
-        """The errors that test_faults.py injects by strace are the real ones: these calls fail, without a signal, and not once for
-        each event that is dropped."""
+        """The kernel's errors are those that test_faults.py injects by strace: these calls fail, without a signal, and fewer times than
+        there are dropped events."""
         log, words = self.path("strace"), ["calls=%d" % OVERFLOW]
         self.room.leave(RING_KIB + 16)
         run = Run(self, *words, how=["strace", "-f", "-qq", "-e", "trace=all", "-e", "status=failed", "-o", log, "-E", "LD_PRELOAD=" + e2e.PRELOAD])

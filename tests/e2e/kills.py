@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Kills a program at a random moment and compares its trace with the simulator's journal, event by event.
 
-Per thread the trace's finished calls are the journal's, with their addresses and sizes, in their order, once each; only the
-last that the journal saw return may still be in flight in the trace: it had not returned to the program.  After an end whose
-ring was removed, since no thread had been at work for a moment, that call is nowhere (doc/trial.md, Left)."""
+For each thread the trace's finished calls are the journal's, with addresses and sizes, in order, once each.  Only the last call
+that returned in the journal may be in flight in the trace: it had not yet returned to the program.  If the process ended in order
+and its ring was removed, since no thread had been at work for a moment, that call is in no file (doc/trial.md, Left)."""
 import os
 import random
 import signal
@@ -44,7 +44,7 @@ def by_thread_of_trace(trace):
 
 def differences(trace, truth, ring_gone=False):
     wrong, ours = [], by_thread_of_trace(trace)
-    went_on = {call.thread for call in truth.calls if call.in_flight}  # to another call: the one before had returned to the program
+    went_on = {call.thread for call in truth.calls if call.in_flight}  # made another call, so the one before had returned to the program
     ids = {thread["tid"]: thread["id"] for thread in trace.defs.get("thread", [])}
     theirs = by_thread_of_journal(truth)
     for tid in sorted(set(ids) - set(theirs)):
@@ -65,7 +65,7 @@ def kill(how=None, threads=None):
     """One run.  Returns its description, the number of events compared, and what is wrong."""
     how, threads, after = how or random.choice(os.environ.get("STORMLOG_KILL", " ".join(ENDS)).split()), threads or random.choice((1, 2, 8)), random.uniform(0.002, 0.15)
     code, status = ENDS[how]
-    late = random.random() < 0.75  # else from the very beginning
+    late = random.random() < 0.75  # waits until the program is ready; else the kill may hit its start
 
     def when(run):
         if late:

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER HOW, of which the tests are in test_answers.py: a program that works evenly, which no program does on a busy machine.  60 times
- * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
- * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
- * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or does nothing else (only-fails); frees all and makes one more (collects); or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
- * or frees the block of the turn before it; gives each back at once, but those after the 20th or the 45th turn (late, late-few); takes them half a millisecond apart and then ends (loads-slowly); makes four and frees the oldest,
- * and lives on for as long as that took (queues), or two, to the end (backlog); frees each in its turn, and makes one of 100 MiB in every 12th (stairs); keeps them, and the first four
- * calls have no stack but the address to which they return (starts).  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
- * (pauses); or it keeps those of the first six turns, which take a second each (warms).  Or twenty
- * ranges keep nothing, and two places do after them (after-steps); or of 200 ranges each 20th keeps a block, or two of them (few-steps, few-pairs);
- * or of those that four threads enter at once, each 20 times, all keep a block, or two of three (threads, threads-some).  Or each
- * turn keeps a block at three lines of one caller, and one elsewhere (together).  Or a cache keeps 1000 MiB of 530 blocks, its
- * bound, which it meets after the 500th (bound).  Or beside 200 turns of two blocks that pass, a place keeps a block in every second
- * turn after the 120th, or each tenth of its blocks, or all of 60 after the last turn, of 170 (amid, tenth, jump).  Or two functions of one
- * line, of a template, keep a block in each turn (one-line).  Or each of 250 turns
- * keeps one, in eight of them by another line of a library (vector).  Or a process with 3000 MiB asks in vain for 800 beside another with 4000,
- * whose context no sample told (neighbour) and which frees before the answer of what is free (neighbour-frees); or that was killed is sampled (neighbour-killed),
- * or is sampled with most of it only after the error (neighbour-comes, or with more than was in use then: neighbour-goes-on); or so many processes keep a block in each turn (leaking-N).
- * Or a process allocates as often as is said, as fast as it can, and ends (loads-N); or it frees at the same pace what it allocated
- * before (drains), or all at once (drains-at-once).  Or a cache makes two blocks for each of 21 classes of sizes, the rarer the later,
- * beside nothing else or a block that passes in each of 500 turns (classes, classes-beside), or as many in turns at even distances (classes-evenly).
- * Or it keeps 160 blocks, and then makes and frees 15 others (loads-and-works).  Or after each of ten epochs of 20 blocks that pass it
- * makes eight more, and keeps those of the second until those of the fifth are there (snapshots).  Or PyTorch takes 128 MiB for a tensor
- * of 20, and makes one of 5 in each turn, of 90 in the 20th (spike-of-tensors).
+ * make_series FOLDER HOW: writes the trace of a program that works evenly, as none does on a busy machine (test_answers.py, test_next.py).  It has
+ * a block of 20 MiB and makes one of 3 MiB in each of 60 turns of 5 ms; the blocks are freed at the end or kept, or HOW changes more:
+ *   rises, kept, collects: frees all at the end; keeps all; frees all and makes one more.  scatters: as rises, each turn at a line of its own.
+ *   level: only one block of 500 MiB.  turns: frees the block of the turn before.  fills: keeps the blocks of the first 24 turns and of three later ones.
+ *   late, late-few: frees each block at once up to the 20th turn, or the 45th.  stairs: frees each at once, and makes one of 100 MiB in every 12th turn.
+ *   queues: frees the oldest in every 4th turn, and lives on for as long as that took; backlog: frees the oldest in every 2nd turn, to the end.
+ *   loads, loads-slowly: makes the 60 blocks in half a millisecond, or half a millisecond apart, and ends.  loads-N: makes N blocks as fast and ends.
+ *   starts: keeps all; the first four calls have no stack but a return address.  loads-and-works: keeps 160 blocks, then makes and frees 15 others.
+ *   fails, only-fails: asks after turns 30 and 60 for 50 MiB more than an 8 GiB device has free; fails also makes a passing block in each turn.
+ *   beside-few, beside-many: as fails, where another process holds 100 MiB, or 5 GiB.  drains, drains-at-once: frees at the pace of allocation, or at once.
+ *   pauses, warms: with a range around each turn; rests for ten seconds after the 50th; or only the first six, of a second each, keep a block.
+ *   after-steps: twenty ranges keep nothing, then two places do.  few-steps, few-pairs: of 200 ranges every 20th keeps one block, or two.
+ *   threads, threads-some: four threads enter ranges at once, 20 times each; all keep a block, or two of three do.
+ *   together: each turn keeps blocks at three lines below one caller, and one elsewhere.  one-line: two functions of one line, as of a
+ *   template, keep a block in each turn.  vector: each of 250 turns keeps a block, eight of them by another line of a library.
+ *   bound: a cache makes 530 blocks and keeps at most 1000 MiB of them, which it reaches after the 500th.
+ *   amid, tenth: beside 200 turns of two passing blocks a place keeps one in every 2nd turn after the 120th, or every tenth of its blocks; jump: 60 after 170 turns.
+ *   neighbour: with 3000 MiB asks in vain for 800 beside a process with 4000, whose context is in no sample; neighbour-frees: that frees before free memory is
+ *   read; neighbour-killed: it was killed, and a sample lists it.  neighbour-comes: it is sampled with most of it only after the error; neighbour-goes-on: with
+ *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
+ *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
+ *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
+ *   fifth's are there.  spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void give_back(unsigned block, uint64_t at_ns)
 		   .duration_ns = 100);
 }
 
-/* 50 MiB more than there are. */
+/* Asks in vain for 50 MiB more than are free. */
 static void fail(uint64_t held, uint64_t others, uint64_t at_ns)
 {
 	static const char *const big[] = {"big"};
@@ -72,7 +72,7 @@ static void fail(uint64_t held, uint64_t others, uint64_t at_ns)
 	synth_oom(s, SYNTH_START_NS + at_ns + 200, 1, 0, free, 8192 * MIB);
 }
 
-/* A series of numbered turns of uneven length. */
+/* Numbered ranges, some of which take far longer than the others. */
 static void step_through(bool pauses)
 {
 	uint64_t now = TURN_NS;
@@ -152,7 +152,7 @@ static void keep_at(unsigned block, uint64_t mib, const char *function, unsigned
 		   .python = synth_python_frames(s, 3, frames), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
-/* As a vector that grows calls from elsewhere, each time it has no room. */
+/* Like a vector that doubles: the append that finds no room allocates at another line. */
 static void keep_in_vector(void)
 {
 	for (unsigned i = 1; i <= 250; i++) {
@@ -239,7 +239,7 @@ static void drain(bool at_once)
 		give_back(i, (TURNS * 4 + (at_once && i > 1 ? TURNS * 3 : i)) * TURN_NS + i * 100);
 }
 
-/* Epoch 4 is better than epoch 1, and the last one is not saved when the program ends. */
+/* The snapshot of epoch 4 replaces that of epoch 1; those of the last epoch are still held when the program ends. */
 static void take_snapshots(void)
 {
 	for (unsigned epoch = 0; epoch < 10; epoch++) {
@@ -287,7 +287,7 @@ static void load_and_work(void)
 	}
 }
 
-/* As fast as calls can be made. */
+/* Makes blocks one right after the other. */
 static void load(unsigned births)
 {
 	for (unsigned i = 1; i <= births; i++)
@@ -309,7 +309,7 @@ static int stand_beside(const char *folder, bool frees, bool killed)
 		give_back(1, frees ? 4 * TURN_NS + 500 : 5 * TURN_NS);
 	synth_close(s, killed ? SYNTH_KILLED : SYNTH_COMPLETED);
 	s = own;
-	if (killed) /* the only sample */
+	if (killed) /* the only sample that there is */
 		synth_shared_sample(s, SYNTH_START_NS + 20 * TURN_NS, 0, 7600 * MIB, 8192 * MIB, 78, 4300 * MIB);
 	synth_call(s, 1, "cudaMalloc", .bytes = 800 * MIB, .device = 0, .time_ns = SYNTH_START_NS + 4 * TURN_NS, .duration_ns = 100,
 		   .result = 2);
@@ -318,7 +318,7 @@ static int stand_beside(const char *folder, bool frees, bool killed)
 	return 0;
 }
 
-/* A process with 3000 MiB asks in vain for 800; a neighbour that had 300 by the sample before has `later` by the next. */
+/* A process with 3000 MiB asks in vain for 800; its neighbour has 300 in the sample before that and `later` in the next. */
 static int meet_late(const char *folder, uint64_t later)
 {
 	s = synth_new(folder, -1, 77);

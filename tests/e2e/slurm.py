@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Slurm on this machine alone, with a key, ports and folders of its own: a test case that is a Cluster beside, starts it."""
+"""Slurm on this machine alone, with a key, ports and folders of its own.  A test case that also inherits Cluster starts it."""
 import os
 import shutil
 import signal
@@ -49,7 +49,7 @@ def while_not(ready):
 
 
 class Cluster:
-    configuration = ""  # lines of slurm.conf, more than the least
+    configuration = ""  # further lines of slurm.conf
 
     def setUp(self):
         super().setUp()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every figure that two outputs of a run share is the same in both: eight seeded runs, PyTorch's allocator, ranks that share devices, the demo.
+"""Every figure that two outputs of a run share is the same in both: for eight seeded runs, PyTorch's allocator, ranks that share devices, the demo.
 
 Longer than other files: each output is compared with each other one."""
 import contextlib
@@ -25,7 +25,7 @@ except ImportError as error:
 
 from test_numbers import MIB, TRAIN, UNITS
 
-# Several kinds, devices, threads' worth of errors and ranges, by the seed.
+# Allocations of several kinds on several devices, errors and ranges, chosen by the seed.
 VARIED = """
 import ctypes, os, random
 cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
@@ -53,7 +53,7 @@ GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
 
 
 def number(data, at):
-    """A protobuf's number, and where the next begins."""
+    """A varint of a protobuf message, and where the next field begins."""
     value = shift = 0
     while data[at] >= 128:
         value |= (data[at] & 127) << shift
@@ -75,7 +75,7 @@ def fields(data):
 
 
 class Agreement(unittest.TestCase):
-    """What two outputs of one run say of one quantity."""
+    """Two outputs of one run must say the same of one quantity."""
 
     def gauges(self, run):
         text = subprocess.run([e2e.ANALYZE, "export", "prometheus", "-q", run.traces], check=True, capture_output=True, text=True).stdout
@@ -90,7 +90,7 @@ class Agreement(unittest.TestCase):
         database = os.path.join(run.folder, "run.db")
         subprocess.run([e2e.ANALYZE, "export", "sqlite", "-q", "-o", database, run.traces], check=True)
         with contextlib.closing(sqlite3.connect(database)) as file:
-            self.calls = {}  # variants of a driver's call are one in the report
+            self.calls = {}  # the report sums the variants of a driver's function
             for pid, api, *numbers in file.execute("SELECT pid, api, calls, failures, bytes, time_ns FROM calls JOIN processes USING(process)"):
                 api = e2e.journal.plain(api)
                 self.calls[pid, api] = [sum(pair) for pair in zip(numbers, self.calls.get((pid, api), [0] * 4))]
@@ -101,7 +101,7 @@ class Agreement(unittest.TestCase):
         baseline = os.path.join(run.folder, "baseline.json")
         metrics = os.path.join(run.folder, "metrics.txt")
         subprocess.run([e2e.ANALYZE, "check", "--baseline", baseline, "--update-baseline", run.traces], check=True, capture_output=True)
-        subprocess.run([e2e.ANALYZE, "check", "--max-peak", "1TiB", "--metrics", metrics, run.traces], capture_output=True)  # an error fails it
+        subprocess.run([e2e.ANALYZE, "check", "--max-peak", "1TiB", "--metrics", metrics, run.traces], capture_output=True)  # a run with an error makes it fail
         with open(baseline) as file, open(metrics) as text:
             gate, text = json.load(file), text.read()
         for of, name in ("total", "memory"), ("library", "library_peak"), ("label", "label_peak"):
@@ -147,7 +147,7 @@ class Agreement(unittest.TestCase):
         if found:
             said = float(found[1]) * UNITS[found[2]]
             self.assertTrue(any(abs(said - most) <= said * 0.01 for most in self.peaks(page, known, processes)), found[0])
-        words = re.search(r"^HIDDEN +(.*?)(  |$)", printed, re.M)  # of several devices the least and the most
+        words = re.search(r"^HIDDEN +(.*?)(  |$)", printed, re.M)  # for several devices it gives the least and the most
         self.assertEqual(bool(words), bool(most_hidden))
         if words:
             said = max(float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)", words[1]))
@@ -224,7 +224,7 @@ class Agreement(unittest.TestCase):
         self.assertEqual(bytes_of(printed), bytes_of(text))
 
     def leaks_agree(self, printed, report, page):
-        """A leak of the terminal is one of the page and of report.json, with the same bytes."""
+        """Each leak on the terminal is on the page and in report.json, with the same bytes."""
         said = [float(size) * UNITS[unit] for size, unit in re.findall(r"^LEAK .*?\bkept, ([\d.]+) (\w*B)", re.sub(r"\n {6}(?=\S)", " ", printed), re.M)]
         leaks, places = [finding for finding in report["findings"] if finding["id"] in ("leak.kept", "leak.growing")], {}
         for leak in leaks:
@@ -236,7 +236,7 @@ class Agreement(unittest.TestCase):
             self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (len(places), sum(leak["bytes"] for leak in leaks)))
 
     def screens_agree(self, run, report, gate):
-        """The words of the screen beside those of report.json, `runs`, `diff` and the gate: how it ended, peaks, what was left, rates."""
+        """The screen agrees with report.json, `runs`, `diff` and the gate on how the run ended, peaks, what was left, and rates."""
         def ask(*words, **more):
             return subprocess.run([e2e.ANALYZE, *words], check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "600"}, **more).stdout
         screen, processes = ask(run.traces), report["processes"]
@@ -277,7 +277,7 @@ class Agreement(unittest.TestCase):
             self.assertEqual("but got over" in ask("tree", "--at", "oom", run.traces), not re.search("^OUT OF MEMORY", screen, re.M))
 
     def readers_agree(self, run, report, gate):
-        """Readers of running recordings of one that has ended, catalogues, and shares of the table by each owner."""
+        """The exporter and `monitor` on an ended run, the catalogue, and the table's shares by each owner agree with the report."""
         def ask(*words):
             return subprocess.run([*words, run.traces], check=True, capture_output=True, text=True).stdout
         held_kinds, series = ("device", "pool", "vmm", "array", "graph"), {}
@@ -285,7 +285,7 @@ class Agreement(unittest.TestCase):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
             key = int(labels.get("pid", -1)), int(labels.get("ordinal", -1)), labels.get("library")
             series.setdefault(name, {})[key] = series.get(name, {}).get(key, 0) + int(value)
-        scraped = lambda name, key, wanted: series.get(name, {}).get(key) if series else wanted  # a build without the exporter says nothing else
+        scraped = lambda name, key, wanted: series.get(name, {}).get(key) if series else wanted  # nothing to compare in a build without the exporter
         rows = [json.loads(line) for line in ask(e2e.ANALYZE, "monitor", "--format", "ndjson").splitlines()]
         ranks = {(row["session_id"], row["device"]): row for row in json.loads(ask(e2e.ANALYZE, "ranks", "--json"))["ranks"]}
         for process in report["processes"]:
@@ -314,16 +314,16 @@ class Agreement(unittest.TestCase):
                     self.assertEqual({owner["name"]: owner["bytes"] for owner in tables["role"]["owners"] if owner["bytes"]}, roles)
         card, = json.loads(ask(e2e.ANALYZE, "runs", "--json", "-q", "--catalogue", os.path.join(run.folder, "cards.sqlite")))["runs"]
         hidden = [device["hidden_peak_bytes"] for device in report["run"]["devices"]]
-        most_hidden = None if None in hidden else max(hidden, default=None)  # unknown of one device is unknown of the run
+        most_hidden = None if None in hidden else max(hidden, default=None)  # if one device's is unknown, so is the run's
         self.assertEqual((card["processes"], card["devices"], card["hidden"]), (len(report["processes"]), len(report["run"]["devices"]), most_hidden))
         self.assertEqual((card["peak"] or 0, card["leak"]), (gate["total"]["peak"]["bytes"], gate["total"]["leak"]["bytes"]))
 
     def near(self, exact, said):
-        """The figure of those said that is so much, rounded as they are."""
+        """The figure among `said` that is `exact` rounded as they are; `exact` if there is none."""
         return next((round(one, -4) for one in said if abs(one - exact) <= 0.005 * exact + 1), exact)
 
     def exports_agree(self, run, report, events):
-        """Tables of ranks, weights of stacks, the time line, rollups and bundles."""
+        """The tables of ranks, weights of stacks, the timeline, rollups and bundles agree with the report."""
         def ask(*words):
             return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
         held_kinds = ("device", "pool", "vmm", "array", "graph")
@@ -331,7 +331,7 @@ class Agreement(unittest.TestCase):
         ranks = json.loads(ask("ranks", "--json"))["ranks"]
         self.assertEqual({row["session_id"] for row in ranks}, {process["session_id"] for process in report["processes"]})
         for process in report["processes"]:
-            mine = [row for row in ranks if row["session_id"] == process["session_id"]]  # one a device
+            mine = [row for row in ranks if row["session_id"] == process["session_id"]]  # one for each device
             peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == process["pid"] and event["device_id"] >= 0]
             used = any(event["pid"] == process["pid"] and event["device_id"] >= 0 for event in events)
             self.assertEqual(sorted(row["peak_bytes"] for row in mine) if used else [row["peak_bytes"] for row in mine], sorted(peak for peak in peaks if peak) or [0 if used else None])
@@ -346,7 +346,7 @@ class Agreement(unittest.TestCase):
         self.assertEqual(len(list(csv.reader(ask("export", "csv", "-q").splitlines()))) - 1, recorded)
         self.assertEqual(sum("api" in json.loads(line) for line in ask("export", "ndjson", "-q").splitlines()), recorded)
         torch = [row for process in report["processes"] for row in process["pytorch"] if row["device"] is not None]
-        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # stacks hold tensors, not segments
+        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # exported stacks have tensors, not segments
         self.assertEqual(weights["live"], sum(row["live_bytes"] for row in rows) - unused)
         peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["device_id"] >= 0]
         if not torch:
@@ -364,7 +364,7 @@ class Agreement(unittest.TestCase):
         for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
             mine = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == line["pid"]]
             most = max(line["most_bytes"])
-            self.assertEqual(line["peak_bytes"], most if len(mine) == 1 else None)  # of several devices it is only a bound
+            self.assertEqual(line["peak_bytes"], most if len(mine) == 1 else None)  # for several devices the sum of peaks is only a bound
             self.assertTrue(max(mine) <= most <= sum(mine), (most, mine))
         folder = os.path.join(run.traces, "analysis")
         for sink in os.listdir(os.path.join(folder, "telemetry")):
@@ -372,7 +372,7 @@ class Agreement(unittest.TestCase):
                 session, = json.load(file)["sessions"]
             most = max(event["allocator_reserved_bytes"] for event in events if event["session_id"] == session["session"]["session_id"])
             self.assertEqual(session["counters"]["allocator_reserved_bytes"]["value"], most)
-        bundles = set()  # attempts share one, which is of the first
+        bundles = set()  # repeated attempts share the bundle of the first
         for oom in report["ooms"]:
             if oom["bundle"] and oom["bundle"] not in bundles:
                 bundles.add(oom["bundle"])
@@ -494,7 +494,7 @@ if left:
             self.assertIn("ok       max-peak         peak: no device was used, limit 1.00 GiB\n", ask("check", "--max-peak", "1G"))
         with e2e.Recording(sys.executable, "-c", 'import ctypes; assert ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 44))') as run:
             row, = json.loads(subprocess.run([e2e.ANALYZE, "ranks", "--json", run.traces], check=True, capture_output=True).stdout)["ranks"]
-            self.assertEqual((row["peak_bytes"], row["end_bytes"]), (0, 0))  # it has a device, and held nothing on it
+            self.assertEqual((row["peak_bytes"], row["end_bytes"]), (0, 0))  # the process has a device, and held nothing on it
 
     def test_what_nobody_looked_at_is_unknown_in_every_output(self):
         with e2e.Recording(sys.executable, "-c", VARIED, SEED=3, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=0) as run:

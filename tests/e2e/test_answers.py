@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: each finding where it is true, and a run beside it where it must not appear.
+"""End to end: for each finding a run for which it is true, and a run like it for which it must not appear.
 
-Longer than other files: a class a finding, each run beside the one that must not show it.
+Longer than other files: there is a class for each finding, and both runs stand together.
 """
 import contextlib
 import json
@@ -48,7 +48,7 @@ def wait_for(path):
 
 
 class Answers(unittest.TestCase):
-    """tests/house/test_findings.py looks for these two: each finding has a run where it is true and one where it must not appear."""
+    """tests/house/test_findings.py looks for `found` and `absent`: each finding has a run where it is true and one where it must not appear."""
 
     def found(self, finding, report):
         findings = [one for one in report["findings"] if one["id"] == finding]
@@ -60,7 +60,7 @@ class Answers(unittest.TestCase):
 
     @contextlib.contextmanager
     def made(self, how):
-        """Growth is judged over stretches of time, and a program's progress in them depends on the load of the machine."""
+        """A made-up trace: growth is judged over stretches of time, and a real program's pace depends on the load of the machine."""
         with Recording("true", preload=False) as run:
             os.mkdir(run.traces)
             subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)
@@ -162,9 +162,9 @@ class OutOfMemory(Answers):
                 self.assertIn("%d.00 MiB missing of the 10.0 MiB that it takes" % (1030 - total), finding["description"])
                 self.assertIn("%d.00 MiB less would have" % (1030 - total), finding["recommendation"])
             context, rounding = re.search(r"hidden +context at most (\d+) MiB, rounding to 2 MiB about (\d+)\.0 MiB\n", text).groups()
-            self.assertAlmostEqual(int(context) + int(rounding), 300 + kept[total] - 1, delta=1)  # a late sample takes some for the context's
+            self.assertAlmostEqual(int(context) + int(rounding), 300 + kept[total] - 1, delta=1)  # a late sample counts some rounding as context
             self.assertGreater(int(rounding), 9)
-        self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # the missing MiB, and one less
+        self.assertEqual((kept[1029], kept[1030]), (kept[1024], kept[1024] + 1))  # 1 MiB less is not enough, the missing MiB are
 
     def test_blocks_just_above_a_unit_of_the_device_are_told_with_what_they_take(self):
         program = "import ctypes, time\nrt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n" \
@@ -193,7 +193,7 @@ class OutOfMemory(Answers):
         self.assertEqual([other["rank"] for other in report["ooms"][0]["others"]], [0])
 
     def test_a_leak_is_weighed_with_its_context_as_neighbours_are_with_theirs(self):
-        for mib, cause in ((20, "oom.full"), (200, "oom.neighbour")):  # beside 60 MiB that leaked, and 300 each of a context
+        for mib, cause in ((20, "oom.full"), (200, "oom.neighbour")):  # the neighbour's MiB, beside a leak of 60; each has a context of 300
             def steps(rank):
                 return ["meet=held", "grow=60", "try=30", "meet=failed"] if rank == 0 else ["alloc=%d" % mib, "meet=held", "meet=failed"]
             with Ranks(2, steps, devices=1, recorded=[0], SIM_VRAM="%dM" % (2 * 300 + mib + 60 + 20), STORMLOG_DEVICE_INTERVAL="10") as ranks:
@@ -215,7 +215,7 @@ class OutOfMemory(Answers):
         self.assertAlmostEqual(oom["hidden_bytes"], 300 * MIB, delta=2 * MIB)
 
     def test_neighbours_hold_no_more_than_the_driver_says_and_are_one_line_where_they_are_alike(self):
-        """Two blocks of 1 MiB are in one unit of 2 MiB."""
+        """The driver puts two blocks of 1 MiB into one unit of 2 MiB."""
         def steps(rank):
             if rank < 3:
                 return ["device=0", *["alloc=1"] * 100, "samples=2", "meet=there", "meet=tried"]
@@ -299,7 +299,7 @@ class OutOfMemory(Answers):
             self.assertEqual((len(report["ooms"]), len(notes)), (1, 0) if came else (0, 1), report["warnings"])
 
     def test_a_rank_that_had_ended_is_no_stranger_that_held_the_device(self):
-        """Rank 0 looks at the device when it begins, beside rank 1, and not again before it fails."""
+        """Rank 0 samples the device while rank 1 is there, and not again before it fails."""
         def steps(rank):
             if rank:
                 return ["device=0", "alloc=3000", "meet=there", "meet=seen", "free"]
@@ -530,7 +530,7 @@ def save():
             self.assertEqual("hidden memory has a buffer of 1.17 GiB for its kernels, for which the limit was raised at <string>:%d raised" % line in report["ooms"][-1]["cause"], named)
             self.assertEqual("lower that limit" in " ".join(screen.split()), named)
             parts = {part["what"]: part["bytes"] for device in report["run"]["devices"] for part in device["hidden"]}
-            self.assertEqual((parts.get("limit"), "unexplained" in parts), ((mib - 8) * MIB, False))  # a context has 8 anyway
+            self.assertEqual((parts.get("limit"), "unexplained" in parts), ((mib - 8) * MIB, False))  # every context has 8 MiB of it
             self.assertEqual(" ".join(screen.split()).count("context at most 300 MiB, set aside by its limit " + ("1.16 GiB" if named else "8.00 MiB")), 2)
             (self.found if named else self.absent)("hidden.place", report)
 
@@ -642,7 +642,7 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         self.assertIn("make no context there", finding["recommendation"])
 
     def test_what_a_neighbour_gave_back_after_the_error_was_not_free_and_its_context_takes_as_much_as_others(self):
-        """Free memory is read after the error; no sample told the neighbour's context."""
+        """Free memory is read after the error, and no sample shows how much the neighbour's context takes."""
         for how, free in ("neighbour", 592), ("neighbour-frees", 0):
             with self.subTest(how), self.made(how) as run:
                 report = run.report()
@@ -661,7 +661,7 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         (finding,) = self.found("oom.neighbour", report)
         self.assertIn("which held 4.20 GiB", finding["description"])
         self.assertEqual([other["bytes"] for other in report["ooms"][0]["others"]], [4300 * MIB])
-        report = self.series("neighbour-goes-on")  # by the next sample it has more than had been in use
+        report = self.series("neighbour-goes-on")  # in the next sample the neighbour has more than was in use at the error
         self.assertEqual([other["bytes"] for other in report["ooms"][0]["others"]], [4600 * MIB])
 
     def test_what_a_neighbour_held_at_its_peak_alone_is_not_said_of_what_it_holds(self):
@@ -691,7 +691,7 @@ raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), cty
         self.assertIn("without another process", finding["description"])
 
     def test_contexts_made_where_none_is_current_are_no_unexplained_memory(self):
-        """No call can ask then how much memory is free, so samples tell what the first takes."""
+        """Without a current context no call can ask how much memory is free, so samples show what the first context takes."""
         program = "import ctypes, time\ncuda, old = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p()\ncuda.cuInit(0)\n" \
                   "for _ in range(12):\n    assert not cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)\n" \
                   "    p = ctypes.c_uint64(); cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(8 << 20)); time.sleep(0.1)\n" \
@@ -766,7 +766,7 @@ class Bundles(Answers):
         many = sum([["alloc=1"] * 400 + ["try=%d" % (900000 + n)] for n in range(6)], [])
         with script(*many, SIM_VRAM="8G") as run:
             _, all_of_them = self.kept(run, "--oom-buffer-size", "2000")
-            newest = max(all_of_them)  # by time and number; a slow run has more samples, and larger bundles
+            newest = max(all_of_them)  # names sort by time and number; a slow run has more samples, and larger bundles
             size = sum(os.path.getsize(os.path.join(run.traces, "analysis", newest, part)) for part in all_of_them[newest])
             report, bundles = self.kept(run, "--oom-buffer-size", "2000", "--oom-max-total-mb", str((size >> 20) + 1))
         self.assertEqual(len(all_of_them), 6)
@@ -796,7 +796,7 @@ class Bundles(Answers):
                 got = [e["metadata"]["bytes"] for e in bundle["events.json"] if e["event_type"] == "allocation" and e["metadata"].get("api") == "cudaMalloc"]
                 beside = sum(e["event_type"] not in ("allocation", "deallocation") for e in bundle["events.json"])  # a slow run has more samples
                 self.assertEqual(len(bundle["events.json"]), asked)
-                self.assertIn(2 * len(got) - (asked - beside), (0, 1))  # as many frees
+                self.assertIn(2 * len(got) - (asked - beside), (0, 1))  # the rest are as many frees
                 self.assertEqual(got, [*range(402 - len(got), 401), 3 * MIB])
 
     def test_what_it_says_of_itself(self):
@@ -837,7 +837,7 @@ class Bundles(Answers):
         self.assertEqual([(call["api"], call["bytes"]) for call in calls], [("cudaMalloc", 7 * MIB), ("cudaMalloc", 3 * MIB)])
         for call in calls:
             self.assertIn("script.py:", call["where"])
-        # the bundle says what the run's own summary did; widths differ
+        # the summary of the bundle says what that of the run says; widths differ
         account = printed[printed.index("OUT OF MEMORY"):printed.index("PEAK")].split()
         self.assertEqual(again[again.index("OUT OF MEMORY"):].split()[:len(account)], account)
 
@@ -854,7 +854,7 @@ class Bundles(Answers):
             self.assertEqual(self.kept(run)[1], {})
 
 
-# Holds so many MiB, each page of them, long enough to be seen; then as many more; then ends, or kills itself.
+# Touches every page of so many MiB and holds them long enough to be sampled; then so many more; then ends, or kills itself.
 HOLDS = """
 import os, resource, sys, time
 first, then, end = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -917,7 +917,7 @@ class Host(Answers):
         finding, = self.found("host.killed", self.holds(112, 400, "exit", code=-9, before=inside).report())
         self.assertIn("128 MiB", finding["description"])
         self.assertEqual(finding["severity"], "critical")
-        # far below the limit nobody knows who killed it
+        # far below the limit it is not known who killed the program
         self.absent("host.killed", self.holds(20, 20, "kill", code=-9, before=inside).report())
         # a worker is killed, and the program goes on
         with Recording(*inside, sys.executable, "-c", "import os, time\nx = os.fork() or bytearray(400 << 20)\nos.wait(), time.sleep(0.2)",
@@ -941,7 +941,7 @@ class Host(Answers):
                 self.skipTest("no cgroup can be made here: %s" % error)
         program = "import os, time\ndef move(folder):\n    open(folder + '/cgroup.procs', 'w').write(str(os.getpid()))\n" \
                   "move('%s')\nx = bytearray(400 << 20)\ntime.sleep(.3)\ndel x\nmove('%s')\nx = bytearray(40 << 20)\ntime.sleep(.4)" % tuple(folders)
-        for gpu in (False, True):  # sampled from outside, and by the process itself
+        for gpu in (False, True):  # without a GPU call it is sampled from outside, with one by the process itself
             first = "import ctypes\nctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n" if gpu else ""
             with self.subTest(gpu), Recording("/usr/bin/python3", "-c", first + program, launcher=("--host",), STORMLOG_DEVICE_INTERVAL=20) as run:
                 memory = run.report()["processes"][0]["host_memory"]
@@ -1022,7 +1022,7 @@ for p in kept: cuda.cudaFree(p)
                          ["+3.00 MiB every 5 ms", "+1.00 MiB every 5 ms"], text)
         self.assertNotIn("per step_#", text)
         together, = re.findall(r"is full in .*", text)
-        # 79 GiB are free, and 4 MiB are kept each 5 ms
+        # 79 GiB are free, and 4 MiB are kept every 5 ms
         self.assertRegex(text, r"\n  all 2 together: device 0 is full in 1 min 4\d s\n")
 
     def test_what_each_entry_of_several_threads_keeps_is_no_more_than_that(self):
@@ -1063,7 +1063,7 @@ for p in kept: cuda.cudaFree(p)
                                r"LEAK +\+2\.00 MiB per round, 60 of 60 blocks kept, 120 MiB +net\.py:21 record")
 
     def test_how_long_a_device_lasts_counts_the_leaks_of_all_its_processes(self):
-        """Each keeps 3 MiB in 5 ms, of which each takes 4 of the 6144 that are free."""
+        """Each process keeps 3 MiB every 5 ms, each of which takes 4 of the 6144 MiB that are free."""
         for processes, text in (1, "7.7 s"), (2, "3.8 s"), (3, "2.6 s"):
             with self.subTest(processes), self.made("leaking-%d" % processes) as run:
                 self.assertIn("at this rate device 0 is full in " + text, " ".join(summary(run, columns=150).split()))
@@ -1189,7 +1189,7 @@ for p in kept: cuda.cudaFree(p)
         self.assertIn(("tensorflow", "insufficient_cleanup"), patterns)
         self.assertEqual(patterns["tensorflow", "monotonic_increase"]["severity"], "high")
         self.assertGreater(patterns["jax", "leak"]["evidence"]["slope"], 1)
-        report = self.series("kept")  # the place is left at the end, and has the name
+        report = self.series("kept")  # what one line keeps to the end is a leak, not rising memory
         self.found("leak.growing", report)
         self.absent("memory.rising", report)
 
@@ -1317,7 +1317,7 @@ for round in range(20):
         self.absent("memory.collected", report)
 
     def test_who_leaks_is_not_told_to_send_a_small_neighbour_away(self):
-        """Without it there had been room for this request, and for no more than one."""
+        """Without the neighbour there would have been room for this request, but for no more than one."""
         report = self.series("beside-few")
         self.absent("oom.neighbour", report)
         self.assertRegex(report["ooms"][-1]["cause"], r"^the device was full: .*; it grew: leak at work\.py")
@@ -1385,7 +1385,7 @@ class Steps(Answers):
             return (["alloc=5"] if rank == 0 else ["sleep=1.5", *["tensor=3", "losses=1", "drop"] * 60]) + ["meet=done"]
         with Ranks(2, steps, SIM_VRAM="8G") as ranks:
             report, text = ranks.report(), summary(ranks, columns=110)
-        (finding,) = [one for one in report["findings"] if one["id"] in ("leak.kept", "leak.growing")]  # by the share of the time that it took
+        (finding,) = [one for one in report["findings"] if one["id"] in ("leak.kept", "leak.growing")]  # which of the two depends on how long the leak lasted
         since = (finding["evidence"]["since_ns"] - report["run"]["started_at_ns"]) / 1e9
         self.assertGreater(since, 1)
         self.assertRegex(text, r"LEAK +rank 1 (?s:.*) since %.1f s; " % since)
@@ -1478,7 +1478,7 @@ net = made(4)
             (leak,), text = self.found("leak.kept", run.report()), summary(run, columns=110)
         evidence = leak["evidence"]
         span = evidence["last_ns"] - evidence["since_ns"]
-        self.assertGreater(span, 3e8)  # three hundred times a millisecond
+        self.assertGreater(span, 3e8)  # ns: there are 300 sleeps of a millisecond
         self.assertLess(evidence["per_second"] / (evidence["kept"] * (2 << 20) / (span / 1e9)), 1.5)
         self.assertLess(abs(float(re.search(r"LEAK +\+2\.00 MiB every ([\d.]+) ms,", text)[1]) / (span / 1e6 / evidence["kept"]) - 1), 0.5)
 
@@ -1535,7 +1535,7 @@ for n in range(2000):
             (finding,) = self.found("oom.host", run.report())
         self.assertRegex(finding["description"], r"it grew: leak at .*, 240 of 1 141 blocks of pinned host memory kept")
 
-    # A handler keeps what the first try got; a step keeps 32 blocks where it kept one.
+    # retry: an exception handler still holds the blocks of the first try.  more: a step holds 32 blocks where it held one.
     STEPS = """
 import ctypes, sys, time
 rt = ctypes.CDLL("libcudart.so.12")
@@ -1600,7 +1600,7 @@ globals()[sys.argv[1]]()
                 self.assertEqual(len(told), times, said)
 
     def test_requests_of_a_line_that_were_all_kept_are_growth(self):
-        for pause in 0, 0.5:  # of a machine that is busy, or the program's own
+        for pause in 0, 0.5:  # seconds: the program's own, or as a busy machine makes them
             with self.subTest(pause), script("try=600", "sleep=%g" % pause, *["try=600"] * 7, SIM_VRAM="4G") as run:
                 report = run.report()
             (finding,) = [one for one in self.found("oom.full", report)][:1]
@@ -1634,7 +1634,7 @@ class Growth(Answers):
         self.assertNotIn("keep_loss", held[0][1])
         self.assertIn("keep_loss", held[1][1])
         self.assertEqual(labels["work"]["verdict"], "growing")
-        (finding,) = self.found("label.growing", report)  # of the outermost range alone
+        (finding,) = self.found("label.growing", report)  # for the outermost range alone
         self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 2\.00 MiB by script.py:\d+ <module>, 1\.00 MiB by script.py:\d+ keep_loss$")
         self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +3\.00 MiB  script.py\n +2\.00 MiB  script.py:.*\n +1\.00 MiB  script.py:.* keep_loss")
 
@@ -1666,7 +1666,7 @@ class Growth(Answers):
 
 @contextlib.contextmanager
 def library_of(name):
-    """A library of that name whose arena(MIB) allocates."""
+    """Builds a library of this name, whose function arena(MIB) allocates."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], check=True, input=b"""
@@ -1676,7 +1676,7 @@ def library_of(name):
 
 
 class Arenas(Answers):
-    """An allocator that takes most of the device in one block hides what is inside."""
+    """An allocator that takes most of the device in one block hides who uses the memory in it."""
 
     def report(self, library, mib):
         with library_of(library) as path, script("library=" + path, "arena=%d" % mib, SIM_VRAM="8G") as run:
@@ -1765,7 +1765,7 @@ class RankComparison(Answers):
         self.assertRegex(found["description"], r"\d+(\.\d+)? MiB more at script.py:\d+ allocate[^;]*, which grows(;|$)")
 
     def test_ranks_that_differ_alike_since_their_start_are_a_group(self):
-        """The ends of a pipeline; the look-alike asks for as much at the same line, but late."""
+        """The two ends of a pipeline hold more; in the run that must not show it they ask for as much at the same line, but late."""
         for late in False, True:
             def steps(rank):
                 more = ["alloc=250"] * (rank in (0, 7))
@@ -1820,7 +1820,7 @@ class RankComparison(Answers):
             return ["device=%d" % rank, "alloc=%d" % (700 + rank) if rank < 3 else "grow=700", "meet=there", "try=1000"]
         with Ranks(4, steps, SIM_VRAM="1500M") as ranks:
             text = summary(ranks)
-        self.assertEqual(text.count("OUT OF MEMORY"), 2, text)  # rank 3 held most at another line
+        self.assertEqual(text.count("OUT OF MEMORY"), 2, text)  # rank 3 has its own, since it held most at another line
         self.assertIn("2 others ran out alike\n", text)
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=700", "meet=there", "try=1000"], SIM_VRAM="1500M") as ranks:
             text = summary(ranks)
@@ -1863,7 +1863,7 @@ class RankComparison(Answers):
         self.assertEqual(re.findall(r"(\d+) MiB +[\d.]+% .* (asks.py:\d+ \w+)", said), [("300", "asks.py:6 train"), ("100", "asks.py:7 train")])
 
     def test_stages_that_differ_by_design_are_groups_of_their_own(self):
-        """Four ranks hold a little by one line, four much by another: none of them is an outlier."""
+        """Four ranks hold a little at one line, four hold much at another: none of them is an outlier."""
         def steps(rank):
             return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * 3)
         with Ranks(8, steps) as ranks:
@@ -1901,7 +1901,7 @@ class RankComparison(Answers):
         self.assertRegex(finding["description"], r"rank 0, rank 1, rank 2 use devices that are other ranks': 6 stray contexts there, first at script.py:\d+")
 
     def test_workers_without_ranks_that_use_the_first_device_before_their_own(self):
-        """Each is a process of its own, as multiprocessing makes them; the look-alike uses the first device after its own."""
+        """Workers are processes, as multiprocessing makes them; in the run that must not show it they use the first device after their own."""
         for order, told in (("device=0 alloc=8 device=%d alloc=500", True), ("device=%d alloc=500 device=0 alloc=8", False)):
             with Ranks(3, lambda rank: (order % rank).split() + ["samples=4", "meet=done"], numbered=False) as run:
                 if told:
@@ -1909,6 +1909,30 @@ class RankComparison(Answers):
                     self.assertRegex(finding["description"], r"^pid \d+, pid \d+ use device 0, which is pid \d+'s: 2 stray contexts and 16\.0 MiB there, first at script.py")
                 else:
                     self.absent("ranks.stray_context", run.report())
+
+    def test_workers_one_after_the_other_that_each_keep_their_results_fill_no_device(self):
+        """Each begins anew; one that works alone is forecast."""
+        worker = """
+import ctypes, sys, time
+rt = ctypes.CDLL("libcudart.so.13")
+kept = []
+for step in range(20):
+    block, spare = ctypes.c_void_p(), ctypes.c_void_p()
+    rt.cudaMalloc(ctypes.byref(spare), ctypes.c_size_t(8 << 20))
+    rt.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(3 << 20))
+    kept.append(block)
+    time.sleep(0.005)
+    rt.cudaFree(spare)
+for block in kept:
+    rt.cudaFree(block)
+"""
+        for workers in 1, 3:
+            start = "import subprocess, sys\nfor _ in range(%d): subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)" % workers
+            with self.subTest(workers), Recording("/usr/bin/python3", "-c", start, worker) as run:
+                text = " ".join(summary(run).split())
+                self.assertIn("LEAK", text)
+                self.assertEqual("is full in" in text, workers == 1)
+                self.assertIn("freed only as " + ("the program ended" if workers == 1 else "each process ended, before another began"), text)
 
     def test_frees_that_fail_are_told_with_their_line(self):
         with script(*["alloc=2"] * 12, "beside", "free") as run:
@@ -1925,7 +1949,7 @@ class RankComparison(Answers):
             (finding,) = self.found("leak.failed_free", run.report())
         self.assertRegex(finding["description"], "^hipFree failed with error 1 and freed nothing: ")
         self.assertRegex(finding["recommendation"], "(?i)^(?!.*cuda).*hipFree for hipMalloc, hipHostFree for hipHostMalloc")
-        for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # what a failed request did not give
+        for quiet in ["alloc=2"] * 12 + ["free"], ["alloc=2", "try=900000", "beside", "free"]:  # frees that succeed; a free after a request that failed
             with script(*quiet) as run:
                 self.absent("leak.failed_free", run.report())
 
@@ -1948,7 +1972,7 @@ for thread in threads:
         for then, devices, told in ("rt.cudaSetDevice(n)", 4, True), ("pass", 4, False), ("rt.cudaSetDevice(n % 3)", 3, False):
             with self.subTest(then), Recording("python3", "-c", program % then, SIM_DEVICES=str(devices)) as run:
                 report = run.report()
-            if not told:  # as a server's pool of threads that has as many by chance
+            if not told:  # as in a server whose pool happens to have as many threads as there are devices
                 self.absent("stray.threads", report)
                 continue
             (finding,) = self.found("stray.threads", report)
@@ -1998,7 +2022,7 @@ class Hidden(Answers):
             where = {"function": "get_function", "launch=50": "launch"}[steps[1]]
             self.assertRegex(finding["description"], r"hidden memory: 400 MiB of code loaded at script.py:\d+ " + where)
             apis = {api["api"]: api["calls"] for api in report["processes"][0]["apis"]}
-            self.assertLessEqual(calls.items(), apis.items())  # of the fifty launches the first alone is an event
+            self.assertLessEqual(calls.items(), apis.items())  # only the first of the fifty launches is an event
 
     def test_a_launch_that_finds_no_room_for_its_code_says_so(self):
         with script("kernel", "alloc=10", "push=step 3", "launch=2", "pop", SIM_MODULE_BYTES="4G", SIM_VRAM="2G") as run:
@@ -2033,7 +2057,7 @@ class Hidden(Answers):
         self.assertEqual({name["pid"] for name in contexts}, {process["pid"] for process in report["processes"]})
         self.assertEqual([name["bytes"] for name in contexts], [300 * MIB] * 2)
         self.assertEqual(device["hidden_peak_bytes"], 600 * MIB)
-        self.assertNotIn("process", {name["what"] for name in device["hidden"]})  # no stranger: both were recorded
+        self.assertNotIn("process", {name["what"] for name in device["hidden"]})  # no unknown process, since both were recorded
 
     def test_what_a_pool_keeps_is_no_context(self):
         with Recording(os.path.join(e2e.BUILD, "examples", "solver"), SIM_VRAM="8G", SIM_DEVICES="1") as run:
@@ -2085,7 +2109,7 @@ class Telemetry(Answers):
         self.assertFalse([span for span in spans if span["synthetic_end"]])
 
     def collectives(self, *inside):
-        """Two ranks whose hidden memory rises at once for a moment near the end, in a step, after `inside`."""
+        """Two ranks whose hidden memory rises at the same moment near the end, in a step, after the calls of `inside`."""
         def steps(rank):
             closing = ["pop" for step in inside if step.startswith("push")]
             return ["device=%d" % rank, "alloc=100", "samples=70", "meet=there", "push=step 1", *inside, "module", "samples=6", *closing, "pop"]
@@ -2146,7 +2170,7 @@ class Page(unittest.TestCase):
             self.assertNotIn(name, text)
 
     def test_the_line_that_calls_into_a_package_of_the_programs_own_stands_behind_its_frames(self):
-        """Three frames of the package, and its user is in none: the innermost line of the folder where the program begins is."""
+        """The three frames shown are the package's, so the line of its user is added: the innermost one in the folder where the program begins."""
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "nano"))
             for name, lines in {"nano/__init__.py": ["import ctypes", "cuda = ctypes.CDLL('libcudart.so.12')", "from .layer import forward"],

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Requests to a framework's allocator, their streams, and freed blocks that wait for an event are recorded as tests/apps/asked.c made them."""
+"""The trace has requests to a framework's allocator, their streams, and freed blocks that wait for an event as tests/apps/asked.c made them."""
 import os
 import struct
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tree and table --from A --to B: blocks made between the two moments and still held at B, against the simulator's journal; PyTorch's
-blocks against what the program did."""
+"""tree and table --from A --to B: blocks made between the two moments and still held at B are compared with the simulator's journal,
+PyTorch's blocks with what the program did."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ except ImportError as error:
 
 MIB = 1 << 20
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
-# 3 MiB that last; three steps that keep 1, 2 and 4 MiB, each with 16 MiB beside that go, one of them with a step of its own inside
+# 3 MiB are kept; three steps keep 1, 2 and 4 MiB and make and free 16 MiB each; one of them has a step inside
 PROGRAM = """
 import ctypes, time
 cuda, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
@@ -92,7 +92,7 @@ class Between(unittest.TestCase):
         return total(self.between(*moments)[0])
 
     def journal_between(self, since_ns, until_ns):
-        """Bytes of the device born after the one moment and held at the other."""
+        """Bytes of the device that were allocated after the first moment and held at the second."""
         process, = self.run_of_steps.truth()
         live = {}
         for effect in process.effects:
@@ -147,7 +147,7 @@ class Between(unittest.TestCase):
         steps = ("tensor=4", "push=a", "tensor=1", "tensor=1", "pop", "push=b", "drop", "pop")
         with e2e.Recording("python3", e2e.SCRIPT, *steps, APPS=e2e.APPS) as run:
             self.assertEqual(total(analyze("table", "--from", "a#1", "--to", "b#1", run.traces)[0]), 2 * MIB)
-            self.assertEqual(total(analyze("table", "--from", "a#1", run.traces)[0]), 1 * MIB)  # 4 and the second one were dropped
+            self.assertEqual(total(analyze("table", "--from", "a#1", run.traces)[0]), 1 * MIB)  # the block of 4 MiB and the second of 1 were dropped
         with e2e.Recording(os.path.join(e2e.APPS, "vmm")) as run:
             process, = run.truth()
             self.assertEqual(total(analyze("table", "--to", "peak", run.traces)[0]), process.memory["vmm", 0].peak_bytes)
@@ -194,7 +194,7 @@ class Between(unittest.TestCase):
             jsonschema.validate(one, schema)
 
 
-# 20 MiB of the device by its handle, and 40 and 80 of the host (CU_MEM_LOCATION_TYPE_HOST, _HOST_NUMA) beside 10 of a plain call
+# cuMemCreate of 20 MiB on the device, and of 40 and 80 on the host (CU_MEM_LOCATION_TYPE_HOST, _HOST_NUMA), beside 10 by a plain call
 ON_HOST = """
 import ctypes
 class Place(ctypes.Structure):
@@ -230,7 +230,7 @@ for i in range(600):
 
 
 def range_of(places, first, end):
-    """Of the page's places: what was born in windows [first, end) and lived at their end, by name; and how many were born."""
+    """From the page's places: {place: bytes born in windows [first, end) that lived at their end}; and the blocks born and freed in one window."""
     stays, held, born = places["stays"], {}, 0
     for i, place in enumerate(stays["place"]):
         if not first <= stays["born"][i] < end:
@@ -287,16 +287,16 @@ class Page(unittest.TestCase):
             seen = 0
             for first, end in ((0, stays["windows"]), (0, 5), (3, stays["windows"] - 2), (stays["windows"] // 2, stays["windows"] // 2 + 3)):
                 held, _ = range_of(places, first, end)
-                early = any(segment["t1_ns"] <= edges[at] <= tensor for at in (first, end))  # the segment is no pool yet: a block
+                early = any(segment["t1_ns"] <= edges[at] <= tensor for at in (first, end))  # then the segment still counts as a block, not as a pool
                 if sum(held.values()) and not early:
-                    to = str(edges[end]) if end < stays["windows"] else "end"  # within the last window the process ends
+                    to = str(edges[end]) if end < stays["windows"] else "end"  # the process ends within the last window
                     tree = json.loads(analyze("tree", "--from", str(edges[first]), "--to", to, "--json", run.traces)[0])
                     self.assertEqual(sum(held.values()), tree["bytes"], (first, end))
                     seen += 1
             *_, born = (event for event in events if event["verb"] == "ALLOC")
             before, after = (json.loads(analyze("tree", "--to", str(born["t1_ns"] - early), "--json", run.traces)[0])["bytes"] for early in (1, 0))
             self.assertEqual(after - before, born["bytes"])  # a moment is exact to the nanosecond
-            self.assertGreater(seen, 0)  # of the whole run always; of the others where a busy machine let them be
+            self.assertGreater(seen, 0)  # the whole run can always be compared; the others depend on the machine's pace
             held, born = range_of(places, 0, stays["windows"])
             self.assertEqual({place: int(held.get(place, 0)) for place in range(len(places["stack"]))}, dict(enumerate(places["live_bytes"])))
             self.assertEqual(born, sum(places["made"]))
@@ -345,7 +345,7 @@ class Once(unittest.TestCase):
             self.assertTrue(0 < len(lines) < whole)
 
     def test_a_kill_in_the_middle_of_a_write_is_no_damage(self):
-        """The kernel may end a killed process's write at any page.  The ring still has what was being written."""
+        """The kernel may end a killed process's write after any page.  The ring still has what was being written."""
         def when(run):
             while not os.path.exists(os.path.join(run.folder, "made")):
                 time.sleep(0.02)

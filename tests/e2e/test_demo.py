@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The programs of examples/ as scripts/demo records them on the simulator: what they hide is found and named."""
+"""The programs of examples/, recorded on the simulator as scripts/demo does: the report names the defects that they have."""
 import os
 import subprocess
 import sys
@@ -46,14 +46,14 @@ class Training(unittest.TestCase):
         labels = {label["label"]: label for label in self.process["labels"]}
         self.assertEqual({name: label["entries"] for name, label in labels.items()},
                          {"step_#": 118, "forward": 118, "backward": 117, "optimizer": 117})
-        # A loss of 4 MiB a step, and a plan of 2 MiB for every second one.
+        # Each step keeps a loss of 4 MiB, every second one a plan of 2 MiB too.
         self.assertEqual((labels["step_#"]["verdict"], round(labels["step_#"]["growth_bytes_per_entry"])), ("growing", 5 * MIB))
         self.assertIn("GROWTH   +5.00 MiB per step_#", self.text)
         self.assertIn("train.py:%d forward" % line_of("return tensor(mib(4))"), self.text.split("GROWTH")[1].split("LEFT")[0])
 
     def test_the_error_has_its_step_its_range_and_its_line(self):
         self.assertIn("step 117, in forward", self.text)
-        name = "attention" if sys.version_info < (3, 11) else "Layer.attention"  # CPython keeps the class since 3.11
+        name = "attention" if sys.version_info < (3, 11) else "Layer.attention"  # code objects have the qualified name since 3.11
         self.assertIn("train.py:%d %s" % (line_of("kept for the backward pass"), name), self.text)
 
     def test_the_library_behind_the_back_is_named_with_the_line_that_calls_it(self):
@@ -88,7 +88,7 @@ class Both(unittest.TestCase):
 class Solver(unittest.TestCase):
     def test_the_line_that_remembers_is_the_largest_leak(self):
         with e2e.Recording(os.path.join(BUILT, "solver"), SIM_DEVICES=1, SIM_VRAM="8G") as run:
-            # That it grows is judged by time: not where the machine stopped the solver for a while (test_answers.py has a place that grows).
+            # Whether the report says that it grows depends on the machine's pace; test_answers.py tests that.
             self.assertRegex(summary(run, columns=120), r"LEAK +\+3\.00 MiB per round, 80 of 80 blocks kept, 240 MiB +solver\.c:\d+ remember_state\n +< ")
 
 

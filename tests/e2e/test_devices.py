@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: memory of whole devices by NVML: several processes, containers with their own pids, MIG instances."""
+"""End to end: the memory of whole devices, as NVML gives it, with several processes, containers with their own pids, MIG instances."""
 import os
 import subprocess
 import sys
@@ -20,8 +20,8 @@ CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-
 
 class Machine:
     """
-    Processes of script.py that hold what they allocated until all do; then the recorded ones end, one after the other.
-    Each samples when it begins and when it ends, never while another is ending.
+    Processes of script.py that hold what they allocated until all have started; then they end one by one, the recorded ones first.
+    Each takes a sample when it begins and one when it ends, never while another is ending.
     """
 
     def __init__(self, interval="3600000", **environment):
@@ -62,7 +62,7 @@ class Machine:
         return child.pid
 
     def report(self):
-        """The last sample of the first to end sees what all of them hold."""
+        """End the processes and return the report.  The last sample of the first to end sees what all of them hold."""
         for recorded in (True, False):
             for name, child, is_recorded in self.children:
                 if is_recorded == recorded:
@@ -124,11 +124,11 @@ class Devices(unittest.TestCase):
             lines = {(line["what"], page["processes"][line["process"]]["pid"]): line["max"].max() for line in page["lines"]}
             self.assertEqual({p["hidden"] for p in page["processes"]} - set(values), set())
             self.assertEqual(max(lines["hidden", first], lines["hidden", second]), hidden)
-            # what the other held is there, as the other's
+            # what the other process held is drawn as others' memory
             self.assertEqual(lines["others", first] or lines["others", second], 300 * MIB if lines["others", first] else 100 * MIB)
 
     def test_what_another_process_held_for_a_while_is_subtracted_from_no_sample_of_another_time(self):
-        """The device is sampled when each begins and ends: one context, two, two, and of the second, which ends alone, its own."""
+        """Each process samples the device when it begins and ends: the samples see one context, two, two, and one for the second, which ends alone."""
         with Machine() as machine:
             pids = machine.start("alloc=100"), machine.start("alloc=700", "free", "alloc=50")
             device, = machine.report()["run"]["devices"]
@@ -143,7 +143,7 @@ class Devices(unittest.TestCase):
                 gap = event["device_used_bytes"] - event["allocator_reserved_bytes"]
                 if event["device_total_bytes"] is not None:
                     gaps[event["pid"]].add(gap)
-                if event["event_type"] == "stop" and event["device_total_bytes"] is not None:  # a busy machine samples at the very end alone
+                if event["event_type"] == "stop" and event["device_total_bytes"] is not None:  # on a busy machine only the sample at the end is sure
                     left = {pids[0]: (2 * CONTEXT, 8192 * MIB - 150 * MIB - 2 * CONTEXT), pids[1]: (CONTEXT, 8192 * MIB - 50 * MIB - CONTEXT)}
                     self.assertEqual((gap, event["device_free_bytes"]), left[event["pid"]], event)
         self.assertLessEqual(gaps[pids[0]] | gaps[pids[1]], {CONTEXT, 2 * CONTEXT})
@@ -159,14 +159,14 @@ class Devices(unittest.TestCase):
         self.assertEqual(process["pid"], 1)
         self.assertEqual(device["used_peak_bytes"], 300 * MIB + 2 * CONTEXT)
         self.assertEqual(device["hidden_peak_bytes"], 200 * MIB + 2 * CONTEXT)
-        # whose it is cannot be known, and is not guessed
+        # it cannot be known whose memory it is, and the report does not guess
         self.assertEqual(hidden_by(device), {("unexplained", None): 200 * MIB + 2 * CONTEXT})
         self.assertIn("namespace", " ".join(map(str, process["capabilities"].values())))
 
     def test_two_containers_whose_processes_have_the_same_pid(self):
         self.need_containers()
         with Machine() as machine:
-            machine.start("alloc=50", recorded=False)  # the host's
+            machine.start("alloc=50", recorded=False)  # outside the containers
             machine.start("alloc=100", inside=CONTAINER)
             machine.start("alloc=300", inside=CONTAINER)
             report = machine.report()
@@ -179,7 +179,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(device["hidden_peak_bytes"], 50 * MIB + 3 * CONTEXT)
 
     def test_in_a_container_where_pids_are_translated_processes_are_known(self):
-        """Nobody outside uses the device: the machine counts as the container does."""
+        """No process outside the container uses the device, so NVML's pids are those of the container."""
         self.need_containers()
         with Machine() as machine:
             machine.start("alloc=100", inside=CONTAINER)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: the report tells how a process ended, also where none of our code runs at the end; of two loaded copies of the agent one records."""
+"""End to end: the report says how a process ended, even if the agent did not run at its end; of two loaded copies of the agent one records."""
 import os
 import shutil
 import subprocess
@@ -56,7 +56,7 @@ class Ends(unittest.TestCase):
                 self.assertEqual(self.status(FOREIGN, "raw_end", argument, launcher=["--quiet", "--report"], code=code), status)
 
     def test_the_status_is_known_where_a_librarys_constructor_makes_the_first_call(self):
-        """What the constructor gives to on_exit would be called after our end."""
+        """A function that the constructor gave to on_exit would run after the agent's end."""
         both = e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "ctor_alone.so")
         for host in (0, 1):
             with self.subTest(host=host), Recording("/usr/bin/python3", "-S", "-c", "raise SystemExit(5)", LD_PRELOAD=both, code=5, STORMLOG_HOST=host) as run:
@@ -64,7 +64,7 @@ class Ends(unittest.TestCase):
                 self.assertEqual((process["ended"], process["exit_status"]), ("failed", 5))
 
     def test_a_program_that_drops_its_environment_is_recorded_as_it_was_to_be(self):
-        """As nginx does: settings that are gone at the first call are those of the start."""
+        """nginx does so: settings that are gone at the first call are read at the start."""
         program = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.clearenv()\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))" % e2e.SIM
         with Recording("/usr/bin/python3", "-c", program, STORMLOG_RUN_ID="mine", STORMLOG_STACKS="none") as run:
             report = run.report()

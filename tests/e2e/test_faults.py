@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The system refuses the agent: the job's result is unchanged, and one line of stormlog-run or stormlog-analyze says what
+"""System calls of the agent fail: the job's result is unchanged, and one line of stormlog-run or stormlog-analyze says what
 became of the trace."""
 import json
 import os
@@ -20,7 +20,7 @@ ALONE = [os.path.join(e2e.APPS, "oom"), "retry"]  # makes no thread
 
 
 def inject(*faults):
-    """Runs under strace with failing system calls in every thread; calls of agent and simulator are told apart by thread names."""
+    """The words of a strace command that makes these system calls fail, in every thread by its own count."""
     calls = ",".join(fault.split(":")[0] for fault in faults)
     return ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + calls, *[word for fault in faults for word in ("-e", "inject=" + fault)]]
 
@@ -32,7 +32,7 @@ class Faults(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, True)
 
     def run_with(self, before=(), shell="exec \"$@\"", app=APP, **more):
-        """(launcher's last line, analyzer's output) of a run whose result must be that of the program alone."""
+        """Run the program alone and under stormlog-run; both must end alike.  Returns (launcher's last line, analyzer's output)."""
         environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
         environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="2", **more)
         done = [subprocess.run(["sh", "-c", shell, "sh", *before, *launcher, *app], env=environment, capture_output=True,
@@ -80,14 +80,14 @@ class Faults(unittest.TestCase):
         self.assertRegex(said, "nothing recorded: .*Permission denied")
 
     def test_writes_that_fail_after_a_while(self):
-        """The ring has what the file could not take."""
+        """The ring keeps the events that could not be written to the file."""
         said, report = self.strace("pwrite64:error=ENOSPC:when=4+")
         self.assertIn("1 process recorded", said)
         self.assertIn("threads", report)
 
     def test_a_quota_that_is_used_up(self):
-        """strace injects what a kernel with quotas answers (scripts/test-full-disks).  A lost call counts once, whatever
-        calls it makes."""
+        """strace injects the errors of a kernel with quotas (scripts/test-full-disks).  A lost call counts once, with all calls
+        inside it."""
         journals = os.path.join(self.folder, "journals")
         os.mkdir(journals)
         said, report = self.strace("pwrite64:error=EDQUOT:when=4+", "fallocate:error=EDQUOT:when=3+", app=[sys.executable, e2e.SCRIPT, "calls=40000"],
@@ -105,7 +105,7 @@ class Faults(unittest.TestCase):
         self.assertRegex(said, "nothing recorded: .*[Qq]uota exceeded")
 
     def test_threads_that_are_slow_to_end(self):
-        """Our thread that tries the loader's locks is not taken for one of a bare clone's, with whose status it would end."""
+        """A slow thread of the agent that tries the loader's locks must not pass for the last thread of a bare clone, whose status would be lost."""
         self.strace("madvise:delay_enter=400000", app=[os.path.join(e2e.APPS, "foreign"), "cloned", "1"])
 
     def test_writes_that_are_interrupted(self):
@@ -118,8 +118,8 @@ class Faults(unittest.TestCase):
         self.assertIn("nothing recorded", said)
 
     def test_no_more_threads(self):
-        """The end of the process writes what the writer would have."""
-        # Nothing but threads is made by clone3: the launcher's own fork is a clone.
+        """There is no writer, so the thread that ends the process writes its events."""
+        # clone3 makes threads alone: the launcher's own fork is a clone.
         said, report = self.strace("clone3:error=EAGAIN", app=ALONE)
         self.assertIn("1 process recorded", said)
         self.assertIn("completed", report)
@@ -134,7 +134,7 @@ class Faults(unittest.TestCase):
         self.assertIn("oom", report)
 
     def opens(self, name, preload, refused=None):
-        """(result and output of the program alone or with us, [(thread, file opened, was refused)]); each thread's nth open is refused."""
+        """Run the program alone or with the agent; each thread's `refused`th open fails.  Returns its result and output, and [(thread, file, it failed)]."""
         log = os.path.join(self.folder, name)
         environment = {key: value for key, value in os.environ.items() if not e2e.SETTINGS.match(key)}
         environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=log + ".sim", SIM_DEVICES="2", STORMLOG_DIR=log + ".traces")
@@ -147,7 +147,7 @@ class Faults(unittest.TestCase):
         return (done.returncode, done.stdout, done.stderr), found
 
     def test_each_file_that_the_agent_opens_is_refused_once(self):
-        """EMFILE, from the kernel and not by a limit, so that the program's own files are left alone."""
+        """strace injects EMFILE for one open at a time; a limit would hit the program's own files too."""
         if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
             self.skipTest("strace cannot trace here")
         plain, own = self.opens("plain", False)
@@ -156,13 +156,13 @@ class Faults(unittest.TestCase):
         threads = {}
         for thread, path, _ in all_opens:
             threads.setdefault(thread, []).append(os.path.basename(path))
-        # Its first of each file: how often the writer looks at some is a matter of time.
+        # Only the first open of each file: how often the writer opens some depends on time.
         ours = {files.index(name) + 1 for files in threads.values() for name in set(files) - own}
         refused = set()
         for number in sorted(ours):
             result, found = self.opens("refused-%d" % number, True, refused=number)
             hit = {os.path.basename(path) for _, path, injected in found if injected}
-            if hit & own:  # another thread's was the program's
+            if hit & own:  # in another thread that open is one of the program's own
                 continue
             self.assertEqual(result, plain, "refused: %s" % hit)
             refused |= hit

@@ -22,7 +22,7 @@ FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
 
 
 def pythons():
-    """The programs behind the names: some names are scripts that choose one."""
+    """The interpreters behind these names: some names are scripts that choose one."""
     for name in filter(shutil.which, ("python3", "python3.12", "python3.13", "python3.14")):
         done = subprocess.run([name, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
         if done.returncode == 0:
@@ -33,7 +33,7 @@ class Foreign(unittest.TestCase):
     maxDiff = None
 
     def plain_and_recorded(self, *argv, program=FOREIGN, **environment):
-        """The same exit status and output with and without us; the recording."""
+        """Run a program without and with the agent: exit status and output must be equal.  Returns the recording."""
         with Recording(program, *argv, preload=False, code=None) as plain:
             run = Recording(program, *argv, code=None, **environment)
             self.addCleanup(run.__exit__)
@@ -68,7 +68,7 @@ class Foreign(unittest.TestCase):
         self.plain_and_recorded("pthread_exit", 0, timeout=30, STORMLOG_HOST=1)
 
     def test_the_process_ends_with_its_last_thread_also_where_that_leaves_by_the_system_call(self):
-        """No exit handler runs then, and its parent learns what the thread said."""
+        """No exit handler runs then, and the parent gets the status that the last thread gave."""
         for argv, code, blocks in ((("threads_leave_by_call", 0), 3, [(1, 1)]), (("threads_leave_by_call", 1), 3, [(2, 1)]), (("cloned", 0), 0, [(1, 1)])):
             with self.subTest(argv=argv):
                 run = self.plain_and_recorded(*argv, timeout=60)
@@ -78,7 +78,7 @@ class Foreign(unittest.TestCase):
                 self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
 
     def test_so_does_a_bare_clone_of_a_recorded_process(self):
-        """Where no thread can be made in it, for a lock that the parent's writer held, nothing says that it ended."""
+        """Its status is not compared: it cannot start a thread if the parent's writer held a lock, and then nothing records its end."""
         run = self.plain_and_recorded("cloned", 1, timeout=60)
         self.assertEqual(sorted((row["allocations"], row["failed_allocations"]) for row in self.device_rows(run)), [(0, 1), (1, 0)])
 
@@ -86,7 +86,7 @@ class Foreign(unittest.TestCase):
         self.plain_and_recorded("cloned", 2, timeout=60)
 
     def test_a_child_in_the_parents_memory_that_calls_first_leaves_the_parent_its_recording(self):
-        """The parent's calls were lost, its end took 2 s more, and with --host it never ended."""
+        """The child must not take over the recording: the parent's calls must be there, and it must end, also with --host."""
         for way, host in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)):
             with self.subTest(way=way, host=host):
                 run = self.plain_and_recorded("shared", way, timeout=60, STORMLOG_HOST=host)
@@ -112,8 +112,8 @@ class Foreign(unittest.TestCase):
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root changes who it is, by setpriv")
     def test_who_a_process_is_changes_as_in_one_of_one_thread(self):
-        """setpriv keeps its capabilities, on the calling thread alone, when it becomes another user, and needs them then."""
-        with tempfile.TemporaryDirectory() as folder:  # where the other user may read; the checkout need not be
+        """setpriv keeps capabilities of the calling thread alone when it becomes another user, and needs them afterwards."""
+        with tempfile.TemporaryDirectory() as folder:  # the other user can read this folder, but perhaps not the checkout
             os.chmod(folder, 0o755)
             library = shutil.copy(e2e.PRELOAD, folder)
             for argv in (("--reuid=65533", "--clear-groups"), ("--reuid=65533", "--regid=65533", "--groups=65533")):
@@ -126,11 +126,11 @@ class Foreign(unittest.TestCase):
                 with self.subTest(python=python, gpu=gpu):
                     run = self.plain_and_recorded(FORK, gpu, program=python, STORMLOG_HOST=1)
                     self.assertEqual((run.done.returncode, run.done.stderr), (0, b""))
-                    if gpu:  # before and after
+                    if gpu:  # one call before the fork, one after
                         self.assertEqual(sum(row["allocations"] for process in run.report()["processes"] for row in process["memory"]), 2)
 
     def test_calls_of_any_number_of_threads_are_recorded(self):
-        for threads in (255, 300, 1000):  # in memory: what a disk that pauses loses is counted, and tests/agent/test_disk.py's
+        for threads in (255, 300, 1000):  # the trace is in memory, since a slow disk loses events, which tests/agent/test_disk.py tests
             with self.subTest(threads=threads), unittest.mock.patch("tempfile.tempdir", "/dev/shm"):
                 run = self.plain_and_recorded("many_threads", threads)
                 process, = run.report()["processes"]
@@ -154,7 +154,7 @@ class Foreign(unittest.TestCase):
     def test_a_sandbox_that_allows_what_the_writer_is_said_to_do_does_not_kill(self):
         for interval in (0, 1000):
             with self.subTest(interval=interval):
-                # the simulator's journal would open files of its own
+                # without the simulator's journal, which would open files
                 run = Recording(FOREIGN, "sandbox", code=7, STORMLOG_DEVICE_INTERVAL=interval, SIM_JOURNAL="")
                 self.addCleanup(run.__exit__)
                 row = self.device_row(run)
@@ -171,7 +171,7 @@ class Foreign(unittest.TestCase):
             with self.subTest(order=order), Recording(FOREIGN, "small_default_stack", 65536, LD_PRELOAD=":".join(order)) as run:
                 said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout
                 self.assertEqual(self.device_row(run)["allocations"], 20000)
-                self.assertRegex(said.splitlines()[0], r"  [\d.]+ (ms|s)  completed$")  # not half a million hours
+                self.assertRegex(said.splitlines()[0], r"  [\d.]+ (ms|s)  completed$")  # not the difference of two clocks, half a million hours
 
     def test_long_values_of_recorded_variables_are_cut_and_the_recording_goes_on(self):
         for values in (2, 20):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Ten hard cases for an interposer.  A case that another test covers is named here; only the rest of it runs here.
+"""Ten hard cases for an interposer, and the tests that cover them; this file has what no other test covers.
 
  1 three kinds of runtime in one process     test_journal: plugins; callers below
  2 cuGetProcAddress, every name and version  tests/agent/hooks/test_lookups.py
@@ -10,7 +10,7 @@
  6 virtual memory by its references          test_journal: virtual memory, tests/apps/vmm.c; the moment below
  7 stream-ordered and graph memory           test_journal: pools, graphs, capture
  8 out of memory everywhere                  below
- 9 mass destruction and the ends             test_journal: reset, every way to end; test_lifecycle
+ 9 resets, and every way to end              test_journal: reset, every way to end; test_lifecycle
 10 invisible elsewhere                       test_invisible, tests/real
 """
 import os
@@ -32,7 +32,7 @@ from e2e import APPS, Recording
 HOST = os.path.join(APPS, "plugin_host")
 PLUGINS = [os.path.join(APPS, name) for name in ("plugin.so", "plugin11.so", "plugin13.so")]
 
-# Expandable segments beside memory that another process shared: the import is mapped when memory runs out.
+# Expandable segments, and memory that another process shares; that import is mapped when memory runs out.
 IMPORTED = """
 import ctypes, os
 runtime, driver, c10 = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
@@ -143,7 +143,7 @@ class HardCases(unittest.TestCase):
                 pass
 
     def test_5_replayed_in_order_no_two_live_blocks_overlap(self):
-        """Sixteen threads over a driver that gives a freed address at once to whoever asks next."""
+        """Sixteen threads over a driver that hands out a freed address again at once."""
         with Recording(os.path.join(APPS, "threads"), 16, 800, STORMLOG_STACKS="none") as run:
             trace = only(run)
             events = trace.events()
@@ -169,7 +169,7 @@ class HardCases(unittest.TestCase):
         self.assertIn("oom", {finding["class"] for finding in report["findings"]})
 
     def test_8_every_way_to_fail_leaves_result_and_outputs_as_they_are(self):
-        """One call fails in the driver or the runtime; the program prints all outputs, the simulator's poison included."""
+        """One call fails in the driver or the runtime.  Programs print all outputs, also the poison that the simulator puts into unset ones."""
         failures = ("cuMemAlloc_v2:1", "cudaMalloc:2", "cuMemAllocPitch_v2:1", "cuMemAllocManaged:1", "cuMemHostAlloc:1",
                     "cuMemHostRegister_v2:1", "cuArrayCreate_v2:1", "cuMemAllocAsync:1", "cuDevicePrimaryCtxRetain:1",
                     "cuMemCreate:1", "cuMemAddressReserve:1", "cuMemMap:1", "cuMemPoolCreate:1", "cuStreamCreate:1")
@@ -187,7 +187,7 @@ class HardCases(unittest.TestCase):
         self.assertGreater(seen, 8, "the failures are in the reports")
 
     def test_questions_of_ours_that_the_driver_refuses_change_nothing(self):
-        """HAMi-core #187, #188, #306: cuCtxGetDevice fails, or the call after the real one does: nothing is lost or leaked."""
+        """HAMi-core #187, #188, #306: a question that an interposer asks of its own, as cuCtxGetDevice, fails; the program must not notice."""
         for failure in ("cuCtxGetDevice:0:201", "cuMemGetInfo_v2:0", "cuCtxGetCurrent:0:201", "cuPointerGetAttribute:0:1"):
             runs = []
             for preload in (False, True):

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
 HELLO = "#include <stdio.h>\nint main(void){printf(\"hello\\n\");fprintf(stderr,\"err\\n\");return 7;}\n"
-# Says whether the loader distrusts the user, and whether we are in it all the same.
+# Prints whether the loader is in secure mode, and whether the agent was loaded all the same.
 SECURE = """#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -175,7 +175,7 @@ class Invisible(unittest.TestCase):
                 self.same(binary, ASAN_OPTIONS="verify_asan_link_order=0")
 
     def test_a_gpu_program_ends_as_without_us(self):
-        """Output, status and signal; and the simulator's journal shows the same calls."""
+        """Output, status, signal and the calls in the simulator's journal are the same."""
         for how in ("exit", "return", "_exit", "quick_exit", "abort", "segv", "kill", "dtor"):
             with self.subTest(how):
                 with e2e.Recording(os.path.join(e2e.APPS, "ending"), how, code=None, preload=False) as plain, \
@@ -188,7 +188,7 @@ class Invisible(unittest.TestCase):
 
 
     def test_errno_dlerror_and_signals_are_after_each_call_what_they_are_without_us(self):
-        """First and later calls of a process, a child and a thread: those that succeed, fail, look up, and an exec that fails."""
+        """First and later calls of a process, a child and a thread: calls that succeed, calls that fail, look-ups, and an exec that fails."""
         app = os.path.join(e2e.APPS, "state")
         with e2e.Recording(app, preload=False) as plain, e2e.Recording(app) as ours:
             self.assertEqual([ours.done.stdout, ours.done.stderr], [plain.done.stdout, plain.done.stderr])
@@ -196,7 +196,7 @@ class Invisible(unittest.TestCase):
             self.assertEqual(len([name for name in ours.files() if name.endswith(".zst")]), 2)
 
 
-# What the agent asks the driver of its own accord, after a call of the program: questions, no memory.
+# Functions of the driver that the agent calls of its own accord after a call of the program; none of them allocates.
 OURS = {"cuCtxGetDevice", "cuCtxGetCurrent", "cuMemGetInfo_v2", "cuPointerGetAttribute", "cuDeviceGetName", "cuDeviceGetUuid",
         "cuDeviceGetUuid_v2", "cuDeviceGetPCIBusId", "cuDeviceTotalMem_v2", "cuThreadExchangeStreamCaptureMode",
         "cuStreamIsCapturing", "cuMemGetAddressRange_v2"}

@@ -113,7 +113,7 @@ class Journal(unittest.TestCase):
             with self.subTest(library):
                 report = self.check(app("graphics"), *library)
                 row, = [row for row in report["processes"][0]["memory"] if row["kind"] == "imported"]
-                # 3 frames of 4 that were asked for, one alone, two left: one unregistered, one gone with its context
+                # three rounds of four buffers whose address was asked for, one alone, two left mapped: one unregistered, one gone with its context
                 self.assertEqual((row["allocations"], row["frees"], row["implicit_frees"]), (15, 14, 1))
                 self.assertEqual(row["peak_bytes"], 4 << 20)
                 self.assertEqual(report["processes"][0]["unknown_frees"], 0)
@@ -147,7 +147,7 @@ class Journal(unittest.TestCase):
                           for row in process["memory"] if row["kind"] == "imported"], [(1, 1, 1)])
 
     def test_hsa_counts_devices_as_hip_shows_them(self):
-        """The simulator's HIP does not read the list, so what HSA gets from its first device is HIP's second."""
+        """The list reorders HIP's devices and not HSA's, so memory of HSA's first device may be HIP's second.  The simulator ignores the list."""
         for shown, expected in (("1,0", {0: 5, 1: 3}), ("1", {0: 5, None: 3}), ("GPU-0123456789abcdef", {None: 8})):
             with self.subTest(shown), Recording(app("hsa"), HIP_VISIBLE_DEVICES=shown) as run:
                 process, = run.report()["processes"]
@@ -181,7 +181,7 @@ class Journal(unittest.TestCase):
                     self.assert_equal_to_journal(run, status=status)
 
     def test_kills_at_random_moments(self):
-        """Every event whose call returned before the kill is in the trace, once, as it was; the calls in flight are named."""
+        """The trace has every call that returned before the kill, once and with its values, and says which calls were in flight."""
         for how in kills.ENDS:
             for _ in range(int(os.environ.get("STORMLOG_KILLS", "4"))):
                 what, _, wrong = kills.kill(how)

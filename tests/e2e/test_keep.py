@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""STORMLOG_KEEP: a job that makes far more than its limit ends, runs out of memory, or is killed.  Its files are then compared
+"""STORMLOG_KEEP: a job that writes far more than the limit ends, runs out of memory, or is killed.  Its files are then compared
 with its own journal of blocks and the simulator's journal of calls."""
 import json
 import os
@@ -25,8 +25,8 @@ SLOTS, RECENT, BASE, WEIGHTS = 16384, 65536, 0x500000000000, 2048
 KEEP = 512 << 10
 
 
-# 600 MiB of tensors at first, given back; then many small ones.  What is folded holds the peak, or, with 700 MiB of another kind
-# in the midst of the small ones, an instant of which the blocks are not kept.
+# 600 MiB of tensors at first, which are freed; then many small ones.  The folded part includes the peak; with an allocation of
+# 700 MiB among the small ones that is the peak, and the blocks that lived then are not kept.
 EARLY = """
 import ctypes, os, sys
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -47,7 +47,7 @@ for i in range(200000):
         assert cudart.cudaFree(other) == 0
 """
 
-# Two places that hold much for a while, beside one that makes and frees; what each held when all held most is in truth.json.
+# Two places hold much for a while, beside one that makes and frees; truth.json says what each held when all together held most.
 PLACES = """
 import ctypes, json, os, random
 c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
@@ -97,7 +97,7 @@ class Journal:
         self.recent = [recent[number % RECENT] for number in range(self.events - count, self.events)]
 
     def finish(self, address, size):
-        """The call that was under way had been recorded."""
+        """Complete the journal by the event that was under way at the kill and is in the trace."""
         assert BASE + (self.under_way - 1 << 9) == address, (self.under_way, hex(address))
         self.events += 1
         self.recent.append((address, size))
@@ -110,7 +110,7 @@ class Journal:
 
 
 def blocks_of(trace):
-    """[(address, bytes; negative: freed), ...] in the order of time, and how many of them lie after what was folded."""
+    """[(address, bytes; negative: freed), ...] in the order of time, and how many of them are after the folded part."""
     events, verbs = trace.events(), trace.verbs()
     checkpoint, = trace.defs["checkpoint"]
     rows, later = [], 0
@@ -126,7 +126,7 @@ class Keep(unittest.TestCase):
         trace, = stormlog_trace.open_folder(run.traces)
         self.assertGreater(trace.folded_through, 3)
         self.assertEqual([d for d in trace.damage if "footer" not in str(d)][status == "interrupted":], [])
-        # blocks: the newest one by one, what lives, totals since the start
+        # blocks: the newest events one by one, live blocks, totals since the start
         (device, allocations, made, frees, gone, _, _), = trace.defs["checkpoint"][0]["blocks"]
         rows, later = blocks_of(trace)
         self.assertEqual(device, 0)
@@ -143,7 +143,7 @@ class Keep(unittest.TestCase):
             else:
                 live.pop(address, None)
         self.assertEqual(live, journal.live)
-        # at no other instant more is there than at the peak, of which all is
+        # the blocks that lived at the peak are all kept, and at no other instant do the kept blocks hold more
         sums, most = 0, 0
         for _, size in rows:
             sums += size
@@ -152,7 +152,7 @@ class Keep(unittest.TestCase):
         self.assertEqual(allocations + sum(size > 0 for _, size in rows), journal.allocations)
         self.assertEqual(made + sum(size for _, size in rows if size > 0), journal.bytes)
         self.assertEqual(made - gone + sum(size for _, size in rows), journal.allocated)
-        # what a user sees of them
+        # the report
         report = run.report()
         mine, = report["processes"]
         torch, = mine["pytorch"]
@@ -161,7 +161,7 @@ class Keep(unittest.TestCase):
         self.assertEqual([torch[name] for name in ("events", "allocated_bytes", "live_blocks", "peak_allocated_bytes", "reserved_bytes")],
                          [journal.events + errors, journal.allocated, len(journal.live), journal.peak, 1 << 30])
         self.assertTrue(all(label["entries"] > 0 for label in mine["labels"] if status == "completed"))
-        # calls, none of them folded, and what defines their stacks
+        # calls are not folded, and the definitions of their stacks are kept
         truth, = run.truth()
         self.assertGreater(len(truth.calls), 100)
         if status == "interrupted":
@@ -231,7 +231,7 @@ class Keep(unittest.TestCase):
             self.assertNotIn("missing", between("end"))
 
     def test_an_allocator_that_reports_no_totals_has_none_folded_or_not(self):
-        """PyTorch before 1.10: what was not said is unknown, not 0; the device's own figures are from its calls."""
+        """PyTorch before 1.10: totals that it does not report are unknown, not 0; the device's figures come from calls."""
         program = """if True:
             import ctypes, os, sys
             cudart = ctypes.CDLL("libcudart.so.13")
@@ -266,7 +266,7 @@ class Keep(unittest.TestCase):
 
     def test_a_job_that_is_killed(self):
         def when(run):
-            while not any(name.count(".") == 3 and int(name.split(".")[1]) >= 12 for name in run.files()):  # the 12th may be folded by now
+            while not any(name.count(".") == 3 and int(name.split(".")[1]) >= 12 for name in run.files()):  # a later one too: the 12th may be folded by now
                 time.sleep(0.01)
             time.sleep(random.uniform(0, 0.3))
         for threads in (1, 4):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-run stands between a program and who started it: what each does reaches the other as without it."""
+"""stormlog-run is between a program and its parent: signals, stops, output and ends reach the other as without it."""
 import os
 import resource
 import signal
@@ -25,7 +25,7 @@ while got != signal.SIGTERM:
     print(got, flush=True)
 """
 
-# stops; a child of its own waits until it and the launcher have, and then wakes it alone, or kills it
+# stops itself; a child waits until the program and the launcher have stopped, and then wakes or kills the program alone
 STOPS = """
 import os, signal, sys, time
 def state(pid):
@@ -54,7 +54,7 @@ class Launched(unittest.TestCase):
         self.environment.update(STORMLOG_DIR=self.run_of.traces)
 
     def each(self, *argv, flags=((), ("--host",)), **how):
-        """Runs the command in front of nothing, then of the launcher with each set of flags."""
+        """Runs the command alone, then under the launcher with each set of flags."""
         how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.run_of.folder,
                "env": self.environment, "text": True, **how}
         for front in ([], *([e2e.RUN, *some, "--"] for some in flags)):
@@ -66,7 +66,7 @@ class Launched(unittest.TestCase):
 
     def test_every_signal_sent_to_the_launcher_reaches_the_program(self):
         numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}) + [signal.SIGTERM]
-        for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in numbers]):  # nohup
+        for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in numbers]):  # nohup may have set some to be ignored
             self.assertEqual(running.stdout.readline(), "ready\n")
             for number in numbers:
                 running.send_signal(number)
@@ -74,13 +74,13 @@ class Launched(unittest.TestCase):
             self.assertEqual(running.wait(), 0)
 
     def test_a_stopped_program_that_is_woken_or_killed_alone(self):
-        """The launcher, which has stopped with it, does not stay so."""
+        """The launcher, which has stopped with it, goes on too."""
         for number, said, status in ((signal.SIGCONT, "1\n", 6), (signal.SIGKILL, "", -signal.SIGKILL)):
             for running in self.each(sys.executable, "-c", STOPS, str(int(number)), str(os.getpid())):
                 self.assertEqual((running.communicate(timeout=60)[0], running.returncode), (said, status))
 
     def test_what_outlives_an_exec_reaches_the_program(self):
-        """A timer that was set before, and sd_listen_fds's word that the descriptors are for this process."""
+        """A timer that was set before the exec, and LISTEN_PID, by which sd_listen_fds knows that descriptors are for this process."""
         for running in self.each("sh", "-c", "exec sleep 900", preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 2)):
             self.assertEqual(running.wait(timeout=60), -signal.SIGALRM)
         for flags in ((), ("--host",)):
@@ -92,7 +92,7 @@ class Launched(unittest.TestCase):
         for running in self.each("sh", "-c", "echo ready; for i in $(seq 900); do sleep 0.1; done"):
             self.assertEqual(running.stdout.readline(), "ready\n")
             running.kill()
-            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("", -signal.SIGKILL))  # nobody holds its output open
+            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("", -signal.SIGKILL))  # communicate returns, so no process has the output open
 
     def test_nobody_reads_what_the_launcher_says(self):
         reads, writes = os.pipe()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Threads and processes that come and go: no hang, the same end as without us, and what they did is in the report."""
+"""Threads and processes that begin and end in many ways: no hang, the same end as without the agent, and their calls are in the report."""
 import os
 import shutil
 import signal
@@ -36,7 +36,7 @@ if __name__ == "__main__":
     with multiprocessing.get_context(method).Pool(2) as pool:
         print(set(pool.map(allocate, [2, 3, 4, 5], chunksize=1)))
 """
-# NVML is asked after the first call, and not again before the end.
+# The device is sampled after the first call, and not again before the end.
 SHORT = """
 import ctypes, time
 runtime, address = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
@@ -56,7 +56,7 @@ int main() {
     return printf("caught %d\\n", caught) < 0;
 }
 """
-# A vendor library in which every second call throws an exception through our frames.
+# A vendor library in which every second call throws an exception through the agent's frames.
 THROWER = "extern \"C\" int cudaMalloc(void **, unsigned long) { static int n; if (++n % 2) throw 1; return 0; }\n"
 
 
@@ -75,7 +75,7 @@ class Life(unittest.TestCase):
     maxDiff = None
 
     def same_end(self, *argv, code=0, **environment):
-        """Run without us and with us; the second Recording, to be used and removed by the caller."""
+        """Run without and with the agent: outputs must be equal.  Returns the second Recording."""
         with Recording(*argv, preload=False, code=code, **environment) as plain:
             ours = Recording(*argv, code=code, **environment)
             self.addCleanup(shutil.rmtree, ours.folder, True)
@@ -110,7 +110,7 @@ class Life(unittest.TestCase):
         self.assert_journal(self.same_end(LIFE, "crowd", count), threads=count)
 
     def test_calls_in_destructors_of_threads(self):
-        """As often as the C library runs them, and more threads than there are places."""
+        """As many rounds as the C library runs, and more threads than the agent has room for at once."""
         self.assert_journal(self.same_end(LIFE, "thread_ends", 100), threads=2)
 
     def test_a_cancellation_that_is_due_is_not_acted_upon_inside_a_call(self):
@@ -140,7 +140,7 @@ class Life(unittest.TestCase):
         self.assert_journal(run)
 
     def test_children_made_while_another_thread_holds_the_lock_of_thread_local_data(self):
-        """They cannot make a thread, and so have no writer: the end of the process writes."""
+        """They cannot start a thread, and so have no writer: the thread that ends the process writes."""
         hanging = 0
         for how in ("fork", "_Fork", "clone"):
             with self.subTest(how), Recording(FORK_LOCKED, TLS, how, "thread", preload=False, code=None) as alone:
@@ -165,7 +165,7 @@ class Life(unittest.TestCase):
             with Recording(*command, code=code, launcher=("--host", "--quiet")) as run:
                 report = run.report()
                 self.assertEqual((run.done.stdout, run.done.stderr), (b"", b""))
-                # sh is one process, sleep another; each ended by itself.
+                # sh is one process and sleep another; both ended in order.
                 self.assertEqual([process["status"] for process in report["processes"]],
                                  ["completed"] * (2 if command[0] == "sh" else 1))
                 peak = max(process["host_memory"]["rss_peak_bytes"] for process in report["processes"])
@@ -188,7 +188,7 @@ class Life(unittest.TestCase):
             with Recording("sh", "-c", script % mib, code=code, launcher=("--host",)) as run:
                 (process,) = [process for process in run.report()["processes"] if process["command"][0] == sys.executable]
                 memory = process["host_memory"]
-                self.assertEqual(process["status"], "interrupted" if code else "completed")  # killed by the kernel: for others to count
+                self.assertEqual(process["status"], "interrupted" if code else "completed")  # interrupted: the kernel killed it
                 self.assertEqual(memory["cgroup_limit_bytes"], 64 << 20)
                 self.assertLessEqual(memory["cgroup_peak_bytes"], 64 << 20)
                 self.assertGreater(memory["cgroup_peak_bytes"], mib << 20 if not code else 0)
@@ -220,7 +220,7 @@ class Life(unittest.TestCase):
                         with open(script, "w") as file:
                             file.write(WORKERS)
                         run = self.same_end("/usr/bin/python3", script, method, first)
-                        # A worker may end by the pool's SIGTERM; what it did is there.
+                        # A worker may end by the pool's SIGTERM; its calls are recorded all the same.
                         self.assert_journal(run)
 
     def test_an_exception_through_our_frames(self):
@@ -296,9 +296,9 @@ class Crowds(unittest.TestCase):
             self.assertEqual(wrong, [])
             rows = [tuple(map(int, line.split())) for line in run.done.stdout.decode().splitlines()]
         for there, gone in (rows[:2], rows[2:]):
-            self.assertGreater(there[0], 10)  # of 40; on a busy machine some go back although their threads still call
+            self.assertGreater(there[0], 10)  # of 40 segments; on a busy machine some go back although their threads still call
             self.assertLessEqual(gone[0], 6)
-            self.assertGreaterEqual(gone[1], max(there))  # who has it mapped finds the end where it was
+            self.assertGreaterEqual(gone[1], max(there))  # the file does not get shorter, for a reader may have it mapped
 
 
 if __name__ == "__main__":

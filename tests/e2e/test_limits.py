@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: programs with little stack, few descriptors, processes or bytes, in a nearly full cgroup, or under a tracer run as without us."""
+"""End to end: programs with little stack, few descriptors, processes or bytes, in a nearly full cgroup, or under a tracer run as without the agent."""
 import itertools
 import os
 import shutil
@@ -37,7 +37,7 @@ thread.join()
 
 class Limits(unittest.TestCase):
     def holds(self, *argv, recorded=True, threads=1, **environment):
-        """The same end and output with and without us; what was recorded is what the driver was asked."""
+        """The program prints the same with and without the agent, and the report equals the simulator's journal."""
         with Recording(*argv, preload=False, timeout=300, **environment) as plain, Recording(*argv, timeout=300, **environment) as run:
             self.assertEqual((run.done.stdout, run.done.stderr), (plain.done.stdout, plain.done.stderr))
             if recorded:
@@ -53,7 +53,7 @@ class Limits(unittest.TestCase):
             self.below("-s %d" % kib, THREADS, 8, 100, threads=8)
 
     def test_little_of_a_stack_left(self):
-        """What needs more is not done, and that is said.  A warm call takes up to 1 KiB more than the simulated driver's own."""
+        """The agent leaves out what needs more stack, and the trace says so.  A warm call takes up to 1 KiB more than the simulated driver alone."""
         for stacks in ("none", "native"):
             for calls, left in itertools.product((0, 3), (2500, 4000, 5500, 7500, 12000)):
                 with self.subTest(stacks=stacks, calls=calls, left=left), Recording(os.path.join(e2e.APPS, "little"), left, calls, STORMLOG_STACKS=stacks) as run:
@@ -65,7 +65,7 @@ class Limits(unittest.TestCase):
                     self.assertEqual(missing, any("stack was left" in note["text"] for note in trace.defs.get("note", [])))
 
     def test_little_of_the_first_threads_stack_left(self):
-        """It grows as far as the program's limit lets it."""
+        """The first thread's stack grows up to the program's limit."""
         for stacks in ("none", "native"):
             for left in (2500, 4000, 5500, 7500, 12000):
                 with self.subTest(stacks=stacks, left=left), Recording(os.path.join(e2e.APPS, "little"), left, 3, "first", STORMLOG_STACKS=stacks) as run:
@@ -98,7 +98,7 @@ class Limits(unittest.TestCase):
 
     def test_few_descriptors(self):
         for count in (16, 12, 11, 8, 7, 5, 4):
-            self.below("-n %d" % count, RUNTIME, recorded=count >= 12)  # a driver has none to spare
+            self.below("-n %d" % count, RUNTIME, recorded=count >= 12)  # with fewer there is no recording, so that the driver has enough
 
     def test_little_address_space(self):
         self.below("-v 4000000", RUNTIME)
@@ -108,7 +108,7 @@ class Limits(unittest.TestCase):
 
     @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv") and shutil.which("prlimit"), "only root has another user at hand, and setpriv")
     def test_no_more_processes(self):
-        """Threads are processes to this limit: there is no writer."""
+        """Threads count as processes for this limit, so there is no writer."""
         folder = os.path.dirname(os.path.abspath(e2e.PRELOAD))
         while folder != "/":
             if not os.stat(folder).st_mode & 1:
@@ -164,7 +164,7 @@ class Limits(unittest.TestCase):
                 file.write(str(100 * MIB))
         except OSError as error:
             self.skipTest("no cgroup can be made here: %s" % error)
-        # what the process holds itself comes to 95 MiB of 100; the agent's pages and its files' are the rest
+        # the process itself holds 95 MiB of 100; the agent's pages and those of its files must fit in the rest
         script = "import ctypes; cuda = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p()\n" \
                  "rss = int(open('/proc/self/statm').read().split()[1]) * 4096; x = bytearray((95 << 20) - rss)\n" \
                  "for i in range(20000): assert not cuda.cudaMalloc(ctypes.byref(p), 4096) and not cuda.cudaFree(p)\nprint(len(x) > 0)"

@@ -27,14 +27,14 @@ OUT void gives_back(void) { void *p = device_new(70 * MIB); usleep(100); cudaFre
 int main(void) { for (int i = 0; i < 120; i++) { keeps(i); gives_back(); } }
 """
 
-# Device 0 has the model, device 1 the leak.
+# Device 0 has most of the weights, device 1 the leak.
 DEVICES = HEAD + """
 OUT void weights(void) { void *p; cudaSetDevice(0); cudaMalloc(&p, 400 * MIB); cudaSetDevice(1); cudaMalloc(&p, 100 * MIB); }
 OUT void leaks(int i) { void *p; cudaSetDevice(1); cudaMalloc(&p, 3 * MIB); usleep(1000); if (i % 2) cudaFree(p); }
 int main(void) { weights(); for (int i = 0; i < 80; i++) leaks(i); }
 """
 
-# One line with four calls, as an unrolled loop has: each return address has few births.
+# One line with four calls, as in an unrolled loop: each return address makes only a part of the blocks.
 UNROLLED = HEAD + """
 OUT void grow(void) { void *p; cudaMalloc(&p, 1 * MIB); usleep(5000); }
 OUT void refine(void) {
@@ -43,12 +43,12 @@ OUT void refine(void) {
 int main(void) { refine(); }
 """
 
-# Keeps a block a call.
+# Each call returns a new block.
 PLUGIN = HEAD + """
 OUT void *cache(void) { void *p = 0; cudaMalloc(&p, SIZE * MIB); usleep(3000); __asm__(""); return p; }
 """
 
-# REOPENS PLUGIN...: ten times in turn each is opened, called eight times and closed; what comes next has to be elsewhere.
+# REOPENS PLUGIN...: ten rounds; in each, every plugin is opened, called eight times and closed, and the next one must be loaded elsewhere.
 REOPENS = HEAD + """
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -140,7 +140,7 @@ class Native(unittest.TestCase):
 
     def test_a_function_that_was_inlined_in_a_namespace_is_named_without_parameters(self):
         line = {text: number for number, text in enumerate(NAMESPACE.splitlines(), 1)}
-        for compiler in filter(shutil.which, ("c++", "clang++")):  # only clang's lies below the namespace in DWARF
+        for compiler in filter(shutil.which, ("c++", "clang++")):  # only clang's DWARF has these functions below their namespace
             program = self.build(NAMESPACE, "-g", "-O1", "-Wno-everything" if "clang" in compiler else "-w", compiler=compiler)
             with self.subTest(compiler=compiler), e2e.Recording(program, SIM_VRAM="8G") as run:
                 self.assertRegex(self.screen(run), r"300 MiB  prog +prog.cc:%d (?:scene::)?load < prog.cc:%d (?:scene::)?frames\n" %
@@ -149,7 +149,7 @@ class Native(unittest.TestCase):
     def test_calls_that_a_compiler_made_of_one_line_are_one_leak(self):
         with e2e.Recording(self.build(UNROLLED, "-g", "-O0"), SIM_VRAM="8G") as run:
             report = run.report()
-        # Until the writer has opened libunwind, which takes a while on a busy machine, a program without libgcc_s has no stacks.
+        # The first calls of a program without libgcc_s have no stacks, until the writer has opened libunwind.
         [leak] = [leak for leak in report["leaks"] if "refine" in [frame["function"] for frame in leak["stack"]]]
         self.assertEqual(sum(leak["blocks"] for leak in report["leaks"]), 200)
         self.assertGreater(leak["blocks"], 150)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every command that a screen offers as the next step is pasted into a shell, and answers."""
+"""Every command that a screen offers as the next step works when it is pasted into a shell."""
 import os
 import re
 import shutil
@@ -76,7 +76,7 @@ class Next(unittest.TestCase):
         return [step for step in re.split("   +|\n", commands) if step]
 
     def pasted(self, *arguments):
-        """What each of them answers, by its verb and options."""
+        """{command: what it prints} of the commands below a screen, each of which must succeed."""
         found = {}
         for step in self.steps(*arguments):
             done = self.shell(step)
@@ -142,7 +142,7 @@ class Next(unittest.TestCase):
         with self.program(MANAGED) as run:
             (step, tree), = self.pasted(run.traces).items()
             self.assertIn("tree --kind managed", step)
-            self.assertIn("121 MiB", tree.splitlines()[0])  # forty kept, and one in use
+            self.assertIn("121 MiB", tree.splitlines()[0])  # forty blocks kept, and one in use
             for verb in ("table", "flame"):
                 done = self.shell("stormlog-analyze %s --json --kind managed %s" % (verb, run.traces))
                 self.assertIn('"verb":"%s"' % verb, done.stdout.replace(" ", ""))
@@ -152,7 +152,7 @@ class Next(unittest.TestCase):
             self.assertIn("no memory of kind graph was ever held", refused.stderr)
 
     def test_of_managed_memory_of_a_process_that_never_looked_at_a_device(self):
-        """Nor has one that ended before the writer had a processor."""
+        """clone3 fails, so there is no writer that samples the device; a process that ends at once is like that too."""
         traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=clone3", "-e", "inject=clone3:error=EAGAIN"]
         if not shutil.which("strace") or subprocess.run([*traced, "true"], capture_output=True).returncode:
             self.skipTest("strace cannot trace here")

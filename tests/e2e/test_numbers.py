@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Outputs agree with what the program noted itself; test_agreement.py has them beside each other."""
+"""Outputs agree with what the program noted itself; test_agreement.py compares outputs with each other."""
 import contextlib
 import csv
 import json
@@ -24,7 +24,7 @@ import stormlog_trace
 MIB = 1 << 20
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-# Steps with a forward and a backward inside, tensors that come and go within microseconds, a label inside itself, one that never closes.
+# Steps with a forward and a backward range inside, tensors that live for microseconds, a label inside itself, a range that never closes.
 TRAIN = """
 import ctypes, json, os, random, sys
 c10, nvtx = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so")), ctypes.CDLL("libnvToolsExt.so.1")
@@ -80,7 +80,7 @@ class Written(unittest.TestCase):
         self.addCleanup(os.umask, before)
         with e2e.script("push=step_1", "alloc=7", "try=900000", "pop", SIM_VRAM="4G") as run:
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
-            again = os.path.join(run.folder, "again")  # of Stormlog's own files
+            again = os.path.join(run.folder, "again")  # an analysis of Stormlog's telemetry
             subprocess.run([e2e.ANALYZE, "-q", "-o", again, os.path.join(run.traces, "analysis", "telemetry")], check=True)
             for top in (run.traces, again):
                 for folder, _, names in os.walk(top):
@@ -88,7 +88,7 @@ class Written(unittest.TestCase):
                     for name in names:
                         self.assertEqual(oct(os.stat(os.path.join(folder, name)).st_mode & 0o777), "0o600", name)
             self.assertTrue(os.path.exists(os.path.join(again, "report.html")))
-            # a file that the user names is made to be handed on: the umask decides
+            # the umask decides who may read a file that the user names, since it is made to be passed on
             for mask in (0o022, 0o077):
                 os.umask(mask)
                 for words in (["pack"], ["export", "csv"], ["export", "sqlite", "-q"]):
@@ -121,7 +121,7 @@ class Trained(unittest.TestCase):
         events = self.events(run)
         enters, exits = ([e for e in events if e["event_type"] == kind] for kind in ("phase_enter", "phase_exit"))
         by_id = {e["metadata"]["phase_scope"]["scope_id"]: e for e in exits}
-        self.assertEqual(len(enters), len(truth["entries"]) + 1)  # and the one that never closes
+        self.assertEqual(len(enters), len(truth["entries"]) + 1)  # one more: the range that never closes
         self.assertEqual(len(exits), len(truth["entries"]))
         self.assertEqual([e["context"] for e in enters if e["metadata"]["phase_scope"]["scope_id"] not in by_id], ["never closed"])
         for entry in truth["entries"]:
@@ -141,7 +141,7 @@ class Trained(unittest.TestCase):
             self.assertEqual(peak, mine["pytorch"][0]["peak_reserved_bytes"] + 8 * MIB)
 
     def test_what_came_and_went_within_one_bin_is_no_more_than_there_was(self):
-        """After the steps the program waits: the bins of its line grow until all of them are in a few."""
+        """The program waits after its steps, so that the bins of the timeline get longer until all steps are in a few of them."""
         for seed in range(4):
             with e2e.Recording(sys.executable, "-c", TRAIN + "\nimport time\ntime.sleep(1)\n", "5", APPS=e2e.APPS, SIM_VRAM="8G", SEED=seed,
                                LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
@@ -149,7 +149,7 @@ class Trained(unittest.TestCase):
                     self.assertEqual(max(e["allocator_allocated_bytes"] for e in self.events(run)), json.load(file)["most"])
 
     def test_a_segment_that_was_not_reported_yet_is_no_tensor(self):
-        """The first one, and one that is got for a block which does not fit."""
+        """Neither the first segment nor one that is allocated for a block which does not fit elsewhere."""
         for last in ("", "new(200 << 20)\njson.dump({'most': most}, open('truth.json', 'w'))\n"):
             with e2e.Recording(sys.executable, "-c", TRAIN + last, "5", APPS=e2e.APPS, SIM_VRAM="8G", SEED="1", SEGMENT_US="20000",
                                LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
@@ -173,7 +173,7 @@ class Trained(unittest.TestCase):
             gaps = run.report()["gap_findings"]
             known = [e for e in self.events(run) if e["event_type"] == "sample" and e["device_total_bytes"] is not None]
         self.assertGreater(len(taken), 10)
-        # two that fall into one bin are one
+        # two samples in one bin are one
         self.assertLessEqual(len(known), len(taken))
         self.assertGreaterEqual(len(known), len(taken) - 3)
         self.assertIn("persistent_drift", [gap["classification"] for gap in gaps])
@@ -182,7 +182,7 @@ class Trained(unittest.TestCase):
             self.assertLessEqual(gap["evidence"].get("spike_count", 0), len(taken))
 
     def test_the_picture_is_as_high_as_what_it_draws_was(self):
-        """timeline.svg, of which timeline.png is the same drawing."""
+        """Measured in timeline.svg; timeline.png is the same drawing."""
         for seed in range(3):
             run, truth = self.train(40, seed, TRAIN + e2e.SAMPLED, STORMLOG_DEVICE_INTERVAL="20")
             device, = run.report()["run"]["devices"]
@@ -195,7 +195,7 @@ class Trained(unittest.TestCase):
             def heights(how, colour):
                 points = next(d for kind, rgb, d in paths if (kind, rgb) == (how, colour))
                 return [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", points)]
-            zero = max(heights("fill", "0%,44.7%,69.8%"))  # a line need not begin at 0, an area ends there
+            zero = max(heights("fill", "0%,44.7%,69.8%"))  # the bottom of an area is at 0; a line need not begin there
             def height(how, colour):
                 return zero - min(heights(how, colour))
             known = height("stroke", "4%,24%,36%")
@@ -205,7 +205,7 @@ class Trained(unittest.TestCase):
             self.assertAlmostEqual(used * unit, device["used_peak_bytes"], delta=2 * unit)
 
     def test_a_layer_that_was_never_high_with_the_others_is_drawn_as_high_as_it_was(self):
-        """Two libraries take turns, so that the maximum of both is that of one."""
+        """Two libraries hold memory by turns, so that both together never hold more than one of them."""
         program = """if True:
             import ctypes, os
             tensor, plugin = ctypes.CDLL(os.environ["TENSOR"]), ctypes.CDLL(os.environ["PLUGIN"])
@@ -311,7 +311,7 @@ class Trained(unittest.TestCase):
         self.assertRegex(finding["description"], r"grew by 2\.00 MiB with each outermost tree, .* over 8 of them: 2\.00 MiB by ")
 
     def test_ranges_that_overlap_are_entries_each(self):
-        """Two requests are under way at any time, and either of them ends first; each leaves 1 MiB."""
+        """Two requests are always under way and end in any order; each leaves 1 MiB."""
         with e2e.Recording(sys.executable, "-c", REQUESTS) as run:
             report = run.report()
         [label] = report["processes"][0]["labels"]
@@ -319,7 +319,7 @@ class Trained(unittest.TestCase):
         self.assertAlmostEqual(label["growth_bytes_per_entry"], MIB, delta=MIB / 50)
 
     def test_what_others_that_are_open_hold_by_then_is_no_growth(self):
-        """Four entries are open at any time but at the end; each takes 1 MiB as it begins."""
+        """Four entries are open at any time except at the end; each takes 1 MiB when it begins."""
         for name, script in (("started", WINDOW), ("threads", TURNS)):
             with self.subTest(name), e2e.Recording(sys.executable, "-c", script) as run:
                 [label] = run.report()["processes"][0]["labels"]

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """
-End to end: stand-ins for nvshare, HAMi-core, torch_memory_saver's hook and UCX's (tests/apps/beside) and the agent, in every order of LD_PRELOAD.
-The program and the others see what they see without us, and what the driver was asked is in the trace once.
+End to end: the agent and stand-ins for nvshare, HAMi-core, torch_memory_saver's hook and UCX's (tests/apps/beside), in every order of LD_PRELOAD.
+The program and the stand-ins print what they print without the agent, and the trace has each call of the driver once.
 """
 import itertools
 import os
@@ -31,14 +31,14 @@ def path(name):
 
 
 def companies(count):
-    """Sets of so many others.  nvshare and HAMi-core, which both share out a GPU, do not get along in half of their orders."""
+    """Sets of `count` stand-ins, without nvshare and HAMi-core together: both share out a GPU, and half of their orders do not work."""
     for others in itertools.combinations(OTHERS, count):
         if not {"like_nvshare", "like_hami"} <= set(others):
             yield others
 
 
 def orders(count):
-    """Every order of us and so many of the others."""
+    """Every order of the agent and `count` stand-ins."""
     for others in companies(count):
         yield from itertools.permutations(("us",) + others)
 
@@ -62,7 +62,7 @@ class Orders(unittest.TestCase):
         preload = ":".join(path(name) for name in order if not (launcher and name == "us"))
         with self.subTest(order=order), Recording(PROGRAM, code=None, timeout=60, launcher=launcher, LD_PRELOAD=preload) as run:
             plain = self.without_us(order)
-            if plain[0]:  # HAMi-core before others answers their RTLD_NEXT with what is behind itself, which may be they
+            if plain[0]:  # fails without the agent: HAMi-core answers others' RTLD_NEXT from its own place, and they may get themselves
                 return
             Orders.held += 1
             self.assertEqual((run.done.returncode, run.done.stdout, run.done.stderr), plain)

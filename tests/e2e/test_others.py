@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """
-End to end: what HAMi-core and UCX, which interpose the same calls, have stumbled over, one test each.  Elsewhere: names that
-begin like ours, RTLD_NEXT asked twice and dlsym of many threads (HAMi-core 215, 2903; tests/agent/hooks/lookups.c);
+End to end: bugs that HAMi-core and UCX, which interpose the same calls, have had, one test each.  Tested elsewhere: names that
+begin like hooked ones, RTLD_NEXT asked twice, dlsym of many threads (HAMi-core 215, 2903; tests/agent/hooks/lookups.c);
 cuGetProcAddress by version, with per-thread streams and without a status (HAMi-core 36; test_lookups.py); outputs after a
 failure and questions that fail (HAMi-core 313, 187, 188, 306; test_hard_cases.py); the plain cuDevicePrimaryCtxReset and memory of
 pools (HAMi-core 72; test_journal.py); stdbuf beside us (test_invisible.py); an embedded runtime (UCX 6038; test_journal.py).
@@ -25,7 +25,7 @@ from e2e import Recording, differences, rows_of
 TRAPS = os.path.join(e2e.HERE, "..", "apps", "traps.py")
 MIB = 1 << 20
 
-# A driver that looks itself up, as WSL2's does: it must find itself and not come back in by our door.
+# A driver that looks up its own functions, as WSL2's does: it must find them and not the agent's wrappers.
 DRIVER = r'''
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -63,7 +63,7 @@ int main(void)
 }
 '''
 
-# As UCX's hooks by relocation: in every object loaded, ours too, the slot of a function is written over.
+# Like UCX's hooks by relocation: overwrites a function's GOT slot in every loaded object, the agent included.
 RELOCATIONS = r'''
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -172,13 +172,13 @@ def compile(folder, name, source, *flags):
 
 
 def real_functions():
-    """Where libcuda.so.1 has its functions, for calls that nobody sees."""
+    """Offsets of functions in libcuda.so.1, by which they are called past every interposer."""
     done = subprocess.run(["nm", "-D", os.path.join(e2e.SIM, "libcuda.so.1")], capture_output=True, text=True, check=True)
     offsets = {line.split()[2]: line.split()[0] for line in done.stdout.splitlines() if len(line.split()) == 3}
     return ["%s=%s" % (name, offsets[name]) for name in ("cuMemAlloc_v2", "cuMemAllocAsync", "cuMemHostAlloc", "cuMemCreate")]
 
 
-# As torch_memory_saver has it: cudaMalloc is interposed, and the real one is what RTLD_NEXT says.
+# Like torch_memory_saver: interposes cudaMalloc and finds the next one by RTLD_NEXT.
 SAVER = r'''
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -193,7 +193,7 @@ int cudaMalloc(void **p, size_t n)
 	return real ? real(p, n) : 99;
 }
 '''
-# Ways in which a trainer starts its workers, LD_PRELOAD being the saver's alone, and whether they are run by a fork or not at all.
+# A trainer sets LD_PRELOAD to the saver alone and starts its workers in several ways, some by fork, some by vfork or spawn.
 TRAINER = r'''
 import multiprocessing, os, subprocess, sys
 worker, saver = sys.argv[1:3]
@@ -217,7 +217,7 @@ class Others(unittest.TestCase):
     maxDiff = None
 
     def trap(self, *what, **environment):
-        """Answers are the same with us; the recording."""
+        """Run traps.py without and with the agent: answers must be equal.  Returns the recording."""
         with Recording("python3", TRAPS, *what, preload=False) as plain:
             run = Recording("python3", TRAPS, *what, **environment)
             self.addCleanup(run.__exit__)
@@ -236,36 +236,36 @@ class Others(unittest.TestCase):
         return process
 
     def test_outputs_may_be_null(self):
-        """HAMi-core 321, 333: cuMemGetInfo of which OptiX wants one figure."""
+        """HAMi-core 321, 333: OptiX asks cuMemGetInfo for only one of its two figures."""
         self.as_journalled("null_outputs")
 
     def test_outputs_may_be_null_below_a_limit(self):
         with Recording("python3", TRAPS, "null_outputs", preload=False) as plain, \
                 Recording("python3", TRAPS, "null_outputs", STORMLOG_LIMIT="1G") as run:
             before, after = ([line.split() for line in done.stdout.decode().splitlines()] for done in (plain.done, run.done))
-            self.assertEqual([line[::2] for line in before[:2]], [line[::2] for line in after[:2]])  # the codes
+            self.assertEqual([line[::2] for line in before[:2]], [line[::2] for line in after[:2]])  # result codes
             self.assertEqual([line[1] for line in after[:2]], [str(1 << 30)] * 2)
             self.assertTrue(all(0 < int(line[3]) <= 1 << 30 for line in after[:2]))
             self.assertEqual(before[2], after[2])
 
     def test_memory_that_nobody_saw_is_freed(self):
-        """HAMi-core 257, 67: a free of what is not in the table was not made, or made the count negative (200)."""
+        """HAMi-core 257, 67: it did not free memory that its table lacked, or its count became negative (200)."""
         process = self.process(self.trap("unseen", *real_functions()))
-        self.assertEqual(process["unknown_frees"], 4)  # the fifth was refused
+        self.assertEqual(process["unknown_frees"], 4)  # of five, one was refused
         for row in process["memory"]:
             self.assertEqual((row["frees"], row["live_blocks"], row["live_bytes"]), (0, 0, 0), row)
 
     def test_physical_memory_of_threads_without_a_context(self):
-        """HAMi-core 187, 169; HAMi 2641: the device of a thread that has none, or of memory on the host."""
+        """HAMi-core 187, 169; HAMi 2641: it asked for the device of a thread that has none, or took host memory for the device's."""
         process = self.as_journalled("without_context")
         self.assertEqual({(row["kind"], row["device"]): (row["allocations"], row["live_bytes"]) for row in process["memory"] if row["kind"] == "vmm"},
                          {("vmm", 1): (1, 0), ("vmm", None): (3, 4 * MIB)})
 
     def test_memory_of_a_graph_outlives_it_and_is_freed_by_cudafree(self):
-        """HAMi-core 67."""
+        """HAMi-core 67 is about memory of graphs."""
         process = self.as_journalled("graph_freed")
         row, = [row for row in process["memory"] if row["kind"] == "graph"]
-        # made by the node, again by the launches after a free and after one that freed by itself; the last one stays
+        # four allocations: two are freed by cudaFree, one by a launch that frees automatically; the last one stays
         self.assertEqual((row["allocations"], row["frees"], row["implicit_frees"], row["live_blocks"]), (4, 2, 1, 1))
 
     def test_attributes_of_pointers_are_the_drivers(self):
@@ -285,7 +285,7 @@ class Others(unittest.TestCase):
         self.assertEqual(self.trap("signals").done.stdout, b"True\n")
 
     def test_a_driver_that_looks_itself_up_finds_itself(self):
-        """HAMi-core 326: WSL2's driver came back in by the interposer's door for ever."""
+        """HAMi-core 326: WSL2's driver called the interposer again without end."""
         with tempfile.TemporaryDirectory() as folder:
             compile(folder, "libcuda.so.1", DRIVER, "-shared", "-fPIC", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1", "-ldl")
             program = compile(folder, "caller", CALLER, "-ldl")
@@ -298,7 +298,7 @@ class Others(unittest.TestCase):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the relocations are x86-64's")
     def test_a_library_that_writes_over_relocations_of_every_object_sees_every_call_and_so_do_we(self):
-        """UCX's other way, beside writing over code (test_hard_cases.py)."""
+        """UCX can hook by relocation or by patching code; the latter is in test_hard_cases.py."""
         with tempfile.TemporaryDirectory() as folder:
             program = compile(folder, "relocations", RELOCATIONS, "-L" + e2e.SIM, "-l:libcudart.so.13", "-ldl")
             with Recording(program, preload=False) as plain, Recording(program) as run:
@@ -309,7 +309,7 @@ class Others(unittest.TestCase):
 
 
 class Children(unittest.TestCase):
-    """Programs that are started with an LD_PRELOAD which somebody has set or taken away since."""
+    """Programs whose parent has set or removed LD_PRELOAD since its own start."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

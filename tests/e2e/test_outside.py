@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""--host: until its first GPU call a program is sampled from outside, and has no thread but its own."""
+"""--host: until its first GPU call a program is sampled from outside, and the agent has no thread in it."""
 import os
 import shutil
 import signal
@@ -18,7 +18,7 @@ except ImportError as error:
     sys.exit(77)
 from e2e import Recording
 
-# Counts its threads, then holds so many MiB, each page of them; its own figure of that is the truth.
+# Counts its threads, then touches every page of so many MiB; its own figure of its memory is compared.
 HOLDS = """
 import os, sys, time
 seen = [len(os.listdir("/proc/self/task"))]
@@ -52,7 +52,7 @@ class Outside(unittest.TestCase):
         return run
 
     def samples(self, run, pid=None):
-        """Of the run's one process, or of that one: samples of the process, by time."""
+        """Samples of process `pid`, or of the run's only process, in order of time."""
         trace, = [trace for trace in stormlog_trace.open_folder(run.traces) if pid in (None, trace.header["pid"])]
         return sorted((sample for sample in trace.defs["sample"] if "rss_bytes" in sample), key=lambda sample: sample["ns"])
 
@@ -64,7 +64,7 @@ class Outside(unittest.TestCase):
         return report["processes"]
 
     def assert_sampled(self, run, rss, most=None):
-        """About ten times a second, with the figures that the process gave of itself, and with no time twice."""
+        """The process was sampled about ten times a second, with figures near its own, and no two samples have one time."""
         samples = self.samples(run)
         times = [sample["ns"] for sample in samples]
         self.assertEqual(len(times), len(set(times)))
@@ -74,7 +74,7 @@ class Outside(unittest.TestCase):
         return samples
 
     def test_how_it_ended_is_told(self):
-        """By exit() and by main's return, which run what a constructor asked for after our end, with GPU calls and without."""
+        """After exit() and after main's return, which run functions that a constructor registered after the agent's end; with GPU calls and without."""
         for script in ("sys.exit(3)", CALLS + "sys.exit(3)"):
             process, = self.assert_whole(self.recorded("/usr/bin/python3", "-c", "import sys, time\n" + script, code=3))
             self.assertEqual(process["exit_status"], 3)
@@ -134,7 +134,7 @@ for _ in range(int(sys.argv[1])):
     time.sleep(0.05)
 """
         for write in (1, 2):
-            for count in (5, 70):  # it ends meanwhile, or goes on
+            for count in (5, 70):  # the program ends while the write is delayed, or goes on
                 with self.subTest(write=write, count=count):
                     run = self.recorded("strace", "-o", "/dev/null", "-e", f"inject=pwrite64:delay_enter=2500000:when={write}",
                                         e2e.RUN, *HOST, "--", sys.executable, "-c", calls, count, launcher=None, preload=False)
@@ -142,7 +142,7 @@ for _ in range(int(sys.argv[1])):
                     self.assertEqual([row["allocations"] for row in process["memory"]], [count])
 
     def test_a_program_whose_launcher_is_killed_ends_as_without_it(self):
-        """The kernel kills it with its launcher, unless it has cleared the signal for that. Then nobody samples it from outside any more."""
+        """The kernel kills it with its launcher.  A program that has cleared its parent-death signal lives on, and is sampled from outside no more."""
         script = (f"import ctypes; ctypes.CDLL(None).prctl({PR_SET_PDEATHSIG}, 0); open('lives_on', 'w').close()\n"
                   + HOLDS + "open('said', 'w').write('%d %d' % tuple(seen))\n")
         run = self.recorded(sys.executable, "-c", script, 10, code=-signal.SIGKILL,

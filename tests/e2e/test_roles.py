@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Roles of memory: report.json, screen and table tell the roles of tests/apps/trainer.py, whose blocks have a size for each role."""
+"""Roles of memory: report.json, screen and table name the roles of blocks of tests/apps/trainer.py, where each role has a size of its own."""
 import json
 import os
 import subprocess
@@ -14,7 +14,7 @@ SIZES = {"parameters": 1 << 20, "gradients": 3 << 19, "optimizer": 5 << 18, "act
 
 
 def truth_of(run):
-    """What lived at the peak, by size."""
+    """{size: bytes that lived at the peak}."""
     live, top, truth = {}, 0, {}
     for effect in run.truth()[0].effects:
         if effect.what == "alloc":

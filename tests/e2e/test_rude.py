@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Programs that do what few do run as without us, and what is recorded is what they counted themselves."""
+"""Programs that do what few do run as without the agent, and the trace has the calls that they counted themselves."""
 import collections
 import csv
 import json
@@ -24,10 +24,10 @@ class Rude(unittest.TestCase):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def compare(self, run):
-        """What the program says of its own calls is in the trace, all of it."""
+        """The trace has as many calls as the program counted.  Returns its events."""
         own = [int(word) for word in run.done.stdout.split()]
         events = self.dump(run)
-        # A result that is null: the call did not return, or not to its caller.
+        # Calls whose result is null are left out: they did not return, or not to their caller.
         self.assertEqual([sum(event["api"] == api and event["result"] == 0 for event in events) for api in ("cudaMalloc", "cudaFree")], own)
         return events
 
@@ -40,7 +40,7 @@ class Rude(unittest.TestCase):
             with self.subTest(seed), e2e.Recording(RUDE, "noise", seed) as run:
                 self.compare(run)
                 said += any("unwind tables" in note for note in self.notes(run))
-        self.assertGreaterEqual(said, 12)  # noise may spare what is on the stack
+        self.assertGreaterEqual(said, 12)  # in some runs the noise spares the tables of the functions on the stack
 
     def test_a_title_over_the_arguments_and_the_environment(self):
         for way in range(3):
@@ -76,7 +76,7 @@ class Rude(unittest.TestCase):
         self.assertEqual(self.handled("crash"), 0)
 
     def test_a_child_that_a_handler_makes_and_that_lives_in_it(self):
-        """As PostgreSQL's workers do.  Whatever system call the handler interrupted, the child has a writer and native stacks."""
+        """PostgreSQL's workers live so.  Whatever system call the handler interrupted, the child has a writer and native stacks."""
         for way in range(7):
             with self.subTest(way), e2e.Recording(RUDE, "worker", way) as run:
                 counts = [int(word) for word in run.done.stdout.split()]
@@ -110,13 +110,13 @@ class Rude(unittest.TestCase):
                 self.assertEqual(sum(row["api"] == "cudaMalloc" and row["result"] in ("", None) for row in rows if "api" in row), 20)
 
     def test_threads_that_wait_for_the_start_of_a_recording_sleep(self):
-        """They looked every 0.1 ms: some 500 times each."""
+        """Each thread gives up the processor fewer than 50 times; to look every 0.1 ms would be some 500 times."""
         with e2e.Recording(RUDE, "crowd", 200) as run:
             self.compare(run)
             self.assertLess(int(run.done.stderr), 200 * 50)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
-        """With less that may be locked than a recording has, and what may be locked is the program's to the last MiB."""
+        """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""
         for kib in (300, 8192):
             with self.subTest(kib), e2e.Recording(RUDE, "locked", kib) as run:
                 self.compare(run)

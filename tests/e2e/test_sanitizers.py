@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Programs built with sanitizers (tests/apps/sanitized.c) start, run and end recorded as they do plain, and all is recorded."""
+"""Programs built with sanitizers (tests/apps/sanitized.c) start, run and end under the agent as without it, and all calls are recorded."""
 import glob
 import os
 import shutil
@@ -33,7 +33,7 @@ def build(command, program):
 
 
 def runtime_folder(command):
-    """Where the shared runtime of clang lies, which no program finds by itself."""
+    """The folder of clang's shared runtime, which the loader does not search by itself."""
     if command[0] != "clang":
         return ""
     return ":" + subprocess.run(["clang", "-print-runtime-dir"], capture_output=True, text=True).stdout.strip() + \
@@ -54,7 +54,7 @@ class Sanitizers(unittest.TestCase):
             if build(command, program).returncode:
                 continue  # this compiler has no such runtime here
             with Recording(program, preload=False, code=None, **environment) as plain:
-                if plain.done.returncode == 0:  # a kernel with more random addresses than it knows kills ThreadSanitizer
+                if plain.done.returncode == 0:  # ThreadSanitizer fails where the kernel randomizes addresses more than it expects
                     cls.programs.append((command, program, environment, plain.done))
 
     def check(self, **how):
@@ -65,7 +65,7 @@ class Sanitizers(unittest.TestCase):
                 said = [line for line in run.done.stderr.decode().splitlines() if not line.startswith("stormlog: ")]
                 self.assertEqual((run.done.returncode, run.done.stdout, "\n".join(said)), (0, plain.stdout, plain.stderr.decode()))
                 processes = sorted(row["allocations"] + row["failed_allocations"] for process in run.report()["processes"] for row in process["memory"]
-                                   if row["kind"] == "device")  # the forked child may make no call, as with CUDA
+                                   if row["kind"] == "device")  # the forked child's call fails, as with CUDA
                 self.assertEqual(processes, [1, CALLS])
 
     def test_there_is_one_at_least(self):

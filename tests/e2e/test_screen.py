@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The terminal's summary: the place stands beside its figure, nothing is told twice, colours and width fit the terminal; findings
-of report.json in their order, with ids that are the same in every run."""
+"""The terminal's summary: a place is beside its figure, nothing is said twice, colours and width fit the terminal.  Findings of
+report.json are in the same order, with ids that are the same in every run."""
 import fcntl
 import json
 import os
@@ -45,7 +45,7 @@ for p in kept: cuda.cudaFree(p)
 
 
 def on_terminal(columns, *argv, **environment):
-    """What it writes to a terminal so wide, stderr too."""
+    """What a command writes, stderr included, to a terminal of so many columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
@@ -108,7 +108,7 @@ class Screen(unittest.TestCase):
         self.assertGreaterEqual(len(by_place(first)), 3)
         self.assertEqual(by_place(first), by_place(second))
         self.assertEqual(len(set(by_place(first).values())), len(by_place(first)), "each its own")
-        with tempfile.TemporaryDirectory() as folder:  # lines move: the same defect
+        with tempfile.TemporaryDirectory() as folder:  # the lines are elsewhere, but it is the same defect
             program = os.path.join(folder, "train.py")
             with open(program, "w") as file:
                 file.write("# a comment\n" * 3 + PROGRAM)
@@ -212,7 +212,7 @@ for p in kept: cuda.cudaFree(p)
                     self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (1, 183 << 20))
 
     def test_a_worker_that_calls_a_shared_helper_once_has_its_own_line(self):
-        """That `pinned` is a helper is seen in the process that forked the workers alone."""
+        """Only the calls of the process that forked the workers show that `pinned` is a helper."""
         program = os.path.join(e2e.HERE, "..", "diagnosis", "seen", "loader_workers.py")
         with e2e.Recording("python3", program, PYTHONDONTWRITEBYTECODE="1") as run:
             text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout

@@ -17,7 +17,7 @@ except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 
-# Sizes tell the places apart in the journal.  What is freed before the next is not what is freed in the order of birth.
+# Sizes tell the places apart in the journal.  at_once frees each block before the next is made, in_turn just after that.
 PROGRAM = """
 import ctypes, time
 cuda = ctypes.CDLL("libcudart.so.13")
@@ -72,7 +72,7 @@ class Table(unittest.TestCase):
         cls.folder.cleanup()
 
     def journal(self, *sizes):
-        """Births, survivors, and lifetimes of those that ended, of the blocks of these sizes."""
+        """From the journal: births, survivors, and lifetimes of freed blocks, for blocks of these sizes."""
         process, = self.run_.truth()
         live, births, lifetimes = {}, 0, []
         for effect in process.effects:
@@ -93,14 +93,14 @@ class Table(unittest.TestCase):
             if not lifetimes:
                 self.assertIsNone(owner["lifetime_ns"])
                 continue
-            # the journal writes inside the call, the recorder at its begin and end
+            # the journal takes times inside the call, the agent at its begin and end
             slowest = max(lifetimes) + 5_000_000 * len(lifetimes)
             self.assertTrue(0 < owner["lifetime_ns"] <= slowest, (name, owner, lifetimes))
         self.assertGreater(self.owners["in_turn"]["lifetime_ns"], 0)
 
     def test_temporary_is_what_was_freed_before_the_next(self):
         self.assertEqual({name: owner["temporary"] for name, owner in self.owners.items()},
-                         {"kept": 0, "at_once": 8, "in_turn": 0, "sizes": 0})  # of the ninth there was no next
+                         {"kept": 0, "at_once": 8, "in_turn": 0, "sizes": 0})  # after the ninth there was no next one
 
     def test_sizes_are_counted_by_classes(self):
         self.assertEqual([(one["up_to_bytes"], one["blocks"]) for one in self.owners["sizes"]["sizes"]],
@@ -118,7 +118,7 @@ class Table(unittest.TestCase):
         self.assertIn("--sort is of table", analyze("tree", "--sort", "made", self.run_.traces, code=2))
 
     def test_what_counts_up_to_a_moment_says_so(self):
-        """The peak is the run's own replay; another moment is one of its own, and so is that of a kind."""
+        """Counts at the peak are those of the whole run; at another moment, or at the peak of a kind, they are up to then, and the table says so."""
         process, = self.run_.truth()
         first = next(effect for effect in process.effects if effect.kind == "device" and effect.bytes == 600)
         header = stormlog_trace.open_folder(self.run_.traces)[0].header
@@ -164,10 +164,10 @@ class Table(unittest.TestCase):
 
 
 class Moments(unittest.TestCase):
-    """Which moment a table is of, and what was held then."""
+    """A table shows what was held at its moment, and says which moment that is."""
 
     def test_tensors_at_the_peak_are_those_of_the_peak_and_not_of_the_end(self):
-        """Of two blocks of PyTorch's allocator one is freed before the end."""
+        """One of two blocks of PyTorch's allocator is freed before the end."""
         program = """
 import ctypes, os
 c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
@@ -180,7 +180,7 @@ c10.caching_delete(ctypes.c_void_p(first))
             self.assertEqual(held, {"peak": 8, "end": 3})
 
     def test_a_peak_of_one_kind_or_by_name_is_one_moment_of_all_devices_and_says_so(self):
-        """Device 0 has its peak first: 9 MiB beside 1 of device 1, which holds 5 later."""
+        """Device 0 peaks first: it holds 9 MiB while device 1 holds 1; device 1 holds 5 later."""
         program = """
 import ctypes
 cuda = ctypes.CDLL("libcudart.so.13")
@@ -214,13 +214,13 @@ class OneOfMany(unittest.TestCase):
             self.assertIn("there is no rank 7 in", analyze("tree", "--rank", "7", run.traces, code=2))
             self.assertIn("there is no rank 7 in", analyze("timeline", "--rank", "7", run.traces, code=2))
             self.assertIn("there is no process 1 in", analyze("table", "--pid", "1", run.traces, code=2))
-            # the run began with rank 0: by the others' clock alone nothing of rank 1 lived then
+            # times count from the run's beginning, which is rank 0's: 20 ms before rank 2 began nothing of it lived
             last = max(stormlog_trace.open_folder(run.traces), key=lambda image: image.header["started_ns"])
             began = min(image.header["started_ns"] for image in stormlog_trace.open_folder(run.traces))
             before = (last.header["started_ns"] - began) / 1e9 - 0.02
             self.assertEqual(json.loads(analyze("tree", "--rank", "2", "--at", str(before), "--json", run.traces))["bytes"], 0)
             self.assertEqual(json.loads(analyze("tree", "--rank", "2", "--at", "1000", "--json", run.traces))["processes"], 0)
-            # a trace of another rank that cannot be read is no trouble
+            # a damaged trace of another rank does not matter
             for name in os.listdir(run.traces):
                 if name.startswith("rank-00000"):
                     path = os.path.join(run.traces, name)
@@ -231,7 +231,7 @@ class OneOfMany(unittest.TestCase):
 
 
 class Ends(unittest.TestCase):
-    """What each process ended with, however it left."""
+    """The exit status of each process, in whatever way it ended."""
     WAYS = {"main": ("pass", 0), "exit": ("sys.exit(3)", 3), "raised": ("raise ValueError", 1), "_exit": ("os._exit(260)", 4),
             "handler": ("ctypes.CDLL(None).exit(7)", 7), "killed": ("os.kill(os.getpid(), 9)", None)}
 
@@ -274,7 +274,7 @@ class Ends(unittest.TestCase):
             rows = json.loads(analyze("ranks", "--json", run.traces))["ranks"]
             text = analyze("ranks", run.traces).splitlines()
             tree = analyze("tree", run.traces).splitlines()[0]
-        self.assertRegex(tree, "^ *510 MiB  rank 4, each of 2 devices at its own peak$")  # it never held so much at once
+        self.assertRegex(tree, "^ *510 MiB  rank 4, each of 2 devices at its own peak$")  # the rank never held so much at once
         self.assertEqual([(row["rank"], row["device"], row["peak_bytes"] >> 20, row["end_bytes"] >> 20, row["ooms"]) for row in rows],
                          [(4, 0, 10, 3, 0), (4, 1, 500, 0, 1)])
         self.assertEqual([line.split()[2:5] for line in text[1:]], [["0", "10.0", "MiB"], ["1", "500", "MiB"]])

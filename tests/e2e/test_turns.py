@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """
-Libraries of one shape that come to each other's place, one after the other: each block is said to be from the library and function that
-made it, by the calling line alone and by whole stacks.  What is true says dladdr, in the program.
+Libraries of the same layout are loaded at one place, one after the other.  Each block must be said to be from the library and function
+that made it, by the calling line alone and by whole stacks.  The program writes down the truth, by dladdr.
 """
 import collections
 import glob
@@ -38,7 +38,7 @@ def recording(turns, how, plugins=PLUGINS, **more):
 
 
 def truth(run):
-    """{(pid, address): (library, function)}"""
+    """What the program wrote down: {(pid, address): (library, function)}."""
     made = {}
     for name in glob.glob(os.path.join(run.folder, "turns-*")):
         with open(name) as file:
@@ -54,7 +54,7 @@ def export(run, form):
 
 class Turns(unittest.TestCase):
     def said(self, run, made):
-        """{(pid, address): (library, function)}, as truth() has it"""
+        """What the export says of these blocks, in the form of truth()."""
         said = {}
         for row in map(json.loads, export(run, "ndjson").splitlines()):
             if row.get("verb") == "ALLOC" and (row["pid"], row["address"]) in made:
@@ -62,7 +62,7 @@ class Turns(unittest.TestCase):
         return said
 
     def check(self, run, blocks, code=0):
-        """Each block's library and line; returns what is true."""
+        """Compare each block's library and function; returns the truth."""
         self.assertEqual(run.done.returncode, code, run.done.stderr)
         made = truth(run)
         said = self.said(run, made)
@@ -72,7 +72,7 @@ class Turns(unittest.TestCase):
         return made
 
     def check_frames(self, run, made):
-        """Of exports that show whole stacks: the bytes through each library."""
+        """Compare the bytes through each library in an export of whole stacks."""
         shown, real = collections.Counter(), collections.Counter()
         for line in export(run, "collapsed").splitlines():
             stack, _, size = line.rpartition(" ")
@@ -115,7 +115,7 @@ class Turns(unittest.TestCase):
                     self.check(run, 800)
 
     def test_of_two_threads_that_load_and_unload_at_once_no_block_has_the_neighbours_name(self):
-        """What a library makes as it goes, the moment before another comes to its place, may be of either."""
+        """A block that a library makes as it is unloaded may be taken for one of the library that comes to its place next."""
         with tempfile.TemporaryDirectory() as folder:
             for stacks in ("none", "native"):
                 with self.subTest(stacks=stacks), recording(1500, "s", copies(folder), STORMLOG_STACKS=stacks) as run:

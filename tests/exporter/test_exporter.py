@@ -34,7 +34,7 @@ SAMPLE = re.compile(r"(%s)(?:\{(.*)\})? (-?[0-9.e+-]+|[+-]Inf|NaN)" % NAME)
 
 
 def parse(text):
-    """{family: (type, [(sample's name, labels, value)])} of OpenMetrics 1.0; anything that is not is an error."""
+    """{family: (type, [(sample's name, labels, value)])} of a text in OpenMetrics 1.0; any other text is an error."""
     lines = text.split("\n")
     if lines[-2:] != ["# EOF", ""]:
         raise AssertionError("no # EOF at the end")
@@ -165,7 +165,7 @@ class Scrapes(unittest.TestCase):
         with Job("python3", e2e.SCRIPT, "alloc=77", "sleep=100") as job, tempfile.TemporaryDirectory() as folder:
             job.wait_for(lambda known: known and known[0]["memory"])
             os.chmod(folder, 0o755)
-            program = shutil.copy(EXPORTER, folder)  # where this user may go
+            program = shutil.copy(EXPORTER, folder)  # which this user can read
             done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=" + rights, "--ambient-caps=" + rights,
                                    program, "--once"], capture_output=True, text=True, check=True)
             self.assertEqual(values(parse(done.stdout), "stormlog_live_bytes", "pid").get((str(job.process.pid),)), 77 * MIB)
@@ -237,7 +237,7 @@ class Scrapes(unittest.TestCase):
                 self.assertEqual(error.exception.code, code)
 
     def test_code_that_a_trace_made_run_stays_inside(self):
-        home = tempfile.mkdtemp(prefix="stormlog-exporter-", dir="/var/tmp")  # TMPDIR may be written
+        home = tempfile.mkdtemp(prefix="stormlog-exporter-", dir="/var/tmp")  # not below TMPDIR, where the exporter may write
         self.addCleanup(shutil.rmtree, home)
         with open(os.path.join(home, "secret"), "w") as out:
             out.write("kept")
@@ -277,10 +277,10 @@ class Scrapes(unittest.TestCase):
             thread.start()
             stack.callback(thread.join)
             stack.callback(ends.set)
-            parse(exporter.get()[1])  # or it ends after its own time limit
+            parse(exporter.get()[1])  # works although 64 connections send one byte each half second
 
     def test_a_page_of_another_name_reads_nothing(self):
-        """Its name may point here (DNS rebinding)."""
+        """The name of an attacker's page may resolve to this machine (DNS rebinding)."""
         with tempfile.TemporaryDirectory() as folder, Exporter(folder, "--name", "metrics.example") as exporter:
             for host, status in (("evil.example", 421), ("127.0.0.1.evil.example:80", 421), ("localhost.evil.example", 421), ("metrics.example:9836", 200),
                                  ("localhost", 200), ("10.0.0.7:9836", 200), ("[::1]:9836", 200), (socket.gethostname().upper(), 200)):

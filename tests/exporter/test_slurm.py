@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_slurm.py EXPORTER: the TaskProlog and SrunEpilog that are installed, in a Slurm of this machine: jobs that ask are recorded, known by their
-number, and end with a line about their memory."""
+"""test_slurm.py EXPORTER: the installed TaskProlog and SrunEpilog, in a Slurm on this machine: jobs that ask for it are recorded, have their
+job number in the exporter's labels, and end with a line about their memory."""
 import json
 import os
 import pathlib
@@ -79,7 +79,7 @@ class TaskProlog(Jobs, unittest.TestCase):
 
 
 def rings(folder):
-    """In this node's memory, of traces in the folder."""
+    """The rings in this node's memory of traces in the folder."""
     def begin(path):
         with open(path, "rb") as file:
             return file.read(8192)
@@ -90,14 +90,14 @@ class Epilog(Jobs, unittest.TestCase):
     def setUp(self):
         place = tempfile.mkdtemp(prefix="stormlog-slurm-epilog-")
         self.addCleanup(shutil.rmtree, place)
-        script = pathlib.Path(place, "epilog")  # Slurm gives it no PATH
+        script = pathlib.Path(place, "epilog")  # sets PATH, which Slurm does not
         script.write_text("#!/bin/sh\nPATH=%s:/usr/sbin:/usr/bin:/sbin:/bin exec %s\n" % (BIN, EPILOG))
         script.chmod(0o755)
         self.configuration = "TaskProlog=%s\nEpilog=%s\n" % (PROLOG, script)
         super().setUp()
 
     def far(self):
-        """Makes the job's folder one on FUSE, which stormlog takes for a network file system."""
+        """Puts the job's folder on a FUSE file system, which stormlog takes for a network file system."""
         root, far = (os.path.join(self.folder, name) for name in ("root", "far"))
         os.mkdir(root)
         os.mkdir(far)

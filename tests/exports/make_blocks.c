@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_blocks FOLDER N: a PyTorch program with one segment of 20 MiB and N blocks that come and go in it; at the end
- * it holds 1 MiB at its beginning and 2 MiB behind a gap of 1 MiB.
+ * make_blocks FOLDER N: the trace of a PyTorch program with one segment of 20 MiB, in which N blocks are made and freed.  At the
+ * end there is 1 MiB in use at the segment's beginning, and 2 MiB behind a gap of 1 MiB.
  */
 #include <stdlib.h>
 

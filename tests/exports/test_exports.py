@@ -29,7 +29,7 @@ import outside
 FORMATS = formats.of(ANALYZE)
 DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
 
-# What unpickle() of torch/utils/viz/MemoryViz.js knows.
+# The pickle opcodes that unpickle() of torch/utils/viz/MemoryViz.js knows.
 VIEWER = {"PROTO", "MARK", "STOP", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE", "BINFLOAT", "NONE",
           "NEWTRUE", "NEWFALSE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "APPEND",
           "APPENDS", "SETITEM", "SETITEMS", "MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET", "FRAME"}
@@ -71,7 +71,7 @@ class Exports(unittest.TestCase):
     # every format
 
     def test_a_line_is_called_what_the_report_calls_it(self):
-        """A helper that is called from several lines is none of them."""
+        """A helper that is called from several lines is not the line that is named."""
         text = """
 import ctypes
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -82,7 +82,7 @@ first = take(1)
 second = take(2)
 third = take(4)
 """
-        with Recording("python3", "-c", "exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # a file: lines of -c are nobody's
+        with Recording("python3", "-c", "exec(compile(%r, 'train.py', 'exec'))" % text) as run:  # gives the code a file name, which -c does not
             places = json.loads(subprocess.run([ANALYZE, "table", "--at", "peak", "--by", "place", "--json", run.traces], capture_output=True,
                                                check=True).stdout)
             named = {owner["bytes"]: owner["name"] for owner in places["owners"]}
@@ -230,7 +230,7 @@ third = take(4)
             file.write(head + bytes([size]) + schema)
         done = subprocess.run([protoc, "--descriptor_set_in=" + path, "--decode=perfetto.protos.Trace"], input=data, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(re.findall(rb"(?m)^ *\d+[:{ ].*", done.stdout), [])  # a field without a name is one unknown to it
+        self.assertEqual(re.findall(rb"(?m)^ *\d+[:{ ].*", done.stdout), [])  # protoc prints unknown fields by number
         self.assertGreater(done.stdout.count(b"\npacket {"), 100)
 
     def test_perfetto_counts_up_to_the_peak_and_closes_what_it_opens(self):
@@ -300,7 +300,7 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
             elif depth and op.name in ("EMPTY_LIST", "EMPTY_DICT", "BINUNICODE", "BININT", "BININT1", "LONG1", "NEWTRUE", "NEWFALSE",
                                        "LONG_BINGET"):
                 depth[-1] += 1
-        self.assertLessEqual(worst, 2000)  # keys and values of 1000
+        self.assertLessEqual(worst, 2000)  # 1000 keys and their values
 
     def test_blocks_tile_their_segments(self):
         for snapshot in (self.snapshot(), self.snapshot(of="app"), self.snapshot(of=self.blocks())):
@@ -362,7 +362,7 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         path = os.path.join(self.folder, "out.pytorch-snapshot")
         verbs = ("segsum", "trace")
         if "segsum" not in subprocess.run([sys.executable, viz, "--help"], capture_output=True, text=True).stdout:
-            verbs = ("stats",)  # torch 1.13 reads the list of segments alone
+            verbs = ("stats",)  # torch 1.13 reads only a list of segments
             with open(path, "wb") as file:
                 pickle.dump(snapshot["segments"], file)
         for verb in verbs:
@@ -403,7 +403,7 @@ assert cudart.cudaMallocArray(ctypes.byref(ctypes.c_void_p()), (ctypes.c_int * 5
         for query in queries:
             with self.subTest(query):
                 self.assertTrue(base.execute(query).fetchall())
-        # a free of a bad pointer fails too, and does not run out of memory
+        # a free of a bad pointer fails too, but is no out of memory
         names = [row[1] for row in base.execute("PRAGMA table_info(events)")]
         values = {"api": "'cudaFree'", "verb": "'FREE'", "bytes": "0", "result": "1"}
         base.execute("INSERT INTO events SELECT %s FROM events WHERE api = 'cudaMalloc' AND result = 2" %

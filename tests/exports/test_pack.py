@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze pack: the pack says what the folder says, masked it says it without names, and torn it says so."""
+"""stormlog-analyze pack: a pack gives the same report as the folder, a masked one gives it without names, a truncated one is reported."""
 import json
 import os
 import re
@@ -40,7 +40,7 @@ class Pack(unittest.TestCase):
 
     def report(self, path):
         text = self.analyze("--json", path).stdout
-        return json.loads(re.sub(r"/[^\s\"]*/(rank-)", r"\1", text))  # warnings name files
+        return json.loads(re.sub(r"/[^\s\"]*/(rank-)", r"\1", text))  # warnings name files with their folder, which differs
 
     def test_a_pack_is_the_folder(self):
         self.analyze("pack", "-o", self.file, self.demo)
@@ -93,7 +93,7 @@ class Pack(unittest.TestCase):
                 pass
 
     def built(self):
-        """A program of its own that keeps 5 blocks by an inlined function, and the line where it asks."""
+        """Build a program that keeps 5 blocks, made by an inlined function."""
         program, compiler = os.path.join(self.folder, "leaky"), shutil.which("cc")
         if not compiler:
             self.skipTest("needs a C compiler")
@@ -110,7 +110,7 @@ class Pack(unittest.TestCase):
         return [[(frame["function"], frame["file"], frame["line"]) for frame in leak["stack"]] for leak in report["leaks"]], report["warnings"]
 
     def test_names_of_native_frames_are_there_where_the_program_is_not(self):
-        for stacks in ("native", "none"):  # none: callers are all there is
+        for stacks in ("native", "none"):  # none: there are only callers' addresses
             program = self.built()
             with Recording(program, STORMLOG_STACKS=stacks) as run:
                 here, _ = self.places(run.traces)
@@ -121,7 +121,7 @@ class Pack(unittest.TestCase):
                 self.assertNotIn("keeps_it", str(self.places(run.traces)))
                 self.assertEqual(self.places(self.file), (here, []))
                 self.assertEqual([(frame[0], frame[2]) for frame in here[0][:2]], [("ask", 2), ("keeps_it", 3)])
-                self.analyze("pack", "-o", again, self.file)  # names stay, though nothing can be looked up any more
+                self.analyze("pack", "-o", again, self.file)  # a pack of the pack keeps the names, though the program is gone
                 self.assertEqual(self.places(again), (here, []))
                 self.assertEqual([frame[0] for frame in self.places(self.file + ".masked.stormlog")[0][0]][0], None)
                 summary = os.path.join(self.folder, "x.summary")

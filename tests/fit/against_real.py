@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Our engine against PyTorch's real allocators, over random programs, settings and capacities.
+"""Compares our engine with PyTorch's real allocators, over random programs, settings and capacities.
 
     against_real.py REPLAY                       against the answers in golden/, which need no PyTorch
     against_real.py REPLAY --wheels FOLDER [-n N] [--first SEED] [--write] [RELEASE...]
 
-FOLDER holds what scripts/torch-allocators fetched.  N programs each of five kinds (ops.h): plain, with private pools, with those
-and changing settings, with graphs, with MemPools and two graphs at once.  --write renews golden/.  Prints one line a release; exits 1 where
-an answer differs, 77 (skipped) where there is no folder.  Also with addresses that fall instead of rise, of releases
-that must not care.
+FOLDER holds what scripts/torch-allocators fetched.  There are N programs of each of five kinds (ops.h): plain, with private pools, with
+those and changing settings, with graphs, with MemPools and two graphs at once.  --write renews golden/.  Prints one line for each release;
+exits 1 where an answer differs, 77 (skipped) where there is no folder.  Releases whose results do not depend on addresses are also run with
+falling instead of rising ones.
 """
 import argparse
 import os
@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = [kind << 20 for kind in range(5)]  # first seeds
-BY_AGE = (2, 12)  # from here on results do not depend on where cudaMalloc puts segments
+KINDS = [kind << 20 for kind in range(5)]  # the first seed of each kind
+BY_AGE = (2, 12)  # from this release on results do not depend on where cudaMalloc puts segments
 
 
 def number(release):
@@ -72,7 +72,7 @@ def ask(command, lines, **environment):
 
 def compare(release, lines, real, ours, what=""):
     died = sum(answer.startswith("died") for answer in real)
-    corrupt = sum(answer.startswith("corrupt") for answer in ours)  # settings that change can make PyTorch free what is in use
+    corrupt = sum(answer.startswith("corrupt") for answer in ours)  # a change of settings can make PyTorch free memory in use
     wrong = [item for item in zip(lines, real, ours) if item[1] != item[2] and not item[1].startswith("died") and not item[2].startswith("corrupt")]
     for line, theirs, mine in wrong[:5]:
         print(f"{line}\n  real {theirs}\n  ours {mine}")
@@ -83,7 +83,7 @@ def compare(release, lines, real, ours, what=""):
 
 
 def build(folder):
-    """The oracle, and libraries of the names that libc10_cuda.so needs, all of which are fake.c."""
+    """Build the oracle, and from fake.c all the libraries that libc10_cuda.so needs."""
     cc, cxx = os.environ.get("CC", "cc").split(), os.environ.get("CXX", "c++").split()
 
     def run(*command, **more):
@@ -126,14 +126,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         build(folder)
         for release in args.releases or sorted(found, key=number):
-            # before 2.3 pools belonged to streams, and before 2.6 MemPools had no destructor
+            # before 2.3 a pool belonged to a stream, and before 2.6 a MemPool had no destructor
             kinds = KINDS if number(release) >= (2, 6) else KINDS[:4] if number(release) >= (2, 3) else KINDS[:1]
             lines = [line for kind in kinds for line in configurations(release, kind + args.first, args.n)]
             oracle = [f"{folder}/oracle", str(found[release]), release]
             real = ask(oracle, lines, LD_LIBRARY_PATH=folder)
             wrong += compare(release, lines, real, ask([args.replay, release], lines))
             if number(release) >= BY_AGE:
-                # but where segments of both sorts lie in one pool, because the program changed settings
+                # except where one pool has segments of both sorts, since the program changed settings
                 pairs = [(line, answer) for line, answer in zip(lines, real) if int(line.split()[0]) // KINDS[1] != 2]
                 lines_left, real_left = zip(*pairs)
                 wrong += compare(release, lines_left, ask(oracle, lines_left, LD_LIBRARY_PATH=folder, DESCENDING="1"), real_left,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device for libc10_cuda.so alone: so many bytes, addresses that only rise and are never given twice, events that
- * are over when the oracle says so.  Everything else answers 0.  The simulator of tests/sim reuses addresses, which
- * decides between equal blocks.
+ * A fake device for libc10_cuda.so alone: it has so many bytes, its addresses only rise and are never handed out twice, and
+ * its events complete when the oracle says so.  Other functions return 0.  The simulator of tests/sim is no use here: it
+ * reuses addresses, and PyTorch chooses between equal blocks by address.
  */
 #define _GNU_SOURCE
 #include "fake.h"

@@ -6,10 +6,10 @@
 
 struct fake {
 	uint64_t capacity, total, used;
-	unsigned long long calls;	  /* segments, and runs of pages */
-	unsigned now, due;		  /* an event recorded now is over at op `due` */
-	int capturing;			  /* the calling thread's stream */
-	unsigned block_count, descending; /* addresses of cudaMalloc fall instead */
+	unsigned long long calls;	  /* allocations of segments and of runs of pages */
+	unsigned now, due;		  /* an event recorded now is complete at op `due` */
+	int capturing;			  /* whether the calling thread's stream captures */
+	unsigned block_count, descending; /* descending: cudaMalloc's addresses fall */
 	struct {
 		uint64_t address, bytes;
 	} blocks[16384];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without limit, with default
- * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
- * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
+ * make_recording FOLDER RELEASE SEED: writes a trace of the program of that seed (ops.h) on a device without limit, with default
+ * settings.  Prints the index of the op behind each request; no trace and no output where the program empties the cache.
+ * SEED batch=N: five steps of a program whose activations grow with N, which is in the metadata.
  * FRACTION in the environment: the program set that memory fraction first.
- * SLOTS in the environment: the driver has slots of powers of two, and not ever higher addresses.
- * HIP in the environment: it calls HIP.
+ * SLOTS in the environment: the driver's addresses are slots of powers of two, instead of rising.
+ * HIP in the environment: the program calls HIP.
  * SWAPPED in the environment: handles of streams are in the opposite order.
  * From seed 3 << 20 on it captures CUDA graphs, which have their own pool or share one; from 4 << 20 on two at once, and uses MemPools
  * (none before 2.8, where a MemPool got the requests of all threads).
- * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph; BLIND: a fraction would not be seen.
+ * ASKS_FREE in the environment: it asked for free memory, as the value says; GRAPH: it made a CUDA graph; BLIND: the agent could not see a fraction.
  * SEED fragmented: see fragment(); GOES_ON in the environment: it catches that and asks for 1 MiB; GOES_ON=again: and for 38 once more.
- * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: only after ten requests, when 300 MiB more are used than is known; LATE_SAMPLE=end: after the last one;
- * LATE_SAMPLE=during: one that asks about this process, while the driver is called, and another after the last request.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE=10: the first one after ten ops, with 300 MiB more in use than is known; LATE_SAMPLE=end: only after the last op;
+ * LATE_SAMPLE=during: a sample of this process alone that spans two events, and another after the last op.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,16 +24,16 @@
 #include "tests/analyzer/synth.h"
 #include "tests/fit/ops.h"
 
-static struct sl_fit_places segments = {.next = 1ull << 40}; /* as the engine has them */
+static struct sl_fit_places segments = {.next = 1ull << 40}; /* the same as the engine's */
 static uint64_t said;					     /* events of blocks and segments */
 
 static struct {			       /* of each private pool */
 	uint64_t driver, graphs[3000]; /* the driver's graph; PyTorch's, newest last */
 	unsigned count, named;
 } held[9];
-static unsigned lines[4]; /* Python stacks: use_mem_pool begins, ends, releases; another who asks for the name */
+static unsigned lines[4]; /* Python stacks: use_mem_pool begins, ends, releases; other code that asks for a pool's name */
 
-/* A MemPool is used by a thread of its own; who does not use it is another. */
+/* Each MemPool is used by a thread of its own; thread 1 does all else. */
 static unsigned thread_of(unsigned pool, bool captures)
 {
 	return pool && !captures ? 1 + pool : 1;
@@ -97,14 +97,14 @@ static void set_fraction(struct sl_synth *s)
 		synth_call(s, 1, "torch_fraction", .address = bits, .device = 0);
 }
 
-/* Nothing else is on the device.  Without it nobody knows. */
+/* A sample says that nothing else is on the device. */
 static void sample(struct sl_synth *s)
 {
 	if (!getenv("NO_SAMPLE") && !getenv("LATE_SAMPLE"))
 		synth_sample(s, 1, 0, 0, 1ull << 40);
 }
 
-/* A pool's first graph has it as its own, and is asked for its name by those who share it. */
+/* A pool's first graph makes the pool and is asked for its name, by which later graphs share it. */
 static void on_graph(struct sl_synth *s, const struct op *op, unsigned i)
 {
 	uint64_t graph = 0x9000000 + i, name = 100 + op->pool;
@@ -133,7 +133,7 @@ static void note_free(void *context, const struct sl_fit_block *block)
 	free_blocks[++*free_blocks] = block->address;
 }
 
-/* What it gives back was seen to go. */
+/* Drops the pool, and records a cudaFree for each segment that goes with it. */
 static void drop(struct sl_synth *s, struct sl_fit_engine *e, unsigned pool)
 {
 	static uint64_t before[10000], after[10000];
@@ -174,7 +174,7 @@ static void on_mempool(struct sl_synth *s, struct sl_fit_engine *e, const struct
 			   .python = lines[releases ? 2 : step]);
 	}
 	said++;
-	if (op->kind == OP_HOLD) /* somebody prints it */
+	if (op->kind == OP_HOLD) /* the program prints the pool's name */
 		synth_call(s, 1, "at::cuda::MemPool::id", .address = object, .bytes = 100 + op->pool, .device = 0,
 			   .python = lines[3]);
 	said += op->kind == OP_HOLD;
@@ -199,13 +199,13 @@ static void on_pool(struct sl_synth *s, struct sl_fit_engine *e, const struct op
 		sl_fit_capture(e, op->pool, op->kind == OP_BEGIN);
 }
 
-/* Between two events, which are a microsecond apart. */
+/* A sample between two events, which are a microsecond apart. */
 static void sample_late(struct sl_synth *s, struct sl_fit_engine *e)
 {
 	synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
 }
 
-/* From now until so many events later; what came meanwhile is not in it. */
+/* A sample of this process that spans the next `events` events; it has the figure from before them. */
 static void sample_own(struct sl_synth *s, struct sl_fit_engine *e, unsigned events)
 {
 	uint64_t begin_ns = SYNTH_START_NS + 1000 * said + 500;
@@ -240,7 +240,7 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 			continue;
 		}
 		if (ops[i].kind >= OP_HOLD) {
-			/* use_mem_pool releases what it has just ended to use */
+			/* use_mem_pool releases the pool that it has just stopped using */
 			on_pool(s, e, &ops[i], i, ops[i].captures || (ops[i].kind == OP_RELEASE && !(left && left == ops[i].pool)));
 			left = ops[i].kind == OP_END && !ops[i].captures ? ops[i].pool : 0;
 			continue;
@@ -263,7 +263,7 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 
 static void run_out(struct sl_synth *s, struct sl_fit_engine *e, uint64_t bytes)
 {
-	for (unsigned i = 0; i < 2; i++) /* before and after PyTorch has released what it can */
+	for (unsigned i = 0; i < 2; i++) /* PyTorch tries again after it has released what it can */
 		synth_call(s, 1, "cudaMalloc", .bytes = bytes, .result = 2, .device = 0);
 	synth_event(s, 1, "block_oom",
 		    (struct sl_event){
@@ -271,8 +271,8 @@ static void run_out(struct sl_synth *s, struct sl_fit_engine *e, uint64_t bytes)
 }
 
 /*
- * A device of 104 MiB: 8 MiB lie in a segment of 20, 30 and 14 in one of 60 that a larger block left behind, half a MiB in one of 2.  Then
- * 38 MiB are asked for: 22 are the driver's.  Only the end of the 8 MiB gives it the 20 more.
+ * A device of 104 MiB: a block of 8 MiB lies in a segment of 20, blocks of 30 and 14 in one of 60 that a larger block left, half a MiB in
+ * one of 2.  Then 38 MiB are asked for, and the driver has 22.  Only if the 8 MiB are freed can 20 more be given back.
  */
 static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
 {

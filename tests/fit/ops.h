@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's requests, made from a number: the same ones for PyTorch's real allocator (oracle.cpp) and for ours
- * (replay.c).  Plain C that is C++ too.
+ * Makes a random program's requests from a seed: the same ones for PyTorch's real allocator (oracle.cpp) and for our
+ * engine (replay.c).  It is valid C and C++.
  */
 #pragma once
 
@@ -17,9 +17,9 @@ enum op_kind {
 	/* private pools */
 	OP_HOLD,     /* a torch.cuda.MemPool is made */
 	OP_BEGIN,    /* requests may go to the pool; with `captures` a graph is captured, which holds it until OP_RELEASE */
-	OP_END,	     /* of that */
+	OP_END,	     /* ends OP_BEGIN */
 	OP_RELEASE,  /* one user of the pool is gone */
-	OP_DROP,     /* as OP_RELEASE by a MemPool that is gone, which gives back what is unused of the pool */
+	OP_DROP,     /* a MemPool is destroyed: OP_RELEASE, and unused memory of the pool is given back */
 	OP_SETTINGS, /* torch.cuda.memory._set_allocator_settings(ops_settings[id]) */
 };
 
@@ -28,7 +28,7 @@ struct op {
 	unsigned id, stream, due, pool;
 	uint64_t bytes;
 	bool captures;
-	unsigned newer; /* a request suits this pool, too, which was begun later; 0: it does not */
+	unsigned newer; /* another pool that the request suits, which was begun later; 0: none */
 };
 
 static inline uint64_t ops_random(uint64_t *state)
@@ -62,7 +62,7 @@ static inline uint64_t ops_size(uint64_t *state)
 	return ops_between(state, 64 << 20, 380 << 20);
 }
 
-/* The allocator looks at no events then.  routed: pools in use; by_stream: from 2.13 on. */
+/* Whether the allocator does not look at events now.  routed: how many pools are in use; by_stream: from 2.13 on. */
 static inline bool ops_captures(const struct op *op, int routed, bool by_stream)
 {
 	return by_stream ? op->captures : routed;
@@ -70,8 +70,8 @@ static inline bool ops_captures(const struct op *op, int routed, bool by_stream)
 
 #define OPS_POOLS    (1u << 20) /* programs of seeds from here on have private pools */
 #define OPS_SETTINGS (2u << 20) /* and from here on they also change settings */
-#define OPS_GRAPHS   (3u << 20) /* from here on the pools are of graphs alone, one captured at a time, and settings stay */
-#define OPS_PYTHON   (4u << 20) /* from here on two at once, of graphs and MemPools, as Python uses them, which come and go */
+#define OPS_GRAPHS   (3u << 20) /* from here on settings stay, and only graphs have pools; one is captured at a time */
+#define OPS_PYTHON   (4u << 20) /* from here on graphs and MemPools have pools, two in use at once, as Python uses them */
 
 static const char *const ops_settings[] = {"expandable_segments:True",
 					   "expandable_segments:False",
@@ -109,7 +109,7 @@ static inline bool ops_is_open(const struct ops_pools *pools, unsigned pool)
 	return (pools->open_count > 0 && pools->open[0] == pool) || (pools->open_count > 1 && pools->open[1] == pool);
 }
 
-/* As below, of OPS_PYTHON.  A graph may share a MemPool's pool. */
+/* The same as ops_on_pool, for OPS_PYTHON.  A graph may share a MemPool's pool. */
 static inline bool ops_as_python(struct op *op, struct ops_pools *pools, uint64_t *state)
 {
 	unsigned kind = (unsigned)(ops_random(state) % 100), pool = 1 + (unsigned)(ops_random(state) % 8), at;
@@ -135,7 +135,7 @@ static inline bool ops_as_python(struct op *op, struct ops_pools *pools, uint64_
 	}
 	if (ops_is_open(pools, pool) || pools->gone[pool])
 		return false;
-	if (kind < 50) { /* a graph or the MemPool goes; names are not used again */
+	if (kind < 50) { /* a graph or a MemPool is destroyed; names are not used again */
 		op->kind = pools->mempool[pool] && kind % 2 ? OP_DROP : OP_RELEASE;
 		if (op->kind == OP_DROP ? pools->open_count : !pools->uses[pool])
 			return false;
@@ -157,7 +157,7 @@ static inline bool ops_as_python(struct op *op, struct ops_pools *pools, uint64_
 	return true;
 }
 
-/* One of the ops on pools, where one is possible. */
+/* Makes a random op on a pool; false if it is not possible now. */
 static inline bool ops_on_pool(struct op *op, struct ops_pools *pools, uint64_t *state)
 {
 	unsigned kind = (unsigned)(ops_random(state) % 100);
@@ -189,7 +189,7 @@ static inline bool ops_on_pool(struct op *op, struct ops_pools *pools, uint64_t 
 	return true;
 }
 
-/* Sizes repeat, as programs' do; what lives rises and falls around a target. */
+/* Sizes repeat, as in real programs; the memory in use rises and falls around a target. */
 static inline struct op *ops_make(uint64_t seed, unsigned *count)
 {
 	uint64_t state = seed * 7919 + 17, palette[24];
@@ -203,7 +203,7 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 
 	pools.of_graphs = seed >= OPS_GRAPHS;
 	if (seed >= OPS_PYTHON)
-		later = 0; /* a MemPool that goes while blocks wait forgets those of other pools */
+		later = 0; /* a MemPool that is destroyed while blocks wait for events forgets those of other pools */
 	for (unsigned i = 0; i < 24; i++)
 		palette[i] = ops_size(&state);
 	for (unsigned i = 0; i < n; i++) {
@@ -252,7 +252,7 @@ static inline struct op *ops_make(uint64_t seed, unsigned *count)
 	return ops;
 }
 
-/* What is compared. */
+/* The figures that are compared. */
 struct answer {
 	long long oom; /* index of the op; -1: none */
 	unsigned long long peak_reserved, peak_allocated, peak_inactive, peak_segments, calls, retries, reserved, allocated;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// PyTorch's real allocator, out of the wheel's libc10_cuda.so, without PyTorch and without a device.
+// Runs PyTorch's real allocator, from the wheel's libc10_cuda.so, without the rest of PyTorch and without a device.
 //
 //   oracle FOLDER RELEASE <LINES     each "SEED CAPACITY_MIB FRACTION SETTINGS", answered by a line (ops.h)
 //
-// No header of PyTorch is used: functions are called by their place in the class's table, which is that of one release
-// only.  Every line runs in a process of its own, since settings are read once.
+// No header of PyTorch is used: methods are called by their slots in the class's virtual table, which differ between
+// releases.  Every line runs in a process of its own, since settings are read once.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +22,7 @@ extern "C" {
 }
 #include "ops.h"
 
-// Places of virtual functions: c10::Allocator's first, then c10::DeviceAllocator's (2.9 on), then CUDAAllocator's.
+// Slots of virtual functions: c10::Allocator's come first, then c10::DeviceAllocator's (since 2.9), then CUDAAllocator's.
 struct slots {
 	const char *release;
 	unsigned raw_deleter, alloc_on_stream, raw_delete, init, set_fraction, empty_cache, record_stream, stats;
@@ -107,7 +107,7 @@ static void free_later(void *pointer, unsigned due)
 	data.context.release();
 }
 
-// A std::string of the old and of the new kind at once: the old one has its length before its text.
+// Passes a std::string of the old or the new ABI; the old one has its length before its text.
 static void change(const char *text)
 {
 	static struct {
@@ -122,7 +122,7 @@ static void change(const char *text)
 
 	old.length = strlen(text);
 	old.room = sizeof(old.text);
-	old.shared = -1; // never another's
+	old.shared = -1; // not shared with another string
 	strcpy(old.text, text);
 	const char *const names[] = {
 		"_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs",
@@ -135,10 +135,10 @@ static void change(const char *text)
 						       "cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"))(instance(), &string);
 }
 
-static bool asserted;	// in the middle of giving back: what is left says nothing
+static bool asserted;	// an assertion failed while memory was given back, so the figures mean nothing
 static unsigned routed[2]; // the pools that the next request suits, 0 for none
 
-// As MemPool's destructor; up to 2.7 it is the pool in use on the thread that is emptied.
+// Does what MemPool's destructor does; up to 2.7 that empties the pool which the thread uses.
 static void empty(pool_id id)
 {
 	struct {
@@ -170,7 +170,7 @@ static void on_pool(const struct op &op)
 		((void (*)(void *, int8_t, pool_id))slot(at->end))(self, 0, id);
 	else if (op.kind == OP_RELEASE || op.kind == OP_DROP)
 		((void (*)(void *, int8_t, pool_id))slot(at->release_pool))(self, 0, id);
-	else { // what a MemPool does, too: one user more
+	else { // this adds a user of the pool, as a MemPool's constructor does
 		((void (*)(void *, int8_t, pool_id, std::function<bool(void *)>))slot(at->begin))(self, 0, id, nullptr);
 		((void (*)(void *, int8_t, pool_id))slot(at->end))(self, 0, id);
 	}
@@ -207,8 +207,8 @@ static long long run(const struct op *ops, unsigned count)
 				free_later(live[op.id], op.due);
 		} catch (const std::exception &error) {
 			if (op.kind == OP_EMPTY && strstr(error.what(), "captures_underway"))
-				continue; /* refused, as to a program */
-			/* 2.2 to 2.4 assert where max_split_size_mb meets an expandable block */
+				continue; /* the setting is refused, as it would be for a program */
+			/* an assertion of 2.2 to 2.4 fails for an expandable block under max_split_size_mb */
 			if (!strstr(error.what(), "out of memory") && !strstr(error.what(), "INTERNAL ASSERT")) {
 				fprintf(stderr, "%s\n", error.what());
 				return -2;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT], or programs.py.
 
-OUT: peaks, retries, requests that were granted, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself.  Without arguments each line of stdin is
-run in a child of its own, which need not import PyTorch again: NAME OUT, then what is to be in its environment."""
+OUT gets peaks, retries, the number of granted requests, and whether memory ran out; SNAPSHOT gets PyTorch's own snapshot.  Without arguments each line of stdin
+(NAME OUT, then variables of the environment) is run in a child of its own, which need not import PyTorch again."""
 import ctypes
 import json
 import os
@@ -17,7 +17,7 @@ device = torch.device("cuda")
 
 
 def made(make):
-    """Parameters are made on the device, which is quicker here."""
+    """Call `make` with parameters made on the device, which is quicker here."""
     with device:
         return make()
 
@@ -180,7 +180,7 @@ def pools():
 def captures():
     """Two graphs captured at once, by turns, one in a MemPool's pool."""
     pool, kept = torch.cuda.MemPool(), []
-    captures.pool = pool  # which must be the last that goes
+    captures.pool = pool  # keeps the pool until the end: it must be destroyed last
     for i in range(4):
         graphs, sides = [torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()], [torch.cuda.Stream(), torch.cuda.Stream()]
         inside = []
@@ -378,7 +378,7 @@ def experts():
 
 
 def lay(out):
-    """What lay where when memory ran out, as PyTorch itself has it: [[bytes, [[bytes, free], ...]], ...] in OUT.layout."""
+    """Write PyTorch's own layout at the moment when memory ran out to OUT.layout: [[bytes, [[bytes, free], ...]], ...]."""
     def seen(*_):
         segments = torch.cuda.memory._snapshot()["segments"]
         with open(out + ".layout", "w") as file:
@@ -407,12 +407,12 @@ def run(name, out, *snapshot):
     try:
         globals()[name]()
     except torch.OutOfMemoryError:
-        end(out, True, *snapshot)  # while what it held lives: PyTorch crashes where a MemPool goes before its tensors
+        end(out, True, *snapshot)  # before tensors and MemPools are destroyed: PyTorch crashes if a MemPool goes first
     end(out, False, *snapshot)
 
 
 def wait_for_sample():
-    """Without one nothing is said of a device."""
+    """Wait for a sample of the device, without which fit says nothing of it."""
     asked = ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked
     until, deadline = asked() + 2, time.monotonic() + 60
     while asked() < until and time.monotonic() < deadline:
@@ -420,7 +420,7 @@ def wait_for_sample():
 
 
 def serve():
-    import torch._dynamo  # which the first step of an optimizer does
+    import torch._dynamo  # the first step of an optimizer imports it; here it is done once for all children
     for line in sys.stdin:
         name, out, *environment = line.split()
         child = os.fork()

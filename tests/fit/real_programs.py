@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Real programs of PyTorch 2.6 in the torch rig: each recorded once (with SETTINGS), and really run under other capacities and settings.
+"""Real programs of PyTorch 2.6 in the torch rig: each is recorded once (with SETTINGS), and then run under other capacities and settings.
 
     real_programs.py RIG [NAME[@SETTINGS]...]
 
-What stormlog-analyze fit says of the recording is held against the real runs: fits or not, peak reserved, retries.  scripts/torch-rig makes RIG.
+What stormlog-analyze fit says of the recording is compared with the real runs: fits or not, peak reserved, retries.  scripts/torch-rig makes RIG.
 """
 import contextlib
 import json
@@ -38,14 +38,14 @@ def environment(rig, **more):
 
 
 class Programs:
-    """Runs programs without the agent, each in a process that has PyTorch already.  None: PyTorch died of a mistake of its own."""
+    """Runs programs without the agent, each in a process that has imported PyTorch already.  None: PyTorch crashed by a bug of its own."""
 
     def __init__(self, rig):
         self.process = subprocess.Popen(command(rig), env={**os.environ, **environment(rig)}, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def really(self, name, vram, settings):
-        with tempfile.TemporaryDirectory() as folder:  # a machine of its own: the first process decides its size
+        with tempfile.TemporaryDirectory() as folder:  # a new simulated machine, whose size its first process sets
             out = os.path.join(folder, "out.json")
             self.process.stdin.write(f"{name} {out} SIM_DIR={folder}/sim SIM_VRAM={vram} PYTORCH_CUDA_ALLOC_CONF={settings}\n")
             self.process.stdin.flush()
@@ -64,7 +64,7 @@ class Programs:
 
 @contextlib.contextmanager
 def recorded(rig, name, vram, settings):
-    """The recording; in its folder, as `out`, what PyTorch itself said."""
+    """Record a program; `out` in the recording's folder is what PyTorch itself reported."""
     with tempfile.TemporaryDirectory() as folder:
         with e2e.Recording(*command(rig, name, os.path.join(folder, "out")), timeout=900,
                            **environment(rig, SIM_VRAM=str(vram), PYTORCH_CUDA_ALLOC_CONF=settings)) as recording:
@@ -119,8 +119,8 @@ def judge(rig, programs, asked):
 
 def draw(rig, programs, name, vram):
     """
-    Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it, and the settings
-    that are said to grant the request do, and no others.
+    Record a program that runs out of memory.  Each piece of each segment must be where PyTorch's own snapshot of that instant has it, and
+    exactly the settings that fit says would grant the request must grant it.
     """
     with recorded(rig, name, vram, "") as recording:
         ended = fit(recording.traces, *(word for text in SETTINGS for word in ("--settings", text)))["ended_by"]
@@ -132,7 +132,7 @@ def draw(rig, programs, name, vram):
     ended, = ended
     ours = sorted([segment["bytes"], [[piece["bytes"], piece["requested_bytes"] is None] for piece in segment["pieces"]]]
                   for segment in ended["segments"])
-    layout = not real or ours == real  # while a MemPool is in use PyTorch's has that one alone
+    layout = not real or ours == real  # empty while a MemPool is in use: PyTorch's snapshot then has that pool alone
     granted = [text for text in SETTINGS if (run := programs.really(name, vram, text)) and run["granted"] >= ended["request"]]
     print(f"{name}: out of memory at {ended['request']}, {len(real)} segments, {'as' if layout else 'NOT as'} PyTorch's snapshot has them; "
           f"granted by {granted}, {'as' if granted == ended['granted_with'] else 'NOT as'} said", flush=True)
@@ -141,7 +141,7 @@ def draw(rig, programs, name, vram):
 
 def main():
     rig, *names = sys.argv[1:]
-    tempfile.tempdir = os.path.join(rig, "work")  # what the rig sees
+    tempfile.tempdir = os.path.join(rig, "work")  # a folder that is visible inside the rig
     with Programs(rig) as programs:
         return any([judge(rig, programs, name) for name in names or NAMES])
 

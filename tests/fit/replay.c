@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* replay RELEASE <LINES: the same lines as oracle.cpp's, answered by our engine. */
+/* replay RELEASE <LINES: answers the lines of oracle.cpp by our engine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void one(uint64_t seed, uint64_t capacity, double fraction, const char *s
 	engine = sl_fit_new(&machine, &settings);
 	stats = sl_fit_stats(engine);
 	for (unsigned i = 0; i < count && answer.oom < 0; i++) {
-		/* the real one looks at events when it is asked for memory; they end in the order in which they were recorded */
+		/* the real allocator looks at events when it is asked for memory; they complete in the order in which they were recorded */
 		routed += ops[i].kind == OP_BEGIN ? 1 : ops[i].kind == OP_END ? -1 : 0;
 		for (;
 		     ops[i].kind == OP_ALLOC && !ops_captures(&ops[i], routed, release >= SL_FIT_RELEASE(2, 13)) && first_later < i;

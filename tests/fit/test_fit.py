@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze fit over traces: the real allocator's answers (golden/), schema, and no verdict where there can be none.
+"""stormlog-analyze fit over traces: it gives the real allocator's answers (golden/), obeys its schema, and gives no verdict where there can be none.
 
     test_fit.py MAKE_RECORDING STORMLOG_ANALYZE
 """
@@ -34,7 +34,7 @@ SCHEMA = json.loads((HERE.parents[1] / "schemas" / "fit.schema.json").read_text(
 
 
 def recording(folder, release, seed):
-    """The op behind each request; empty where the program empties the cache."""
+    """Make a recording.  Returns the op behind each request; nothing if the program empties the cache."""
     done = subprocess.run([MAKE, folder, release, str(seed)], capture_output=True, text=True, check=True)
     return [int(line) for line in done.stdout.split()]
 
@@ -49,7 +49,7 @@ def fit(folder, *options, code=(0, 1)):
 
 
 def page(folder):
-    """What report.html says under `fit`; None: this build has the plain page, or nobody can read it."""
+    """The data under `fit` of report.html; None if this build has the plain page, or msgpack is missing."""
     subprocess.run([ANALYZE, "-q", str(folder)], check=True, capture_output=True)
     data = re.search(r'type="text/plain">([^<]*)<', Path(folder, "analysis/report.html").read_text())
     if not msgpack or not data:
@@ -75,12 +75,12 @@ class Fit(unittest.TestCase):
                     if not requests:
                         continue
                     said = fit(folder, "--allocator-capacity", f"{capacity}M", "--settings", "" if settings == "-" else settings,
-                               "--addresses", "rising")  # the oracle's
+                               "--addresses", "rising")  # as on the oracle's device
                 self.assertTrue(said["reproduces"], line)
                 run, = said["runs"]
                 self.assertEqual((run["peak_reserved_bytes"], run["peak_allocated_bytes"], run["retries"]),
                                  (peak_reserved, peak_allocated, retries), line)
-                if run["fits"] is not None:  # null: it depends on where the driver puts segments
+                if run["fits"] is not None:  # None: it depends on where the driver puts segments
                     self.assertEqual(run["fits"], oom == -1, line)
                 if oom >= 0 and run["failed_at"]:
                     self.assertEqual(requests[run["failed_at"]["request"] - 1], oom, line)
@@ -154,7 +154,7 @@ class Fit(unittest.TestCase):
         self.assertGreater(other, 0, "in some runs the peak does depend on it")
 
     def test_addresses_that_were_recorded_tell_the_drivers_way(self):
-        """Ever higher ones leave it open whether they are used again: on one of these devices that matters."""
+        """Rising addresses do not show whether the driver would use them again; for some programs that matters."""
         for slots, open_left in (("1", False), (None, True)):
             unknown = 0
             for seed in (13, 17, 27):
@@ -244,7 +244,7 @@ class Fit(unittest.TestCase):
                 self.assertIsNone(curve["largest"][2]["at_least"], "too far beyond")
                 for largest in curve["largest"][:2]:
                     def needs(batch):
-                        """The recording of the same program run with that batch."""
+                        """What fit says of a recording of the same program with that batch."""
                         with tempfile.TemporaryDirectory() as at:
                             recording(at, "2.14", f"batch={batch}")
                             run, = fit(at, "--allocator-capacity", str(largest["capacity_bytes"]), "--settings", curve["settings"])["runs"]
@@ -283,7 +283,7 @@ class Fit(unittest.TestCase):
                 text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
             self.assertTrue(said["reproduces"])
             self.assertEqual((says in said["notes"], says in text), (bool(goes_on), bool(goes_on)))
-            # as recorded it did not end there; what it does where it is granted more is not in the recording
+            # the recorded program went on after the error; what it would do with more memory is not in the recording
             self.assertEqual([run["fits"] for run in said["runs"]], [fits, None], goes_on)
 
     def test_that_a_memory_fraction_is_not_seen_is_said(self):
@@ -306,7 +306,7 @@ class Fit(unittest.TestCase):
         self.assertEqual(ended["granted_with"], ["expandable_segments:True"])
         self.assertEqual((ended["granted_without"]["request"], ended["granted_without"]["bytes"]), (1, 8 * MIB))
         self.assertEqual(ended["tried"], 2, "not the half MiB, which is smaller")
-        # segments of 20 MiB below 10, of 2 MiB below 1; what is left of a block above 1 MiB is split off
+        # requests below 10 MiB get a segment of 20, those below 1 MiB one of 2; a rest of more than 1 MiB is split off
         layout = [[(piece["offset"] / MIB, piece["bytes"] / MIB, piece["requested_bytes"]) for piece in segment["pieces"]]
                   for segment in ended["segments"]]
         self.assertEqual(layout, [[(0, 30, 30 * MIB), (30, 14, 14 * MIB), (44, 16, None)], [(0, 8, 8 * MIB), (8, 12, None)],

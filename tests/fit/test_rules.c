@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rule of analyzer/fit/rules.c alone, with numbers worked out by hand; tests/fit/golden has the real allocator's. */
+/* Each rule of analyzer/fit/rules.c alone, with numbers worked out by hand; tests/fit/golden has the real allocator's answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,8 +43,8 @@ static void divisions_round_between_powers_of_two(void **state)
 {
 	assert_int_equal(rounded(1200 << 10, "roundup_power2_divisions:4", 206), 1280 << 10);
 	assert_int_equal(rounded(1024 << 10, "roundup_power2_divisions:4", 206), 1024 << 10);
-	assert_int_equal(rounded(1800, "roundup_power2_divisions:4", 206), 2048); /* 512 x 4 or less: as without */
-	assert_int_equal(rounded(1000, "roundup_power2_divisions:1", 203), 1000); /* #126830 came with 2.4 */
+	assert_int_equal(rounded(1800, "roundup_power2_divisions:4", 206), 2048); /* up to 512 x 4 divisions do nothing */
+	assert_int_equal(rounded(1000, "roundup_power2_divisions:1", 203), 1000); /* PyTorch #126830 is in 2.4 */
 	assert_int_equal(rounded(1000, "roundup_power2_divisions:1", 204), 1024);
 }
 
@@ -52,7 +52,7 @@ static void a_list_of_divisions_is_read_as_each_release_does(void **state)
 {
 	const char *list = "roundup_power2_divisions:[1:4,16:8,>:2]";
 
-	assert_int_equal(rounded((16 << 20) + 1, list, 209), 24 << 20); /* ">" took 16 MiB's interval too */
+	assert_int_equal(rounded((16 << 20) + 1, list, 209), 24 << 20); /* up to 2.9 ">" includes the interval of 16 MiB */
 	assert_int_equal(rounded((16 << 20) + 1, list, 210), 18 << 20);
 	assert_int_equal(rounded((1 << 20) + 1, list, 210), 1280 << 10);
 	assert_int_equal(rounded((64 << 20) + 1, list, 210), 96 << 20);
@@ -89,7 +89,7 @@ static void segments_are_2_and_20_mib_and_from_10_mib_on_their_own(void **state)
 	assert_int_equal(stats->reserved, 2 * MIB);
 	sl_fit_alloc(e, MIB + 1, 0, 0);
 	assert_int_equal(stats->reserved, 22 * MIB);
-	sl_fit_alloc(e, 11 * MIB, 0, 0); /* fits the rest of the 20 MiB */
+	sl_fit_alloc(e, 11 * MIB, 0, 0); /* fits into the rest of the segment */
 	assert_int_equal(stats->reserved, 22 * MIB);
 	sl_fit_alloc(e, 11 * MIB, 0, 0);
 	assert_int_equal(stats->reserved, 34 * MIB);
@@ -156,7 +156,7 @@ static void a_split_segment_cannot_go(void **state)
 	struct sl_fit_block *big = sl_fit_alloc(e, 60 * MIB, 0, 0);
 
 	sl_fit_free(e, big);
-	sl_fit_alloc(e, 2 * MIB, 0, 0); /* out of the 60 */
+	sl_fit_alloc(e, 2 * MIB, 0, 0); /* from the segment of 60 MiB */
 	assert_null(sl_fit_alloc(e, 70 * MIB, 0, 0));
 	assert_int_equal(sl_fit_stats(e)->inactive_split, 58 * MIB);
 	sl_fit_delete(e);
@@ -168,7 +168,7 @@ static void expandable_segments_give_the_same_pages_back(void **state)
 
 	sl_fit_free(e, sl_fit_alloc(e, 60 * MIB, 0, 0));
 	sl_fit_alloc(e, 2 * MIB, 0, 0);
-	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0, 0)); /* grows to 80 MiB */
+	assert_non_null(sl_fit_alloc(e, 70 * MIB, 0, 0)); /* the segment grows to 80 MiB */
 	assert_int_equal(sl_fit_stats(e)->reserved, 80 * MIB);
 	sl_fit_delete(e);
 }
@@ -193,7 +193,7 @@ static void out_of_memory_waits_for_all_streams(void **state)
 
 	sl_fit_free_later(e, sl_fit_alloc(e, 60 * MIB, 0, 0), 7);
 	assert_non_null(sl_fit_alloc(e, 80 * MIB, 0, 0));
-	sl_fit_done(e, 7); /* known by then */
+	sl_fit_done(e, 7); /* the engine has taken the event for complete already */
 	sl_fit_delete(e);
 }
 
@@ -204,7 +204,7 @@ static void blocks_of_max_split_size_are_not_split(void **state)
 	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
 	sl_fit_alloc(e, 2 * MIB, 0, 0);
 	assert_int_equal(sl_fit_stats(e)->reserved, 120 * MIB);
-	sl_fit_alloc(e, 79 * MIB, 0, 0); /* 100 is 20 MiB more and over */
+	sl_fit_alloc(e, 79 * MIB, 0, 0); /* the block of 100 would waste more than 20 MiB */
 	assert_int_equal(sl_fit_stats(e)->reserved, 200 * MIB);
 	assert_int_equal(sl_fit_block_bytes(sl_fit_alloc(e, 81 * MIB, 0, 0)), 100 * MIB);
 	sl_fit_delete(e);
@@ -216,7 +216,7 @@ static void max_split_size_frees_one_large_block_first(void **state)
 
 	sl_fit_free(e, sl_fit_alloc(e, 100 * MIB, 0, 0));
 	sl_fit_free(e, sl_fit_alloc(e, 150 * MIB, 0, 0));
-	sl_fit_alloc(e, 60 * MIB, 0, 0); /* the smallest of 64 and more goes: 100 */
+	sl_fit_alloc(e, 60 * MIB, 0, 0); /* the smallest block of 64 MiB and more is given back: that of 100 */
 	assert_int_equal(sl_fit_stats(e)->reserved, 210 * MIB);
 	assert_int_equal(sl_fit_stats(e)->retries, 0);
 	sl_fit_delete(e);
@@ -271,9 +271,9 @@ static uint64_t left_after_tie(unsigned release, enum sl_fit_ties ties)
 	uint64_t reserved;
 
 	sl_fit_free(e, older);
-	pieces[0] = sl_fit_alloc(e, 18 * MIB, 0, 0); /* 12 of 30 are left */
+	pieces[0] = sl_fit_alloc(e, 18 * MIB, 0, 0); /* leaves 12 of 30 free */
 	sl_fit_free(e, newer);
-	pieces[1] = sl_fit_alloc(e, 38 * MIB, 0, 0); /* 12 of 50 are left */
+	pieces[1] = sl_fit_alloc(e, 38 * MIB, 0, 0); /* leaves 12 of 50 free */
 	sl_fit_alloc(e, 12 * MIB, 0, 0);
 	sl_fit_free(e, pieces[0]);
 	sl_fit_free(e, pieces[1]);
@@ -307,7 +307,7 @@ static void releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segmen
 	}
 }
 
-/* Segments of 20, 28, 2 and 20 MiB; the second goes and comes again. */
+/* Segments of 20, 28, 2 and 20 MiB; the second is freed and allocated again. */
 static unsigned models_of(const uint64_t at[5], unsigned count)
 {
 	static const uint64_t bytes[] = {20 * MIB, 28 * MIB, 2 * MIB, 20 * MIB, 28 * MIB};
@@ -333,14 +333,14 @@ static void recorded_addresses_tell_the_drivers_way(void **state)
 	const uint64_t other[] = {b, b + 20 * MIB, b - 2 * MIB, b + 48 * MIB, b + 20 * MIB};
 
 	assert_int_equal(models_of(rising, 5), 1 << SL_FIT_ASCENDING);
-	assert_int_equal(models_of(rising, 4), 1 << SL_FIT_ASCENDING | 1 << SL_FIT_REUSED); /* none was passed over */
+	assert_int_equal(models_of(rising, 4), 1 << SL_FIT_ASCENDING | 1 << SL_FIT_REUSED); /* no freed address was passed over */
 	assert_int_equal(models_of(falling, 5), 1 << SL_FIT_DESCENDING);
 	assert_int_equal(models_of(slots, 5), 1 << SL_FIT_REUSED);
 	assert_int_equal(models_of(other, 5), SL_FIT_ALL_MODELS);
-	assert_int_equal(models_of(rising, 3), SL_FIT_ALL_MODELS); /* too few */
+	assert_int_equal(models_of(rising, 3), SL_FIT_ALL_MODELS); /* too few addresses to tell */
 }
 
-/* A real program needs so much with batches of 4, 8, 12 and 20. */
+/* What a real program needs with batches of 4, 8, 12 and 20. */
 static void a_need_that_bends_down_is_taken_for_a_line(void **state)
 {
 	struct sl_fit_curve curve = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* followed PATH: for each line of stdin a poll, and what is known then as a line of JSON, figures as report.json has them. */
+/* followed PATH: for each line of stdin polls the folder once, and prints what it knows then as a line of JSON, with report.json's figures. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forecast TOTAL: lines "NS BYTES" of stdin; for each line the seconds until TOTAL are held, or "inf". */
+/* forecast TOTAL: reads lines "NS BYTES" and prints for each the seconds until TOTAL bytes are held, or "inf". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rule "full-in < 10min for 5s" against programs that name their steps, and the same without names, replayed from traces at a look
- * each 5 s: a hundred that fill the device, and an hour of each of a hundred that do not.  Each program is made from its seed; that it fills the device, and
- * when, is its own arithmetic.  test_alarms NAMED UNNAMED HEALTHY plays others, a hundred from each seed on.
+ * The rule "full-in < 10min for 5s" on programs that name their steps, and on others that do not, replayed from traces with a look
+ * every 5 s: a hundred that fill the device, and an hour of each of a hundred that do not.  A program is made from its seed, and the test
+ * computes by itself when it fills the device.  test_alarms NAMED UNNAMED HEALTHY plays a hundred programs from each of these seeds on.
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 enum place { WEIGHTS, ACTIVATIONS, CACHE, HISTORY, LOSSES, VALIDATION, LEAK, PLACES };
 
-/* Sizes in bytes; begins: when it begins to leak; lasts: how long the leak alone would take to fill the device. */
+/* Sizes in bytes; begins: when the leak begins; lasts: how long the leak alone would take to fill the device; both in seconds. */
 struct program {
 	uint64_t random;
 	double loads_s, step_s, weights, activations, odd, cache, fills_steps, history, losses, validation, begins, lasts;
@@ -40,12 +40,12 @@ static double between(struct program *p, double low, double high)
 	return low + random_of(p) * (high - low);
 }
 
-static double evenly(struct program *p, double low, double high) /* in the logarithm */
+static double evenly(struct program *p, double low, double high) /* its logarithm is distributed evenly */
 {
 	return exp(between(p, log(low), log(high)));
 }
 
-/* Half of the programs have each thing that comes and goes slowly. */
+/* A size for a use of memory that half of the programs have; 0 for the others. */
 static double perhaps(struct program *p, double low, double high)
 {
 	return random_of(p) < 0.5 ? 0 : between(p, low, high) * DEVICE;
@@ -59,7 +59,7 @@ static struct program program_of(unsigned seed, bool leaks)
 	p.step_s = evenly(&p, 2, 20);
 	p.weights = between(&p, 0.1, 0.45) * DEVICE;
 	p.activations = between(&p, 0.02, 0.2) * DEVICE;
-	p.odd = random_of(&p) < 0.5 ? 0 : 0.3; /* of the activations: sequences of another length each step */
+	p.odd = random_of(&p) < 0.5 ? 0 : 0.3; /* share by which activations vary, as with sequences of varying length */
 	p.cache = perhaps(&p, 0.02, 0.12);
 	p.fills_steps = evenly(&p, 5, 200);
 	p.history = perhaps(&p, 0.005, 0.05);
@@ -77,14 +77,14 @@ struct block {
 	uint64_t address, bytes; /* address 0: none */
 };
 
-/* What the program does, as calls. */
+/* A program that is being written to a trace as calls. */
 struct job {
 	struct replay replay;
 	unsigned place[PLACES], step;
-	bool named; /* its steps */
+	bool named; /* its steps are ranges with a name */
 	uint64_t at_ns, next, live;
 	struct block activation[3], history[400], losses[500], validation;
-	double owed; /* of the leak: what is not a whole block yet */
+	double owed; /* bytes of the leak that are not yet a whole block */
 };
 
 static uint64_t allocate(struct job *job, enum place place, double bytes)
@@ -130,7 +130,7 @@ static void leak(struct job *job, const struct program *p)
 	job->owed = job->owed >= MIB ? 0 : job->owed;
 }
 
-/* False: the device is full. */
+/* Writes one step.  False: the device is full. */
 static bool play_step(struct job *job, struct program *p, unsigned step)
 {
 	double scale = 1 + p->odd * (2 * random_of(p) - 1);
@@ -163,7 +163,7 @@ static bool play_step(struct job *job, struct program *p, unsigned step)
 	return job->live + p->activations * (1 + p->odd) + CONTEXT < DEVICE;
 }
 
-/* Records it until `seconds`, or until the device is full; returns when that was. */
+/* Records the program for `seconds`, or until the device is full; returns the time of the end. */
 static double record(struct job *job, struct program *p, double seconds)
 {
 	static const char *const names[PLACES] = {"weights", "activations", "cache", "history", "losses", "validation", "leak"};
@@ -196,7 +196,7 @@ static double told_at(struct replay *r, double seconds)
 	double told = INFINITY;
 	unsigned held = 0;
 
-	r->trace->ring.alive = true; /* its clock is ours */
+	r->trace->ring.alive = true; /* as a running process, at whose time we look */
 	r->trace->status = SL_STATUS_RUNNING;
 	r->model = followed.process.model = sl_replay_new(&r->trace->header, &r->trace->defs);
 	for (unsigned s = LOOK_S; s < seconds && isinf(told); s += LOOK_S) {
@@ -212,7 +212,7 @@ static double told_at(struct replay *r, double seconds)
 	return told;
 }
 
-/* *ends: when the device was full, or the program's hour was over. */
+/* Returns when the rule is raised.  *ends: when the device was full, or the program's hour was over. */
 static double play(unsigned seed, bool leaks, bool named, double *begins, double *ends)
 {
 	struct program program = program_of(seed, leaks);
@@ -257,7 +257,7 @@ static void left_alone(bool named)
 	for (unsigned seed = first_healthy; seed < first_healthy + 100; seed++) {
 		double begins, ends, told = play(seed, false, named, &begins, &ends);
 
-		assert_true(ends >= 3600); /* it fits */
+		assert_true(ends >= 3600); /* the program never fills the device */
 		if (isfinite(told))
 			print_message("seed %u: false alarm at %.0f s\n", seed, told);
 		alarms += isfinite(told);

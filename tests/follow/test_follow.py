@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_follow.py FOLLOWED: a reader follows a job that runs; at random moments the job is stopped, and what the reader knows is what
-stormlog-analyze says of a copy of the folder."""
+"""test_follow.py FOLLOWED: a reader follows a job that runs.  At random moments the job is stopped, and the reader's figures must be those of
+stormlog-analyze on a copy of the folder."""
 import json
 import os
 import pathlib
@@ -75,7 +75,7 @@ class Job:
         try:
             while any(task.joinpath("stat").read_text().rsplit(")")[-1].split()[0] not in "TZ" for task in tasks.iterdir()):
                 time.sleep(0.001)
-        except (FileNotFoundError, ProcessLookupError):  # a thread, or all of them
+        except (FileNotFoundError, ProcessLookupError):  # a thread ended meanwhile, or the job did
             return self.process.poll() is None and self.stop()
         return self.process.poll() is None
 
@@ -96,7 +96,7 @@ def by_trace(processes):
 
 
 def without_late(processes):
-    """Comparison after late events: all but peaks, and the end of a block whose address was given out again before its free was read."""
+    """The figures that must be equal even after late events: without peaks and counts of frees, since an address may be given out again before its free is read."""
     found = by_trace(processes)
     for process in found.values():
         process["unknown_frees"] = None
@@ -114,7 +114,7 @@ class Follow(unittest.TestCase):
         job.wait_for(lambda known: known)
         if not job.stop():
             return job.poll()
-        time.sleep(1.1)  # what is held for a free that does not return is let go
+        time.sleep(1.1)  # the reader waits no longer than this for a free that does not return
         known, report = job.poll(), job.report_of_a_copy()
         self.assertEqual(without_late(known), without_late(report))
         if not any(process["late"] for process in known):
@@ -186,7 +186,7 @@ class Follow(unittest.TestCase):
             self.assertGreater(len(known), 1)
 
     def test_kills_while_followed_lose_nothing(self):
-        """Calls one by one are the journal's, and what the reader knows at last is the report's."""
+        """Each call of the trace is in the journal, and the reader's last figures are the report's."""
         for number in range(KILLS):
             with self.subTest(number), Job(os.path.join(e2e.APPS, "kill_me"), random.choice((1, 2, 8))) as job:
                 end = time.monotonic() + random.uniform(0.05, 0.3)
@@ -196,7 +196,7 @@ class Follow(unittest.TestCase):
                 job.process.wait()
                 truth = [process for process in journal.load(job.run.journals) if process.apis or process.in_flight]
                 if not truth or not [name for name in os.listdir(job.traces) if name.endswith(".zst")]:
-                    continue  # before its first call
+                    continue  # killed before its first call
                 self.end_equals_report(job)
                 (trace,) = stormlog_trace.open_folder(job.traces)
                 self.assertEqual(kills.differences(trace, truth[0]), [])

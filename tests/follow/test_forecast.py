@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_forecast.py FORECAST: a device that fills up is announced before it is full; an hour of a healthy program brings no announcement.
+"""test_forecast.py FORECAST: the forecast announces that a device will be full before it is; in an hour of a healthy program it announces nothing.
 
-The series are made here, independently of the forecast: a level as a function of time, sampled each second."""
+The series are made here, independently of the forecast: a level as a function of time, sampled every second."""
 import math
 import random
 import subprocess
@@ -31,7 +31,7 @@ class Program:
         self.period = math.exp(r.uniform(math.log(0.3), math.log(90)))
         self.validation = (r.uniform(200, 1500), r.uniform(10, 120), r.uniform(-0.1, 0.1) * TOTAL)
         self.cache = (r.choice((0, r.uniform(0.02, 0.2))) * TOTAL, math.exp(r.uniform(math.log(20), math.log(1500))))
-        self.odd = r.choice((0, r.uniform(0.005, 0.06))) * TOTAL  # lengths of sequences: each step is another
+        self.odd = r.choice((0, r.uniform(0.005, 0.06))) * TOTAL  # how much steps differ, as with sequences of varying length
         self.stages = sorted((r.uniform(100, 3600), r.uniform(-0.05, 0.05) * TOTAL) for _ in range(r.choice((0, 0, 2))))
         self.noise = r.choice((0, 0.002)) * TOTAL
 
@@ -87,7 +87,7 @@ class Forecast(unittest.TestCase):
         for seed in range(2000, 2100):
             program = Program(seed)
             levels = [program.at(t) for t in range(3600)]
-            if max(levels) >= TOTAL:  # not a healthy one
+            if max(levels) >= TOTAL:  # it does not fit: scale it down
                 levels = [level * 0.9 * TOTAL / max(levels) for level in levels]
             first = next((i for i, left in enumerate(forecast(levels)) if left < 600), None)
             if first is not None:
@@ -100,7 +100,7 @@ class Forecast(unittest.TestCase):
         self.assertEqual(set(forecast([(70 << 30) - (t << 26) for t in range(300)])), {math.inf})
 
     def test_minima_that_rise_below_steps_of_all_sizes_are_told(self):
-        """A step of 19 s whose peak lasts 1 s, of 10 % to 40 % of the device; 1.2 % more stays after each."""
+        """A step takes 19 s; its peak lasts 1 s and takes 10 % to 40 % of the device; 1.2 % more stays after each step."""
         r = random.Random(5)
         stays = [0.2 + 0.012 * (t // 19) for t in range(700)]
         held = [low + (r.uniform(0.1, 0.4) if t % 19 == 0 else 0) for t, low in enumerate(stays[:600])]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growing place is named within five looks, one a second of the trace's own time, of its growth being significant, and stays
- * named: sl_trend_slope says when, sl_growing_place says who.  The truth is the shape of each trace.
+ * There is one look each second of the trace's time.  A growing place must be named at most five looks after its growth is
+ * significant (by sl_trend_slope), and stay named (by sl_growing_place).  The shape of each trace says which place grows.
  */
 #include <math.h>
 
@@ -10,16 +10,16 @@
 
 #define SECOND 1000000000ull
 #define MIB    (1ull << 20)
-#define LATEST 5 /* looks */
+#define LATEST 5 /* at most so many looks late */
 #define DEVICE (8192 * MIB)
 
 struct shape {
-	unsigned seconds, grows_from; /* 1 MiB more each tenth of a second from then on */
-	unsigned loads_at;	      /* 4 GiB at once, at another place; 0: never */
-	unsigned churn_mib;	      /* held every other second by a third place */
+	unsigned seconds, grows_from; /* one place allocates 1 MiB each tenth of a second from then on */
+	unsigned loads_at;	      /* a second place allocates 4 GiB at once; 0: never */
+	unsigned churn_mib;	      /* a third place holds so much every other second */
 	bool steps;		      /* each second is a step that the program names */
-	bool samples;		      /* the device's size is known without steps too */
-	bool passes;		      /* each second a block is made and freed */
+	bool samples;		      /* there are samples of the device even without steps */
+	bool passes;		      /* a block is made and freed each second */
 	bool runs;
 };
 
@@ -59,7 +59,7 @@ static void record(struct replay *r, const struct shape *shape)
 	synth_close(r->synth, SYNTH_COMPLETED);
 }
 
-/* The look at which its growth was significant for good, and the one from which on it was named; 0: never. */
+/* The look from which on the growth was significant, and the one from which on the place was named; 0: never. */
 static void look(struct replay *r, const struct shape *shape, unsigned *significant, unsigned *named)
 {
 	struct sl_followed followed = {.process = {.trace = r->trace}};
@@ -92,7 +92,7 @@ static void look(struct replay *r, const struct shape *shape, unsigned *signific
 	sl_order_free(order);
 }
 
-/* Values that come and go without any growth, by a generator of its own: each look of each series asks anew. */
+/* Random values without growth: at each look of each series growth might be seen by chance. */
 static void what_jitters_does_not_grow(void **state)
 {
 	unsigned told = 0;
@@ -153,7 +153,7 @@ static void beside_a_place_that_churns(void **state)
 	check(&(struct shape){.seconds = 300, .grows_from = 100, .churn_mib = 512});
 }
 
-/* Seconds until the device is full, or, without steps, until 128 MiB more are held, told at one look when all is over. */
+/* Seconds until the device is full by one look at the end; if there is no sample, until 128 MiB more than at the peak are held. */
 static double at_one_look(const struct shape *shape)
 {
 	struct sl_followed followed = {0};
@@ -185,7 +185,7 @@ static double at_one_look(const struct shape *shape)
 	return left;
 }
 
-/* A place that jitters has more at the second look than a leak adds between the two. */
+/* A place that churns adds more between two looks than the leak does, but the leak fills the device. */
 static void what_a_leak_fills_names_the_leak(void **state)
 {
 	const struct shape shape = {.seconds = 499, .churn_mib = 512, .passes = true, .samples = true, .runs = true};
@@ -232,32 +232,32 @@ static void one_look_knows_what_was_before(void **state)
 	assert_true(isinf(at_one_look(&(struct shape){.seconds = 120, .grows_from = 200, .churn_mib = 64})));
 }
 
-/* Further ahead than the forecast dares, a third of the time seen, since the place leaks birth after birth; as long as it has leaked. */
+/* A place that leaks block after block is forecast as far ahead as it has leaked, and not only a third of the time seen. */
 static void a_leak_fills_the_device_when_the_report_says(void **state)
 {
 	for (unsigned named = 0; named < 2; named++) {
 		struct shape shape = {.seconds = 500, .passes = true, .steps = named, .samples = true, .runs = true};
 		double left = at_one_look(&shape);
 
-		assert_in_range((uint64_t)left, 280, 305); /* 8192 - 256 - 5000 MiB at 10 MiB a second */
+		assert_in_range((uint64_t)left, 280, 305); /* 8192 - 256 - 5000 MiB are free, at 10 MiB a second */
 		shape.seconds = 380;
-		assert_true(isinf(at_one_look(&shape))); /* 414 s */
+		assert_true(isinf(at_one_look(&shape))); /* it would be 414 s, more than it has leaked */
 		shape.grows_from = shape.seconds;
 		assert_true(isinf(at_one_look(&shape)));
 	}
 }
 
-/* A program that runs and has only allocated so far may be loading. */
+/* A program that still runs and has only allocated so far may be loading. */
 static void what_is_loaded_evenly_fills_no_device(void **state)
 {
 	struct shape shape = {.seconds = 500, .samples = true};
 
-	assert_false(isinf(at_one_look(&shape))); /* nothing else ever came of it: what a report calls a leak */
+	assert_false(isinf(at_one_look(&shape))); /* it ended without anything else: a report calls that a leak */
 	shape.runs = true;
 	assert_true(isinf(at_one_look(&shape)));
 }
 
-/* 60 labels, each with memory at both ends of an hour; a line over time takes 96 KiB.  Only the one of the device has it. */
+/* 60 labels hold memory at both ends of an hour.  A timeline takes 96 KiB, so only the device has one, not each label. */
 static void a_follower_keeps_no_line_for_each_label(void **state)
 {
 	struct sl_follow *follow = sl_follow_new();

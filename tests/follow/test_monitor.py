@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_monitor.py FOLLOWED SCHEMA: rows of `stormlog-analyze monitor` about jobs that run, against what the job was told to allocate."""
+"""test_monitor.py FOLLOWED SCHEMA: rows of `stormlog-analyze monitor` about running jobs, compared with what the jobs were told to allocate."""
 import csv
 import io
 import json
@@ -48,7 +48,7 @@ class Monitor(unittest.TestCase):
         self.assertEqual((rows[-1]["status"], rows[-1]["live_bytes"], rows[-1]["peak_bytes"]), ("completed", 7 * MIB, 150 * MIB))
         grew = [row for row in rows if row["growth_bytes_per_second"] and row["status"] == "running"]
         self.assertTrue(grew, rows)
-        self.assertTrue(10 * MIB < grew[0]["growth_bytes_per_second"] < 60 * MIB, grew[0])  # 1 MiB each 20 ms and more
+        self.assertTrue(10 * MIB < grew[0]["growth_bytes_per_second"] < 60 * MIB, grew[0])  # 1 MiB every 20 ms or more
 
     def test_a_process_by_its_number_and_a_steady_one_does_not_grow(self):
         with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:
@@ -83,7 +83,7 @@ class Monitor(unittest.TestCase):
                 try:
                     while not os.path.exists(ready):
                         time.sleep(0.02)
-                    rows = {row["pid"]: row for row in self.rows("--interval", "0.2", "--duration", "1", job.traces)}  # the last of each
+                    rows = {row["pid"]: row for row in self.rows("--interval", "0.2", "--duration", "1", job.traces)}  # the last row of each process
                 finally:
                     other.kill()
             self.assertEqual({row["live_bytes"] >> 20 for row in rows.values()}, {100, 500})

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_verbs.py FOLLOWED SCHEMAS: info, track, diagnose, and monitor of devices without a recording; expected figures are those given to jobs and simulator."""
+"""test_verbs.py FOLLOWED SCHEMAS: info, track, diagnose, and monitor of devices without a recording.  Expected figures are those that jobs and simulator were given."""
 import glob
 import json
 import os
@@ -153,8 +153,8 @@ class Track(unittest.TestCase):
             self.assertEqual(load(sink, "manifest.json")["sessions"][0]["status"], "interrupted")
 
     def test_a_threshold_is_of_what_pytorch_gave_out_and_without_it_of_the_whole_device(self):
-        """As upstream's tracker: its collectors tell of the allocator, else of the device."""
-        for step, crossed in (("alloc=500", True), ("tensor=500", False)):  # twice 500 MiB and two contexts of 2 GiB: one is under half, both are not
+        """As in upstream's tracker, whose collectors report the allocator where there is one, else the device."""
+        for step, crossed in (("alloc=500", True), ("tensor=500", False)):  # 500 MiB are under half of 2 GiB; two processes with contexts are over it
             with self.subTest(step), Job("python3", e2e.SCRIPT, step, "sleep=100", SIM_VRAM="2G") as job:
                 other = subprocess.Popen(["python3", e2e.SCRIPT, step, "sleep=100"], env=job.environment, stdout=subprocess.DEVNULL)
                 try:

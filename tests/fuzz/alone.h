@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without libFuzzer a target mutates its seeds by itself: a smoke of what scripts/fuzz-* run for long.  Included by a target. */
+/* Without libFuzzer a target mutates its seeds by itself: a short test of what scripts/fuzz-* run for long.  A target includes it. */
 #pragma once
 
 #include <stdint.h>
@@ -39,7 +39,7 @@ static void alone_fuzz(const char *path, unsigned rounds)
 	}
 }
 
-/* PROGRAM ROUNDS SEED...: the exit status of main. */
+/* main's work for PROGRAM ROUNDS SEED...; returns its exit status. */
 static int alone_main(int argc, char **argv)
 {
 	for (int i = 2; i < argc; i++)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The contract with Python Stormlog as plain Python: what each number is, without numpy and without upstream.
+"""The contract with Python Stormlog as plain Python: how each number is computed, without numpy and without upstream's code.
 
-Written from the contract, checked against tests/golden; the other half of telemetry_diff.py.
-Longer than other files: one page of the contract, read beside it.
+Written from the contract and checked against tests/golden; telemetry_diff.py compares the analyzer with it.
+Longer than other files: it follows the contract section by section.
 """
 import hashlib
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""file_seeds.py FOLDER ANALYZE [ROUNDS FUZZ_FILES FUZZ_STORES]: inputs of each target of the two in FOLDER/TARGET, and the smoke runs over them;
-without it also what small golden traces hold."""
+"""file_seeds.py FOLDER ANALYZE [ROUNDS FUZZ_FILES FUZZ_STORES]: writes inputs for each target of the two programs to FOLDER/TARGET and runs the
+targets over them for ROUNDS; without ROUNDS it adds the content of small golden traces."""
 import glob
 import os
 import re
@@ -16,7 +16,7 @@ import msgpack  # noqa: E402
 import zstandard  # noqa: E402
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces")
-SLOW = {"reports": 6, "summaries": 6, "exports": 2}  # times as long as the others
+SLOW = {"reports": 6, "summaries": 6, "exports": 2}  # a round takes so many times as long as in other targets
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../analyzer/exports/list.c")) as rows:
     FORMATS = len(re.findall(r"\bE\(\w+\)", rows.read()))
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
@@ -43,7 +43,7 @@ POOLS = [["PJRT_Client_BufferFromHostBuffer", "BLOCK_ALLOC", "block"], ["PJRT_Bu
 
 
 def pools():
-    """As JAX's plugins, TensorFlow and ggml have theirs: segments, named blocks with shapes, parts of these, a failure."""
+    """Pools like those of JAX's plugins, TensorFlow and ggml: segments, named blocks with shapes, parts of these, a failure."""
     verbs = t.VERBS + ["BLOCK_WAIT", "BLOCK_DONE", "BLOCK_DROP"]
     hooks = t.HOOKS + [[name, verbs.index(verb), t.KIND[kind], len(t.FAMILIES)] for name, verb, kind in POOLS]
     host, gone, named, raw, back, drop = range(len(t.HOOKS) + 1, len(hooks) + 1)
@@ -93,7 +93,7 @@ def ring(maps):
 
 
 def summary(path):
-    """What its frames hold: the index, and each common and process."""
+    """The content of a summary's frames: the index, then what processes have in common, and processes."""
     with open(path, "rb") as file:
         left, parts = file.read(), []
     while left:
@@ -109,12 +109,12 @@ def without_lists(part):
     def emptied(value):
         if isinstance(value, dict):
             return {key: emptied(one) for key, one in value.items()}
-        return [] if isinstance(value, list) else value[:1] if isinstance(value, bytes) else value  # a width, and numbers of it
+        return [] if isinstance(value, list) else value[:1] if isinstance(value, bytes) else value  # bytes: a width, then numbers of that width
     return msgpack.packb(emptied(msgpack.unpackb(part, strict_map_key=False)))
 
 
 def summaries(analyze, *traces):
-    """The smallest of what it makes of them."""
+    """The smallest parts of the summaries that the analyzer makes of these traces."""
     with tempfile.TemporaryDirectory(prefix="stormlog-fuzz-") as folder:
         seeds = []
         for i, one in enumerate(traces):
@@ -151,7 +151,7 @@ def main(folder, analyze, rounds="0", files=None, stores=None):
     of.update(dict.fromkeys(("queries", "cards", "catalogues", "tokens", "variables"), stores), frames=None)
     for path in [] if files else glob.glob(os.path.join(GOLDEN, "*", "rank-*.msgpack.zst")):
         with open(path, "rb") as file:
-            golden = contents(file.read()).replace(b"/lib", b"/lab")  # a library that is there is read anew by each run
+            golden = contents(file.read()).replace(b"/lib", b"/lab")  # each run would read libraries that exist
         seeds["redact"].append(golden[:60000])
         seeds["reports"].append(golden[:60000])
         seeds["exports"] += [bytes([i]) + golden[:60000] for i in range(FORMATS)]

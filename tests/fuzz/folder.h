@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A libFuzzer target (scripts/fuzz) that reads files of a folder in /dev/shm: which of `targets` it is says FUZZ.  Without libFuzzer
- * the program changes each seed: PROGRAM ROUNDS SEED....  Included by a target's one source.
+ * A libFuzzer target (scripts/fuzz) that reads files of a folder in /dev/shm; FUZZ in the environment says which of `targets` runs.
+ * Without libFuzzer the program mutates each seed: PROGRAM ROUNDS SEED....  A program's only source includes it.
  */
 #pragma once
 
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 int main(int argc, char **argv)
 {
 	LLVMFuzzerInitialize(&argc, &argv);
-	if (!freopen("/dev/null", "we", stderr)) /* what is wrong with each input is said there */
+	if (!freopen("/dev/null", "we", stderr)) /* targets print there what is wrong with each input */
 		return 1;
 	return alone_main(argc, argv);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace of frames from what they hold: [kind, thread, size (4 bytes), content before compression]...  Included by a target. */
+/* Makes a trace from the content of its frames: [kind, thread, size (4 bytes), content before compression]...  A target includes it. */
 #pragma once
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "common/base.h"
 #include "common/tracefile.h"
 
-/* One frame as the agent writes it, its slots behind those of the thread's last. */
+/* One frame as the agent writes it; its slots follow those of the thread's last frame. */
 static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
 {
 	static uint64_t clock;
@@ -30,7 +30,7 @@ static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread
 	return sizeof(index) + index.compressed;
 }
 
-/* The file's bytes, malloc'ed, and in *used their number. */
+/* Returns the file's bytes, from malloc; *used is their number. */
 static uint8_t *frames_of(const uint8_t *bytes, size_t size, size_t *used)
 {
 	size_t room = 2 * size + (size / 6 + 1) * 1024;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers of files that the analyzer opens besides whole traces end by themselves, whatever the bytes.  FUZZ says which:
+ * Any bytes in files that the analyzer reads besides whole traces must not crash or hang it.  FUZZ in the environment says which file:
  *
  *	redact		[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
  *	exports		a byte that says which of the formats, then the same: all of them on each input are nine times the reader
@@ -120,7 +120,7 @@ static size_t compressed(void **out, const void *bytes, size_t size)
 	return ZSTD_compress(*out, room, bytes, size, 1);
 }
 
-/* A process has the common before it, as sl_summaries_write stores them. */
+/* Puts the processes' common part before a process, as sl_summaries_write does. */
 static void put_summary(const uint8_t *bytes, size_t size)
 {
 	struct sl_header who = {.run_id = "r", .host = "h", .boot_id = "b", .pid = 1, .rank = 0, .started_ns = 1};
@@ -170,7 +170,7 @@ static void fuzz_summaries(const uint8_t *bytes, size_t size)
 	report_folder();
 }
 
-/* Parts of the file are where a ring has them; what is not told is what an honest ring says. */
+/* Puts the input's parts where a ring has them; the rest is as in a valid ring. */
 static void fuzz_rings(const uint8_t *bytes, size_t size)
 {
 	static uint8_t file[SL_RINGFILE_HEAD + SL_SEGMENT_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the catalogue, the server and a recorded program are told ends by itself, whatever the bytes.  FUZZ says which:
+ * Any bytes given to the catalogue, the server or a recorded program must not crash or hang them.  FUZZ in the environment says which:
  *
  *	cards		the JSON that a child of the server makes of a pack; then what it is found by
  *	queries		a query, and behind a line "=" a form of the server, over a catalogue of one run

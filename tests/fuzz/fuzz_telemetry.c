@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The readers of Python Stormlog's files end by themselves, whatever the bytes.  An input is the kind of file (one byte: lines
+ * Any bytes in Python Stormlog's files must not crash or hang their readers.  An input is the kind of file (one byte: lines
  * of JSON, JSON, CSV) and its content.  A libFuzzer target: scripts/fuzz.
  */
 #include <stdio.h>

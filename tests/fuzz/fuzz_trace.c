@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader and model end by themselves, whatever the bytes of a trace file and a ring.  An input is the length of the
- * trace (4 bytes), the trace, and the beginning of the ring.  With -DFRAMES it is what the frames hold, which a change of
- * the trace itself seldom reaches behind its checksums: [kind, thread, size (4 bytes), content before compression]...
- * With -fsanitize=fuzzer this is a libFuzzer target (scripts/fuzz); else fuzz_trace ROUNDS SEED... changes each seed
+ * Any bytes of a trace file and a ring must not crash or hang reader and model.  An input is the length of the trace
+ * (4 bytes), the trace, and the beginning of the ring.  With -DFRAMES an input is the content of frames, which changes of
+ * a trace seldom reach because of its checksums: [kind, thread, size (4 bytes), content before compression]...
+ * With -fsanitize=fuzzer this is a libFuzzer target (scripts/fuzz); else fuzz_trace ROUNDS SEED... mutates each seed
  * ROUNDS times.
  */
 #include <stdio.h>

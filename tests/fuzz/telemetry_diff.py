@@ -105,7 +105,7 @@ def compare(rows, got):
             pass  # all times equal: upstream raises, ours answers
     for preset in contract.PRE:
         want = contract.collective(rows, preset, spans)
-        # Merging of attributions is not in contract.py.
+        # contract.py does not merge attributions.
         drop = lambda found: [{k: v for k, v in f.items() if k != "phase_attribution"} for f in found]  # noqa: E731
         out += close(drop(got["collective_attribution"][preset]), drop(want), preset)
     out += close(got["cross_rank_analysis"], contract.cross(rows, spans), "cross")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hostile telemetry: whatever is in the files, stormlog-analyze ends by itself with one of its own exit statuses, and
-every complaint of convert and validate is FILE:LINE: reason.
+"""Hostile telemetry: whatever is in the files, stormlog-analyze neither crashes nor hangs, ends with one of its own exit statuses, and
+each message of convert and validate is FILE:LINE: reason.
 
     telemetry_hostile.py STORMLOG_ANALYZE [ROUNDS] [SEED]
 """
@@ -54,7 +54,7 @@ def mutate(rng, data):
 
 
 def check(analyze, path):
-    """What is wrong with how a path was taken, as text; empty for nothing."""
+    """What is wrong with how the verbs handle this path, as text; empty if nothing is."""
     for verb in (["convert"], ["convert", "--file-session"], ["validate"], ["report", "--json"]):
         if verb[0] == "convert" and path.is_dir():
             continue

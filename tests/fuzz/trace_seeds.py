@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""trace_seeds.py CORE_PROGRAM FOLDER [FUZZ_TRACE FUZZ_FRAMES ROUNDS]: small traces as inputs of fuzz_trace, and the smoke runs
-over them.  FOLDER/frames has what their frames hold, without the ring."""
+"""trace_seeds.py CORE_PROGRAM FOLDER [FUZZ_TRACE FUZZ_FRAMES ROUNDS]: makes small traces as inputs of fuzz_trace, and runs the fuzzers
+over them.  FOLDER/frames has the content of their frames, without the ring."""
 import os
 import struct
 import subprocess
@@ -17,7 +17,7 @@ INDEX = struct.Struct("<IIIIQQIIQQQ")  # doc/trace-format.md
 
 
 def contents(trace):
-    """Its frames as inputs of fuzz_trace.c with -DFRAMES."""
+    """The content of a trace's frames, as an input of fuzz_trace.c with -DFRAMES."""
     at, parts = 0, []
     while at + INDEX.size <= len(trace):
         _, _, kind, thread, _, _, _, size, *_ = INDEX.unpack_from(trace, at)

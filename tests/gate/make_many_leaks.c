@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_many_leaks FOLDER N: a process that leaks from N places. */
+/* make_many_leaks FOLDER N: the trace of a process that leaks at N places. */
 #include <stdio.h>
 #include <stdlib.h>
 

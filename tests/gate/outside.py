@@ -9,7 +9,7 @@ import sys
 import tarfile
 
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build"))
-KEPT = os.path.join(BUILD, "tests", "outside")  # fetched once a build folder
+KEPT = os.path.join(BUILD, "tests", "outside")  # what is fetched stays there, for each build folder
 
 
 def tool(test, name, package):
@@ -72,8 +72,8 @@ def junit_schema(test):
 
 
 def sarif_schema(test):
-    """The schema of SARIF 2.1.0: OASIS's own (oasis-tcs/sarif-spec) where STORMLOG_SARIF_SCHEMA names it, else the one that the
-    authors' validator carries, which has other patterns for GUIDs and is the same in all we write."""
+    """The schema of SARIF 2.1.0: OASIS's own (oasis-tcs/sarif-spec) if STORMLOG_SARIF_SCHEMA names it, else the one in the authors'
+    validator, which differs only in patterns for GUIDs, which we do not write."""
     path = os.environ.get("STORMLOG_SARIF_SCHEMA") or os.path.join(sarif_multitool(test), "sarif-2.1.0.json")
     with open(path) as file:
         return json.load(file)
@@ -122,7 +122,7 @@ def perfetto_messages(test):
 
 
 def memory_viz(test):
-    """torch/cuda/_memory_viz.py, which runs alone."""
+    """The path of torch/cuda/_memory_viz.py, which runs without the rest of PyTorch."""
     for path in [os.environ.get("STORMLOG_MEMORY_VIZ", "")] + glob.glob("/usr/lib/python3/dist-packages/torch/cuda/_memory_viz.py"):
         if path and os.path.exists(path):
             return path

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze check: each limit can fail and can pass, baselines survive what they should, and CI's forms are valid.
+"""stormlog-analyze check: each limit can fail and can pass, baselines hold when code moves, and the formats for CI are valid.
 
-Longer than other files: limits, baselines and forms are held against the same recorded programs."""
+Longer than other files: limits, baselines and formats are tested with the same recorded programs."""
 import json
 import os
 import re
@@ -25,7 +25,7 @@ import outside
 
 DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
 
-# Holds 10 MiB and drops it, leaks 4 MiB; SHIFT is lines and functions that move it.
+# Holds some MiB and frees them, leaks others; SHIFT is code before it, which moves its lines.
 PROGRAM = '''{shift}
 import ctypes
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -44,7 +44,7 @@ remember()
 '''
 
 
-# One function with three lines that ask: what is meant, what is added one by one, and what is small.
+# One function that allocates at three lines: a large block once, blocks one by one, and a small one.
 LINES = '''{shift}
 import ctypes
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -60,7 +60,7 @@ main()
 '''
 
 
-# Ranges whose end holds a batch of 1 to 49 MiB: whether they grow by a KiB nobody can tell.
+# Ranges at whose end a batch of 1 to 49 MiB is live: a growth of a KiB cannot be told from that noise.
 NOISY = '''
 import ctypes, random
 cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
@@ -75,7 +75,7 @@ for i in range(40):
 '''
 
 
-# A leak beside varying batches, one in stairs, a cache that is filled once, batches alone; what was live at the end of each.
+# Varying batches alone, beside a leak, beside a leak every tenth time, beside a cache that is filled once; writes what was live at each end.
 KINDS = '''
 import ctypes, json, random
 cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
@@ -105,7 +105,7 @@ for kind in ("noisy", "leaky", "stair", "cache"):
 json.dump(truth, open("truth.json", "w"))
 '''
 
-# Another process takes more and more of the device, for as long as this one runs.
+# Another process, which is not recorded, takes more and more of the device while this one runs.
 NEIGHBOUR = '''
 import ctypes, os, subprocess, sys, time
 other = len(sys.argv) > 1
@@ -221,7 +221,7 @@ class Limits(Folder):
         with Recording(sys.executable, self.path("neighbour.py", NEIGHBOUR), SIM_VRAM="4G", STORMLOG_DEVICE_INTERVAL=20) as run:
             report = run.report()
             self.assertTrue(report["gap_findings"])
-            # a drift that ends where it began moved nothing: the gate leaves it out
+            # the gate leaves out a drift that ends at the value where it began
             gaps = [gap["classification"] for gap in report["gap_findings"]
                     if gap["evidence"].get("gap_start_bytes", 0) != gap["evidence"].get("gap_end_bytes", 1)]
             shown = check("--fail-on", "warning", run.traces, code=1).stdout
@@ -291,7 +291,7 @@ class Limits(Folder):
             for kind, points in truth.items():
                 slope, error, r2 = fit(points)
                 label = labels[kind + "_#"]
-                if kind == "cache":  # a line with a step is told, nearer to the truth that nothing grows
+                if kind == "cache":  # a line with a step fits better, with a slope nearer to the true one, 0
                     self.assertLess(abs(label["growth_bytes_per_entry"]), slope / 2)
                     continue
                 self.assertAlmostEqual(label["growth_bytes_per_entry"], slope, delta=1)
@@ -305,7 +305,7 @@ class Limits(Folder):
                 self.assertLessEqual(max(part["bytes_per_entry"] for part in labels[kind + "_#"]["held_by"]),
                                      labels[kind + "_#"]["growth_bytes_per_entry"])
             self.assertRegex(check("--max-growth", "4MiB/noisy", run.traces).stdout, r"(?m)^ok +max-growth +noisy_# grows by .* an entry at most")
-            # what grew for a part of the run alone is asked for by name; without a limit the gate shows what the report finds
+            # without a limit the gate shows growth only where the report has a finding
             found = [finding["id"] for finding in run.report()["findings"]]
             self.assertEqual("label.growing" in found, bool(re.search(r"(?m)^\w+ +growth ", check("--no-oom", run.traces).stdout)), found)
 
@@ -335,7 +335,7 @@ class Limits(Folder):
         where = self.path("repo/deep/er")
         check(self.demo(), cwd=where, code=1)
         check("--max-peak", "1G", self.demo(), cwd=where)
-        check(self.demo(), cwd=self.folder, code=2)  # above the repository there is no file
+        check(self.demo(), cwd=self.folder, code=2)  # outside the repository no settings file is found
         bad = self.path("bad.ini", "[check]\nmax-peak = 1M\nmax-peek = 2M\n")
         self.assertIn("bad.ini:3: ", check("--config", bad, self.demo(), code=2).stderr)
 
@@ -387,7 +387,7 @@ class Baselines(Folder):
         check("--baseline", base, self.record("d", work=9))  # less is fine
 
     def lines(self, folder, grown, shift=""):
-        """Traces of LINES, and the numbers of its three lines."""
+        """Traces of LINES, and the line numbers of its three allocations."""
         text = LINES.format(grown=grown, shift=shift)
         run = Recording(sys.executable, self.path(folder + "/job.py", text), SIM_VRAM="8G")
         self.addCleanup(shutil.rmtree, run.folder, True)
@@ -432,7 +432,7 @@ class Baselines(Folder):
 
 class Forms(Folder):
     def forms(self):
-        """A run whose program lies in a repository, with every form written."""
+        """A run whose program is in a repository, with a report in every format."""
         self.path("repo/.git/HEAD", "")
         script = self.path("repo/src dir/job.py", PROGRAM.format(shift="", work=10, leak=4, more=""))
         run = Recording(sys.executable, script, SIM_VRAM="8G")
@@ -546,7 +546,7 @@ class Forms(Folder):
 
 
 class Launched(Folder):
-    """stormlog-run --gate -- CMD: recorded, held against .stormlog.ini, and its exit status."""
+    """stormlog-run --gate -- CMD: records a command and checks the recording by .stormlog.ini; its exit status is the command's, else the check's."""
 
     def run_(self, limit, *command):
         self.path(".stormlog.ini", "[check]\nmax-peak = %s\n" % limit)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze diff: it names what changed, nothing that did not, and takes noise for no change."""
+"""stormlog-analyze diff: it names what changed and nothing else, and does not take noise for a change."""
 import base64
 import gzip
 import json
@@ -19,7 +19,7 @@ import test_check
 from test_check import ANALYZE, BUILD, Folder, Recording
 
 
-# One line that asks by another call on every second rank.
+# One line that allocates by another function on every second rank.
 RANKS = """
 import ctypes, os, sys
 runtime, kept = ctypes.CDLL("libcudart.so.13"), []
@@ -109,7 +109,7 @@ class Diff(Folder):
         out = self.path("d.txt")
         self.diff("--collapsed", out, a, b)
         rows = [line.rsplit(" ", 2) for line in self.read("d.txt").splitlines()]
-        for row in rows:  # CPython before 3.11 has its own frames between a script's
+        for row in rows:  # CPython before 3.11 has frames of its own between those of the script
             row[0] = ";".join(frame for frame in row[0].split(";") if frame.startswith("job.py "))
         remember = [row for row in rows if "job.py remember;job.py take" in row[0]]
         self.assertEqual([(int(row[1]), int(row[2])) for row in remember], [(0, 6 << 20)])

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""--fits and fit --capacity of programs without PyTorch's allocator: the truth is whether the program really runs on such a device."""
+"""--fits and fit --capacity for programs without PyTorch's allocator, compared with whether the program really runs on such a device."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ MIB = 1 << 20
 with open(os.path.join(HERE, "..", "..", "schemas", "fit.schema.json")) as schema:
     SCHEMA = json.load(schema)
 
-# Sizes in KiB that are held; before and after them a sample comes, but where --device-interval 0 takes none.
+# Holds blocks of these sizes in KiB; waits for a sample before and after, except where --device-interval 0 takes none.
 HOLDS = '''
 import ctypes, sys, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -39,8 +39,8 @@ for kib in {sizes}:
     take(kib)
 seen()
 '''
-PLAIN = [4096] * 30			     # 120 MiB and 300 of a context
-ODD = [40 << 10] + [977, 293] * 6 + [1100] * 20  # units of 2 MiB take more than was asked for
+PLAIN = [4096] * 30			     # 120 MiB, beside a context of 300
+ODD = [40 << 10] + [977, 293] * 6 + [1100] * 20  # takes more of the device than was asked for, in units of 2 MiB
 
 
 class Fits(unittest.TestCase):
@@ -55,7 +55,7 @@ class Fits(unittest.TestCase):
         return Recording(sys.executable, script, SIM_VRAM=vram, code=None, **more)
 
     def gate(self, run, capacity, *options):
-        """Exit status, and the word that --fits says."""
+        """Exit status of check --fits, and its verdict."""
         said = [subprocess.run([ANALYZE, "check", "--config", "/dev/null", "--fits", capacity, *options, *form, run.traces],
                                capture_output=True, text=True) for form in ((), ("--json",))]
         outcome, = [o for o in json.loads(said[1].stdout)["outcomes"] if o["rule"] == "fits"]

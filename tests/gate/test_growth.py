@@ -15,7 +15,7 @@ def take(size):
     return p
 '''
 
-# Four labels one after the other: 40 entries that keep 0 or 10 000 bytes each; once, before an entry, 64 MiB are taken outside.
+# Four labels one after the other, of 40 entries that keep 0 or 10 000 bytes each; before one entry of each label 64 MiB are allocated outside.
 ONE_STEP = PRELUDE + '''
 for name, kept, at in ((b"early", 0, 12), (b"half", 0, 20), (b"late", 0, 28), (b"keeps", 10000, 20)):
     for i in range(40):
@@ -29,7 +29,7 @@ for name, kept, at in ((b"early", 0, 12), (b"half", 0, 20), (b"late", 0, 28), (b
     cudart.cudaFree(big)
 '''
 
-# Batches of 256 to 768 KiB are live at the end of 20 entries that keep 100 000 bytes each.
+# 20 entries keep 100 000 bytes each; at the end of each a batch of 256 to 768 KiB is live too.
 ROUGH = PRELUDE + '''
 for i in range(20):
     nvtx.nvtxRangePushA(b"rough")
@@ -56,7 +56,7 @@ class Growth(Folder):
     def test_growth_fails_by_what_is_sure_of_it(self):
         with Recording(sys.executable, self.path("rough.py", ROUGH), SIM_VRAM="8G") as run:
             label, = run.report()["processes"][0]["labels"]
-            sure = label["growth_bytes_per_entry"] - 2.92 * label["growth_error_bytes"]  # Student's t of 16 points, once in 200
+            sure = label["growth_bytes_per_entry"] - 2.92 * label["growth_error_bytes"]  # Student's t for 16 degrees of freedom, exceeded once in 200
             self.assertTrue(0 < sure < 100000 < label["growth_bytes_per_entry"] + 2.92 * label["growth_error_bytes"], label)
             out = check("--max-growth", str(int(sure) - 2), run.traces, code=1).stdout
             self.assertRegex(out, r"(?m)^FAIL +max-growth +rough grows by .* an entry, at least .*, limit")

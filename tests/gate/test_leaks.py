@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze check: a leak has one size in all outputs, and no gate fails on what the first screen does not warn of."""
+"""stormlog-analyze check: a leak has the same size in all outputs, and the gate fails on no leak that the first screen does not show."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ from test_check import ANALYZE, HERE, Folder, Recording, check
 
 MIB = 1 << 20
 
-# Every second block is kept. Then all is freed, or nothing: then the last block that was not kept died last of all.
+# Every second block is kept.  At the end all are freed, or none: then the last free is that of the last block that was not kept.
 HALF = '''
 import ctypes, os, signal, time
 cudart, kept = ctypes.CDLL("libcudart.so.13"), []
@@ -34,7 +34,7 @@ if {free}:
 '''
 
 
-# Blocks of 3 MiB, some kept until the interpreter's end, none of them more and more; a device gives memory out in units of 2 MiB.
+# Blocks of 3 and 5 MiB, of which 50 are kept until the end and do not become more; the device has units of 2 MiB.
 UNITS = '''
 import ctypes, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -52,7 +52,7 @@ for i in range(30):
 time.sleep(0.1)
 '''
 
-# One line keeps all on device 1, and the last blocks on the devices 0 and 2.
+# One line keeps all its blocks on device 1, but only the last ones on devices 0 and 2.
 DEVICES = '''
 import ctypes, time
 cudart, held = ctypes.CDLL("libcudart.so.13"), {}
@@ -71,7 +71,7 @@ for i in range(30):
     time.sleep(0.008)
 time.sleep(0.11)
 '''
-# Two processes at once, which hold 8 and 12 MiB at one line of theirs, and a passing 4.
+# Two processes hold 8 and 12 MiB at one line at the same time; one makes and frees 4 MiB later.
 SHARED = '''
 import ctypes, os
 cudart, child = ctypes.CDLL("libcudart.so.13"), 0
@@ -110,7 +110,7 @@ for i in range(41):
     nvtx.nvtxRangePop()
 '''
 
-# One line makes a block of 200 MiB, which passes, and one of 3, which it keeps, until there is no memory or it is killed.
+# One line makes a block of 200 MiB, which is freed, and one of 3, which is kept, until memory runs out or the program is killed.
 ENDS = '''
 import ctypes, os, signal, sys, time
 cudart, kept = ctypes.CDLL("libcudart.so.13"), []
@@ -128,7 +128,7 @@ while True:
     cudart.cudaFree(passing)
 '''
 
-# In each round one line makes blocks of one size, keeps the first or the last and frees the others; it ends before the last of these goes.
+# In each round one line makes blocks of one size, keeps the first or the last, and frees the others; the last round ends before its last free.
 ROUNDS = '''
 import ctypes, os, signal, sys, time
 cudart, kept, how, first, each, rounds = ctypes.CDLL("libcudart.so.13"), [], sys.argv[1], *map(int, sys.argv[2:])
@@ -156,7 +156,7 @@ for p in kept + [passing]:
     cudart.cudaFree(p)
 '''
 
-# Which blocks one line keeps is not told by their order.
+# One line keeps some of its blocks, chosen at random.
 CHANCE = '''
 import ctypes, random, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -191,7 +191,7 @@ for i in range(240):
     globals()["by_%d" % (1 + i % 60)]()
 '''
 
-# One line keeps 2 MiB on device 0 in each of 60 steps, and 6 MiB on device 1 in every second.
+# One line keeps 2 MiB on device 0 in each of 60 steps, and 6 MiB on device 1 in every second step.
 TWICE = '''
 import ctypes, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -203,7 +203,7 @@ for i in range(60):
 time.sleep(0.1)
 '''
 
-# Keeps 3 MiB, which take 4, every 20 ms.
+# Keeps a block of 3 MiB every 20 ms, which takes 4 MiB of the device.
 GROWS = '''
 import ctypes, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -212,13 +212,13 @@ for i in range(60):
     time.sleep(0.02)
 '''
 
-# Beside it 20 GiB come and go at once.
+# Also allocates 20 GiB and frees them at once.
 PASSES = '''    passing = ctypes.c_void_p()
     assert cudart.cudaMalloc(ctypes.byref(passing), ctypes.c_size_t(20 << 30)) == 0
     assert cudart.cudaFree(passing) == 0
     time'''
 
-# Each so often six blocks are kept at once; between them come and go others.
+# In every 20th turn six blocks are kept at once; each turn makes and frees another block.
 BURSTS = '''
 import ctypes, time
 cudart, kept = ctypes.CDLL("libcudart.so.13"), []
@@ -264,7 +264,7 @@ class Healthy(Folder):
             report = run.report()
             self.assertEqual([f["id"] for f in report["findings"] if f["severity"] != "info"], [])
             hidden = {part["what"]: part["bytes"] for part in report["run"]["devices"][0]["hidden"]}
-            # a context is known by the first sample, with the units of what was there by then
+            # the first sample shows the context, and the rounding of the blocks that there are by then
             self.assertEqual(set(hidden), {"context", "rounding"})
             self.assertEqual(sum(hidden.values()), (300 + 50 + 1) << 20)
             screen = screen_of(run)
@@ -344,7 +344,7 @@ class Leaks(Folder):
             row = run.truth()[0].memory["device", 0]
             self.assertEqual((row.live_blocks, row.live_bytes), (320, 320 * MIB))
             self.assertRegex(screen_of(run), r"LEAK +\+4.00 MiB per round, 320 of 320 blocks kept, 320 MiB\s+reached.py:\d+ store")
-            self.assertIn("; 80 rounds (a round: several places that allocate equally often; your own loop may be another)", " ".join(screen_of(run).split()))  # the loop has 240
+            self.assertIn("; 80 rounds (a round: several places that allocate equally often; your own loop may be another)", " ".join(screen_of(run).split()))  # the loop has 240 turns
             [found] = [one for one in run.report()["findings"] if one["id"] == "leak.growing"]
             self.assertEqual((found["bytes"], found["evidence"]["kept"]), (row.live_bytes, row.live_blocks))
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"growing"})
@@ -362,7 +362,7 @@ class Leaks(Folder):
                 self.assertEqual(len(re.findall(r"(?m)^\w+ +leak ", out)), 1, out)
 
     def test_what_a_stack_that_does_not_leak_leaves_at_the_line_of_a_leak_does_not_grow(self):
-        """One caller of enter() keeps a MiB in each round; the other keeps three of 7 MiB, and frees the others."""
+        """One caller of enter() keeps 1 MiB in each round; the other keeps only three of its 80 blocks of 7 MiB."""
         program = """
 import ctypes, time
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -408,7 +408,7 @@ for i in range(80):
             with self.subTest(ever), Recording("python3", "-c", THREADS + end) as run:
                 screen = " ".join(screen_of(run).split())
             self.assertRegex(screen, ever + r", (all|nearly all) by thread \d+, which allocated 60 of the 240")
-            self.assertTrue(end or ", 60 of 240 blocks kept, 60.0 MiB" in screen, screen)  # else two are in flight as the threads end
+            self.assertTrue(end or ", 60 of 240 blocks kept, 60.0 MiB" in screen, screen)  # if all are freed at the end, the figure may differ by two
 
     def test_what_grew_until_a_process_was_killed_counts(self):
         script = HALF.format(free=False, odd=0, end="os.kill(os.getpid(), signal.SIGKILL)")

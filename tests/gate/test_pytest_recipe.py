@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The pytest recipe of doc/ci.md, taken from the page and run: a test within its limit passes, one beyond it fails."""
+"""The pytest recipe of doc/ci.md, taken from the page and run: a test within its limit passes, one above it fails."""
 import os
 import re
 import shutil

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs the steps of the GitHub Action and of the GitLab template by bash, as the services do: they must exit as the gate does.  pip is
-replaced by a script."""
+"""Runs the steps of the GitHub Action and of the GitLab template with bash, as the services do: they must have the gate's exit status.  A
+script stands for pip."""
 import os
 import re
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Comparing answers with golden ones: numbers to 1e-9, prose not at all."""
+"""Compares answers with golden ones: numbers to 1e-9; prose is not compared."""
 import json
 import math
 import subprocess

@@ -17,7 +17,7 @@ def telemetry(*paths):
 
 
 def without_raised(want, got):
-    """Upstream raises where all samples have one time; we answer.  Take our answer as the expected one."""
+    """Upstream raises an exception if all samples have the same time; there our answer is taken as the expected one."""
     if isinstance(want, dict) and set(want) == {"error"}:
         assert isinstance(got, list), "no answer where upstream raises"
         return got

@@ -21,7 +21,7 @@ class Normalize(unittest.TestCase):
         self.folder.cleanup()
 
     def answers(self, *command):
-        """For each case the converted record, or None where its line was refused."""
+        """For each case the converted record, or None if its line was refused."""
         self.file.write_text("".join(json.dumps(c["input"]) + "\n" for c in CASES))
         done = run(ANALYZE, *command, self.file)
         refused = {int(line.split(":")[1]) for line in done.stderr.splitlines()}

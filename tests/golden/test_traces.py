@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Traces of earlier versions, which every later one must read: test_traces.py STORMLOG-ANALYZE [--update].
 
-traces/CASE/ holds a run as it was left, rings compressed (they are mostly empty), or its summary, and expected.json: of
-report.json what does not depend on this machine.  --make CASE FOLDER takes a new case from a trace folder."""
+traces/CASE/ holds a run's files, with rings compressed (they are mostly empty), or its summary; and expected.json, the part of
+report.json that does not depend on the machine.  --make CASE FOLDER makes a new case of a trace folder."""
 import json
 import os
 import shutil

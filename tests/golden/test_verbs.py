@@ -77,7 +77,7 @@ class Verbs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             sink = Path(name) / "sink"
             shutil.copytree(GOLDEN / "sinks/corrupt_middle", sink)
-            for _ in range(2):  # the second time over the first
+            for _ in range(2):  # the second analysis replaces the first
                 done = run(ANALYZE, sink)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertIn("sid-bad", done.stdout)

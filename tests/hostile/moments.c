@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into the analyzer: SIGTERM comes right after a folder was made, or one in it, after two were exchanged, or before an
- * unfinished file is opened, and has time to act.
+ * Preloaded into the analyzer: sends SIGTERM right after a temporary folder or the telemetry folder in it was made, after two folders were
+ * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -86,7 +86,7 @@ int open64(const char *path, int flags, ...)
 	return file;
 }
 
-/* The thread that has removed what was unfinished is slow. */
+/* Makes the thread that removes unfinished files slow to end the process. */
 sighandler_t signal(int number, sighandler_t handler)
 {
 	sighandler_t (*real)(int, sighandler_t) = dlsym(RTLD_NEXT, "signal");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands for code that a hostile file made run: preloaded into the analyzer, it takes over at the first byte that is unpacked or read,
- * and tries to get out.  Each way that worked is a line on standard error; "probe: done" ends them.
+ * Stands for code that a hostile file made the analyzer run: preloaded, it takes over when the first byte is unpacked or read, and tries
+ * to get out of the sandbox.  It prints a line to standard error for each way that worked, and "probe: done" at the end.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -82,8 +82,8 @@ static bool connects(int family, int type)
 void probe(void);
 void probe(void)
 {
-	static pid_t done;			     /* once in each process */
-	const char *other = getenv("PROBE_PROCESS"); /* default: whoever started this one */
+	static pid_t done;			     /* it runs once in each process */
+	const char *other = getenv("PROBE_PROCESS"); /* default: the parent */
 	int process = other ? atoi(other) : (int)getppid();
 	char path[64];
 

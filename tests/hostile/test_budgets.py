@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Small files cannot cost much: memory, disk and output have budgets; a file that exceeds one is named, and the rest is analysed."""
+"""A small file cannot cost much: memory, disk and output have budgets; a file that exceeds one is named, and the others are analysed."""
 import json
 import os
 import shutil
@@ -30,8 +30,8 @@ class Budgets(unittest.TestCase):
         return t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (i + 1) for i in range(count)], bytes=4096, **columns)
 
     def run_it(self, *arguments, megabytes, codes=(0,), **changes):
-        """What it printed on stdout and on stderr."""
-        with tempfile.TemporaryFile("w+") as out:  # a file has a budget, a pipe has none
+        """Run the analyzer within so many megabytes.  Returns what it printed on stdout and on stderr."""
+        with tempfile.TemporaryFile("w+") as out:  # stdout is a file, since output to a pipe has no budget
             done, kib = most.run([ANALYZE, *arguments], stdout=out, stderr=subprocess.PIPE, text=True, cwd=self.folder,
                                  env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0", **changes))
             self.assertIn(done.returncode, codes, done.stderr)
@@ -40,7 +40,7 @@ class Budgets(unittest.TestCase):
             return out.read(), done.stderr
 
     def frame_of(self, byte, size):
-        """A frame without the size of its contents."""
+        """A zstd frame of `size` equal bytes, whose header does not say its content's size."""
         compressor = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
         part = byte * (1 << 20)
         return b"".join([compressor.compress(part) for _ in range(size >> 20)] + [compressor.flush()])
@@ -96,7 +96,7 @@ class Budgets(unittest.TestCase):
         self.assertIn("%d arguments, settings, variables or calls" % (3 * (3000 - 1024) + 20000 + len(t.HOOKS) - 16384), said)
 
     def test_names_of_a_run_have_one_budget_and_the_rest_is_analysed(self):
-        """Twelve processes with 8 MB of names each, where the run may keep 20 MB."""
+        """Twelve processes have 8 MB of names each, and the run may keep 20 MB."""
         for pid in range(12):
             maps = [{"def": "text", "id": i, "text": "%d %d " % (pid, i) + "A" * 16000} for i in range(1, 501)]
             t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (pid, 100 + pid)), t.header(pid=100 + pid, rank=pid, world_size=12),
@@ -110,7 +110,7 @@ class Budgets(unittest.TestCase):
         self.assertIn("x.summary: offset", self.run_it("report", "--json", "x.summary", megabytes=400, codes=(0, 3), STORMLOG_READ_MEGABYTES="20")[1])
 
     def test_what_is_written_has_a_budget_and_stays_whole_in_form(self):
-        """Sixty stacks of sixty frames with names of 16 kB are 3 kB, and were 116 MB of report.json."""
+        """Sixty stacks of sixty frames with names of 16 kB are 3 kB of trace, and without a budget 116 MB of report.json."""
         maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
         maps += [{"def": "python_stack", "id": i + 1, "frames": [(i + 7 * k) % 60 for k in range(60)]} for i in range(60)]
         maps += [{"def": "text", "id": i + 1, "text": "%s %s" % ("x" * (i + 1), "L" * 16000)} for i in range(60)]
@@ -143,7 +143,7 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["telemetry"], 4 << 20)
 
     def test_an_export_has_a_budget_and_a_former_one_stays(self):
-        """Sixty stacks of sixty frames with names of 16 kB, and twelve thousand events: each format that grows with one of them."""
+        """Sixty stacks of sixty frames with names of 16 kB, and twelve thousand events: every format grows with one of these."""
         maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
         maps += [{"def": "python_stack", "id": i + 1, "frames": [(i + 7 * k) % 60 for k in range(60)]} for i in range(60)]
         maps += [{"def": "text", "id": 1, "text": "L" * 16000}]
@@ -207,7 +207,7 @@ class Budgets(unittest.TestCase):
         self.run_it("check", "--max-leak", "1T", "--suppressions", self.write("s.txt", b"\xef\xbb\xbfleak:f\n"), "t", megabytes=100)
 
     def test_a_line_or_field_too_long_is_passed_over_and_said(self):
-        many = [b"x" * (1 << 20)] * 100  # not in one piece: what this program has at most counts for its children
+        many = [b"x" * (1 << 20)] * 100  # not in one piece: a child's measured peak includes that of this process
         lines = self.write("x.jsonl", *many, b"\n")
         with open(GOLDEN, "rb") as file, open(lines, "ab") as to:
             to.write(file.read())

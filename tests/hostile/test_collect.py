@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""collect: /dev/shm is everybody's, so it takes only rings of the owner of the trace, and nothing that is no ring; one file of a node, and many of them."""
+"""collect: any user can write to /dev/shm, so it takes only rings of the trace's owner, and nothing that is no ring.  Also: a file for each node, and reading many of them."""
 import fcntl
 import json
 import os
@@ -51,7 +51,7 @@ class Collect(unittest.TestCase):
         return path
 
     def collect(self, *options, code=0, before=()):
-        """TMPDIR may be written whatever the inputs are: here it is elsewhere."""
+        """Run collect with TMPDIR elsewhere, since TMPDIR is writable whatever the inputs are."""
         temporary = tempfile.mkdtemp(prefix="stormlog-tmp-", dir="/var/tmp")
         self.addCleanup(shutil.rmtree, temporary)
         done = subprocess.run([*before, ANALYZE, "collect", self.home, *options], capture_output=True, text=True, timeout=60, env={**os.environ, "TMPDIR": temporary})
@@ -100,7 +100,7 @@ class Collect(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.home)), ["rank-00000-1.msgpack.zst", "secret"])
 
     def node(self, rank, host):
-        """A trace of a rank of that host, which holds rank + 1 MiB."""
+        """Write the trace of a rank on this host, which holds rank + 1 MiB."""
         path = os.path.join(self.home, "rank-%05d-%d.msgpack.zst" % (rank, 100 + rank))
         block = t.Thread().events(1, api=t.MALLOC, kind=t.KIND["device"], address=0x1000, bytes=rank + 1 << 20)
         return t.write(path, t.header(host=host, rank=rank, pid=100 + rank, started_ns=t.UNIX0 + rank), block, t.footer())

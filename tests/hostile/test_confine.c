@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that runs inside after sl_confine cannot read or write elsewhere, execute or connect; what the analyzer does, it still can. */
+/* After sl_confine, code in the process cannot read or write elsewhere, execute or connect; what the analyzer needs still works. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static bool build_id_of(const char *path, char *id, size_t size)
 	return fine;
 }
 
-/* The lender gives files from elsewhere where they are libraries or programs of the recorded build. */
+/* The lender opens a file elsewhere only if it is a library or program with the recorded build id. */
 static int lent(const char *program, const char *id)
 {
 	struct stat st;
@@ -79,7 +79,7 @@ static int lent(const char *program, const char *id)
 	return sl_lender_open(at("missing"), id, &st) >= 0 || errno != ENOENT ? 16 : 0;
 }
 
-/* Two processes ask at once, as stormlog-top's screen and what makes its findings do: each gets what it asked for. */
+/* Two processes ask at once, like the two of stormlog-top (screen, findings): each must get what it asked for. */
 static int lent_to_two(const char *program, const char *id)
 {
 	pid_t child = fork();
@@ -100,7 +100,7 @@ static int lent_to_two(const char *program, const char *id)
 	return wrong || waitpid(child, &status, 0) != child || status ? 18 : 0;
 }
 
-/* Exit status that says what is wrong; 77: the kernel lacks Landlock. */
+/* Returns an exit status that says what is wrong; 77: the kernel lacks Landlock. */
 static int inside(const char *program, const char *id)
 {
 	const char *const writes[] = {at("out/analysis"), NULL}, *const reads[] = {at("in"), NULL};
@@ -142,7 +142,7 @@ static void what_runs_inside_stays_inside(void **state)
 	assert_true(can_make(at("precious")) && can_make(at("in/trace")));
 	assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
 	if (!build_id_of(program, id, sizeof(id)))
-		skip(); /* no readelf, or a linker that gives none */
+		skip(); /* no readelf, or the linker wrote no build id */
 	child = fork();
 	if (!child)
 		_exit(inside(program, id));

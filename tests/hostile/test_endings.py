@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""How a command ends: what was not written is an error, what is unfinished is removed, nothing waits for ever, and a trace seen
-twice counts once."""
+"""How a command ends: output that cannot be written is an error, unfinished output is removed, nothing waits for ever, and a trace
+that is given twice counts once."""
 import json
 import os
 import resource
@@ -42,7 +42,7 @@ class Endings(unittest.TestCase):
         return subprocess.run([ANALYZE, *arguments], stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder,
                               env=dict(os.environ, TMPDIR=self.temporary), **how)
 
-    # ---- what was not written
+    # ---- output that cannot be written
 
     def test_a_full_disk_under_standard_output(self):
         for verb in (["tree"], ["table"], ["flame"], ["dump"], ["timeline"], ["-o", "o"], ["--json"], ["export", "csv"], ["export", "ndjson"],
@@ -88,7 +88,7 @@ class Endings(unittest.TestCase):
         self.assertEqual(self.contents(), before)
 
     def test_a_masked_pack_for_which_tmpdir_is_too_small_is_not_fine(self):
-        """The masked trace is larger than its pack: there is a size at which only one of the two fits."""
+        """The masked trace is larger than its pack, so there is a size of TMPDIR at which only one of the two fits."""
         self.assertEqual(self.run_it("pack", "--redact", "-o", "whole.stormlog", "t").returncode, 0)
         events = self.run_it("dump", "whole.stormlog").stdout.count("\n")
         self.assertGreater(events, 1)
@@ -156,11 +156,11 @@ class Endings(unittest.TestCase):
                                   env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment,
                                            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"))
             self.assertIn(done.returncode, (0, -signal.SIGTERM), (verb, done.stderr))
-            if not done.returncode and verb[0] == "export":  # the thread that takes the signal had no processor before all was done
+            if not done.returncode and verb[0] == "export":  # all was done before the thread that takes the signal ran
                 os.remove(os.path.join(self.folder, verb[3]))
             self.assertEqual((os.listdir(self.temporary), sorted(os.listdir(self.folder))), ([], before), (moment, verb))
 
-    # ---- what is no file
+    # ---- inputs that are no regular files
 
     def test_nothing_waits_for_a_fifo(self):
         fifo = os.path.join(self.folder, "f")
@@ -183,7 +183,7 @@ class Endings(unittest.TestCase):
         os.mkfifo(os.path.join(self.folder, ".stormlog.ini"))
         self.assertIn(self.run_it("check", "--max-peak", "1T", "t").returncode, (0, 2))
 
-    # ---- twice
+    # ---- the same trace twice
 
     def test_the_same_trace_twice_counts_once(self):
         alone = json.loads(self.run_it("--json", "t").stdout)

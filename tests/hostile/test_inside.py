@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Code that a hostile file made run stays inside, in every verb that reads: a library preloaded into the analyzer takes over where the first
-byte is unpacked, and tries to read, write, execute and connect elsewhere."""
+"""Code that a hostile file makes the analyzer run stays in the sandbox, in every verb that reads files: a library preloaded into the analyzer
+takes over when the first byte is unpacked, and tries to read, write, execute and connect elsewhere."""
 import ctypes
 import errno
 import json
@@ -19,11 +19,11 @@ import traces as t  # noqa: E402
 ANALYZE, PROBER = map(os.path.abspath, sys.argv[1:3])
 FORMATS = "perfetto pprof csv sqlite".split()
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
-LANDLOCK_CREATE_RULESET = 444  # on every architecture
+LANDLOCK_CREATE_RULESET = 444  # the system call's number, the same on every architecture
 
 
 def without_landlock():
-    """From here on the kernel is one that has no Landlock: its first call is ENOSYS."""
+    """Make this process believe that the kernel has no Landlock: its first system call fails with ENOSYS."""
     libc = ctypes.CDLL(None)
     rows = [(0x20, 0, 0, 0), (0x15, 0, 1, LANDLOCK_CREATE_RULESET), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7FFF0000)]
     filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
@@ -83,7 +83,7 @@ class Inside(unittest.TestCase):
                 ["pack", "--redact", "-o", "y.stormlog"], ["summarize", "-o", "x.summary"], ["merge", "-o", "sink"], \
                 ["monitor", "--duration", "0.1", "-o", "rows"]:
             with self.subTest(verb=verb):
-                self.stays(*verb, self.at("a"), codes=(0, 3) if verb[0] == "merge" else (0,))  # there is nothing to merge
+                self.stays(*verb, self.at("a"), codes=(0, 3) if verb[0] == "merge" else (0,))  # merge: there is nothing to merge
 
     def test_two_runs_and_other_tools(self):
         self.stays("diff", self.at("a"), self.at("b"), "--html", "d.html")

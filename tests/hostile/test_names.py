@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Names in a trace cannot control a terminal or page: every byte of text that the program prints is checked here."""
+"""Names in a trace cannot control a terminal or page: every byte that the program prints is checked."""
 import csv
 import io
 import json
@@ -30,11 +30,11 @@ NAMES = [
     "\u3000 \u2003::stop-commands::x", "in\u180evi\u00adsi\u200cble\u115f\u3164", "www.evil.example/login", "see WWW.evil.example", "m@evil.example", "\u00a0", ":", ":error::x",
 ]
 INVISIBLE = "\u115f\u1160\u3164\uffa0\u034f"
-OURS = re.compile(r"\x1b\[(0|1|1;31)?m|\x1b\[K")  # colours and progress, on a terminal alone
+OURS = re.compile(r"\x1b\[(0|1|1;31)?m|\x1b\[K")  # the analyzer's own colours and progress, on a terminal alone
 
 
 def record(path, **changes):
-    """Every name at every place that has one."""
+    """Write a trace with every name at every place where a trace has a name."""
     maps, thread, count = [], t.Thread(), len(NAMES)
     for i, name in enumerate(NAMES, 1):
         maps += [{"def": "text", "id": i, "text": name}, {"def": "frame", "id": i, "function": name, "file": name, "line": i},
@@ -92,7 +92,7 @@ class Names(unittest.TestCase):
         return done.stdout
 
     def harmless(self, data, what, lines=True):
-        text = OURS.sub("", data.decode())  # fails where it is no UTF-8
+        text = OURS.sub("", data.decode())  # raises if it is not UTF-8
         for at, char in enumerate(text):
             if char in INVISIBLE or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp", "Cs") and char not in "\n\u200d":
                 self.fail("%s: %r in %r" % (what, char, text[max(0, at - 40):at + 40]))

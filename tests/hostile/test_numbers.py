@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Numbers that no machine has, at every place of a trace that holds one: every verb comes to an end, and in a build that checks
-undefined behaviour (scripts/test-sanitizers) none of its arithmetic is undefined."""
+"""Impossible numbers at every place of a trace that holds a number: every verb ends, and a build that checks undefined behaviour
+(scripts/test-sanitizers) finds none."""
 import contextlib
 import json
 import os
@@ -104,7 +104,7 @@ class Numbers(unittest.TestCase):
             self.assertNotIn("runtime error", done.stderr, verb)
 
     def test_a_segment_of_a_size_that_no_device_has(self):
-        """It wrote behind the list of freed slots, into the table of segments, and the search of those freed next had no end."""
+        """It must neither write past the list of freed slots, into the table of segments, nor make the search of the next free endless."""
         begin, segments = 1 << 30, 20
         rows = [(t.TORCH_ALLOC, t.KIND["block"], 1 << 21, 512, 5)]
         rows += [(t.MALLOC, t.KIND["device"], begin + 4096 * i, 4096 if i < segments else MOST, 0) for i in range(segments + 1)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a verb writes replaces a former output of its kind and nothing else: every file below is compared before and after."""
+"""A verb's output replaces a former output of its kind and nothing else: every file in the folder is compared before and after."""
 import json
 import os
 import shutil
@@ -21,7 +21,7 @@ VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--jun
 VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
           ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]
 APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"]]
-ANY_TEXT = ("collapsed", "--collapsed", "--summary")  # no file of theirs can be told from another text
+ANY_TEXT = ("collapsed", "--collapsed", "--summary")  # their files cannot be told from other text
 
 
 class Outputs(unittest.TestCase):
@@ -96,7 +96,7 @@ class Outputs(unittest.TestCase):
         for verb in VERBS:
             for turn in range(3):
                 if turn == 0 and "--baseline" not in verb:
-                    self.put("./new", b"")  # as mktemp leaves it
+                    self.put("./new", b"")  # an empty file, as mktemp makes it
                 done = self.run_it(verb, "new")
                 self.assertEqual(done.returncode, 0, (verb, turn, done.stderr))
             if os.path.exists(self.path("new")):

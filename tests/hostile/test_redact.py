@@ -87,7 +87,7 @@ class Redact(unittest.TestCase):
         self.assertTrue(b"cudaMalloc" in plain)
 
     def packed(self):
-        """Every byte of the pack, frames unpacked."""
+        """Every byte of the pack, with its frames decompressed."""
         import zstandard
         done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
                               capture_output=True, text=True, timeout=60)

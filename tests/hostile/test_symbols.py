@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Names of functions do not depend on the limit of open files, their cost grows with libraries and not with ranks, and a module
+"""Names of functions do not depend on the limit of open files; their cost grows with libraries and not with ranks; a module
 without names is reported."""
 import json
 import os
@@ -37,7 +37,7 @@ class Symbols(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def record(self, name, ranks, modules):
-        """Each rank holds a block for each library, from addresses of its own."""
+        """Write traces of ranks that each hold a block for each library, allocated at other addresses of the library."""
         for rank in range(ranks):
             maps = [{"def": "module", "base": (i + 1) << 36, "end": (i + 1) << 36 | 1 << 31, "path": path, "build_id": build, "ns": t.T0}
                     for i, (path, build) in enumerate(modules)]

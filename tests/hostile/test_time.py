@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Time and number of files have budgets too: what exceeds one is named with file and place, and the rest is analysed."""
+"""Time and the number of files have budgets too: what exceeds one is named with file and offset, and the rest is analysed."""
 import json
 import os
 import shutil
@@ -35,7 +35,7 @@ class TimeAndFiles(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_a_trace_that_takes_too_long_is_left_and_the_others_are_read(self):
-        """A budget of twenty milliseconds: a small trace does not need it, the other has two million events."""
+        """The budget is twenty milliseconds: the small trace needs less, the other has two million events."""
         t.write(self.trace, t.header(), self.events(), t.footer())
         long = os.path.join(self.folder, "t", "rank-00001-101.msgpack.zst")
         thread = t.Thread()
@@ -92,11 +92,11 @@ class TimeAndFiles(unittest.TestCase):
         self.assertIn("s:1001: more than 1000 patterns", self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1001), "t", codes=(2,))[1])
 
     def test_a_ring_whose_threads_have_the_greatest_numbers(self):
-        """A number near the maximum made a loop of four thousand million turns, or an endless one."""
+        """A thread's number near the maximum must not make a loop of four thousand million turns, or an endless one."""
         t.write(self.trace, t.header(ring="rank-00000-100.ring"), self.events(), t.footer())
         for thread in 2 ** 32 - 2, 2 ** 32 - 1:
             ring = bytearray(t.ring(self.trace))
-            struct.pack_into("<II", ring, 16 + 16 + 16 + 40 + 16 + 24 + 256 + 512, 2, thread)  # the first segment is of events
+            struct.pack_into("<II", ring, 16 + 16 + 16 + 40 + 16 + 24 + 256 + 512, 2, thread)  # says that the first segment has events
             t.write(self.trace.replace(".msgpack.zst", ".ring"), ring)
             report = json.loads(self.run_it("--json", "t", STORMLOG_READ_SECONDS="5")[0])
             self.assertEqual(report["processes"][0]["memory"][0]["allocations"], 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes any trace, valid or not, by doc/trace-format.md and without our code."""
+"""Writes any trace, valid or not, from doc/trace-format.md alone and without our code."""
 import os
 import struct
 import sys
@@ -74,7 +74,7 @@ def header(**changes):
 
 
 def defs(maps, most=4 << 20):
-    """Maps, or bytes that pretend to be some, in as many frames as needed."""
+    """Frames of definitions: of maps, or of bytes that need not be valid maps."""
     out, part, size, count = [], [], 0, 0
     for one in maps:
         data = one if isinstance(one, bytes) else packed(one)
@@ -106,7 +106,7 @@ class Thread:
                      begin_ns=int(min(times)), end_ns=int(max(times)))
 
     def events(self, count, **columns):
-        """Columns of `count` values or one for all; times are a microsecond apart unless given."""
+        """Blocks of `count` events.  A column has `count` values or one for all; times are a microsecond apart unless given."""
         out = []
         for at in range(0, count, 4096):
             size = min(4096, count - at)
@@ -146,6 +146,6 @@ def ring(trace, maps=b"", started=5, **changes):
 
 
 def record(content, done=True, size=None):
-    """One definition as it lies in a ring.  done=False: the process was killed between reserving the room and filling it."""
+    """One definition as a ring has it.  done=False: the process was killed between reserving the room and filling it."""
     size = len(content) if size is None else size
     return struct.pack("<Q", size << 8 | (2 if done else 1)) + content + bytes(-len(content) % 8)

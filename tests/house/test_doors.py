@@ -18,9 +18,9 @@ MAY = {
     "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
     "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/doer.c": "an alert as JSON",
 }
-ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that came through the door
+ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
         ("commands/browser.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
-        ("commands/arguments.c", "fputs(options->command->about, out);")}  # a text of our own, of several lines
+        ("commands/arguments.c", "fputs(options->command->about, out);")}  # constant text of several lines
 CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 

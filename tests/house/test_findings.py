@@ -12,7 +12,7 @@ TESTS = "".join(path.read_text() for path in sorted((ROOT / "tests" / "e2e").glo
 
 
 def findings():
-    """What an .id is set to: a text, or an entry of a table of them."""
+    """The values that a member .id is set to in the sources: a string, or an entry of a table of strings."""
     found = set()
     for source in SOURCES:
         found |= set(re.findall(r'\.id = "([^"]+)"', source))

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = r"(_ptsz|_ptds|_spt)$"
 STREAM = r"\b(CUstream|cudaStream_t|hipStream_t) \w+\s*\)$"  # the last argument
-# The vendors' headers have no second form of these (tests/abi compares with the headers where they are there).
+# The vendors' headers have no second form of these (tests/abi compares with the headers where they are installed).
 ALONE = set("""cudaGraphicsMapResources cudaGraphicsUnmapResources hipMallocAsync hipMallocFromPoolAsync hipFreeAsync hipMemMapArrayAsync
     hipGraphicsMapResources hipGraphicsUnmapResources hipGraphUpload hipMemcpyWithStream hipMemcpyHtoDAsync hipMemcpyDtoHAsync
     hipMemcpyDtoDAsync hipMemcpyPeerAsync hipMemsetD8Async hipMemsetD32Async cuStreamDestroy cuStreamDestroy_v2 cudaStreamDestroy
@@ -46,7 +46,7 @@ class Forms(unittest.TestCase):
         for table in self.tables:
             text = (ROOT / f"agent/hooks/{table}.def").read_text()
             by_hand = re.findall(r"^(\w+)\((?:\w+, )?\w+, (\w+?)(?:_ptsz|_ptds|_spt),", text, re.M)
-            # a look-up says something else to what it finds; a second meaning must follow its own row
+            # look-ups may be written out, since they differ; a second meaning of a row (`more`) must follow that row's own form
             self.assertEqual([name for verb, name in by_hand if verb != "LOOKUP" and f"{name}_ptsz, more)" not in text], [], table)
 
 

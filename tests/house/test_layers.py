@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check-layers over small trees with and without a wrong arrow."""
+"""check-layers on small trees with and without an include that its rules forbid."""
 import re
 import subprocess
 import sys
@@ -95,7 +95,7 @@ class Layers(unittest.TestCase):
 
 
 class Drawing(unittest.TestCase):
-    """doc/architecture.md, which people read, against the rules, which the check reads."""
+    """doc/architecture.md, which people read, must agree with the rules in the script."""
 
     page = (ROOT / "doc/architecture.md").read_text()
 

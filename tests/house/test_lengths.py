@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A file of more than 500 lines says in its first comments why it is not two: "Longer than other files: ..."."""
+"""A file of more than LINES_MAX lines says in its first 40 lines why it is not two: "Longer than other files: ..."."""
 import sys
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LINES_MAX = 550  # a tenth more than the rule, so that it does not fail for a line
+LINES_MAX = 550  # a tenth more than the house's rule of 500, so that one line more does not fail
 FOLDERS = ("agent", "analyzer", "attach", "common", "examples", "exporter", "include", "launcher", "push", "python", "server", "tests", "top")
 WHY = "Longer than other files: "
 

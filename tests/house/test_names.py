@@ -5,7 +5,7 @@
 
 <place> is the header, the .c file that defines it, the first words of either's name (sl_screen_* in screen_page.c), a folder above,
 a type or table that the header declares (sl_oom_* beside struct sl_oom), or, for an inline function, a file beside the header. Structs and
-enums of headers begin with sl_ too. -Wmissing-prototypes sees to it that each public function is in a header.
+enums of headers begin with sl_ too.  -Wmissing-prototypes enforces that each public function is in a header.
 """
 import re
 import subprocess
@@ -38,7 +38,7 @@ def leading(stem):
 
 
 def wrong(root, paths):
-    """["header: name"] of all that are named otherwise."""
+    """["header: name"] of all functions, structs and enums that are named otherwise."""
     headers, defined = {}, {}
     for path in paths:
         text = code_of(root / path)

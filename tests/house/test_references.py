@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What comments and pages name exists: files of ours by path or name, functions and types of ours; and each name means one thing.
+"""Files, functions and types of ours that comments and pages name exist; and each name of a struct means one thing.
 
     test_references.py [ROOT]
 
@@ -28,7 +28,7 @@ def tracked():
 
 
 def prose_of(path, text):
-    """Comments of code, the whole of a page."""
+    """[(line, text)] of the comments of code, or of a whole page."""
     if path.suffix in SOURCE:
         return [(text.count("\n", 0, found.start()) + 1, found[0]) for found in COMMENT.finditer(text)]
     return [(1, text)]
@@ -62,7 +62,7 @@ class References(unittest.TestCase):
         self.assertEqual(missing, [])
 
     def test_tests_that_pages_name_exist(self):
-        """In full, or up to three dots: `test_a_rank_...`."""
+        """A name is written in full, or shortened by three dots: `test_a_rank_...`."""
         tests = {found for path, text in self.texts.items() if path.startswith("tests/") for found in re.findall(r"(?:def|void) (test_\w+)", text)}
         missing = [f"{path}: {name}" for path, text in self.texts.items() if path.endswith(".md")
                    for name, more in re.findall(r"`(test_\w+)(\.\.\.)?`", text)
@@ -76,7 +76,7 @@ class References(unittest.TestCase):
         self.assertEqual(riddles, [])
 
     def test_no_line_of_a_comment_is_wider_than_code(self):
-        """clang-format leaves comments as they are."""
+        """clang-format does not wrap comments (ReflowComments is false)."""
         wide = []
         for path, text in self.texts.items():
             lines = text.split("\n") if path.endswith((".c", ".h")) and not path.startswith("tests/") else []

@@ -36,7 +36,7 @@ WITHOUT = {
 
 
 def body_of(struct):
-    """What stands between the braces, without comments."""
+    """The text between a struct's braces, without comments."""
     text = re.sub(r"/\*.*?\*/", "", HEADERS, flags=re.S)
     at = text.index(f"struct {struct} {{") + len(f"struct {struct} {{")
     depth, end = 1, at

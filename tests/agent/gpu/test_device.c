@@ -401,7 +401,7 @@ static void hip_with_a_pending_error_is_not_asked(void **state)
 	assert_int_equal(sl_device_current(SL_FAMILY_hip).device, 1);
 	fake.hip_error = 2;
 	fake.hip_asked = fake.memory_asked = 0;
-	assert_int_equal(sl_device_current(SL_FAMILY_hip).device, 1); /* as last seen */
+	assert_int_equal(sl_device_current(SL_FAMILY_hip).device, 1); /* the device of the last answer */
 	sl_device_oom(1, 1, 1, SL_FAMILY_hip, SL_KIND_device, 1);
 	assert_int_equal(fake.hip_asked + fake.memory_asked, 0);
 	assert_null(find(0, "free_bytes"));
@@ -432,7 +432,7 @@ static void nvml_gives_the_device_and_this_process_and_more_than_there_is_room_f
 	assert_number(2, "device", 0);
 	assert_number(2, "used_bytes", 600);
 	assert_number(2, "process_bytes", 4096);
-	assert_int_equal(find(2, "processes")->via.array.size, 1); /* the other's bytes are not known */
+	assert_int_equal(find(2, "processes")->via.array.size, 1); /* without the process whose bytes are not known */
 	assert_int_equal(fake.memory_asked, 0);
 	map_count = 0;
 	fake.nvml_processes = 65;

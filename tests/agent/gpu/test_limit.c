@@ -36,7 +36,7 @@ static uint64_t live(int device)
 	return bytes;
 }
 
-/* Would it be refused?  Asked, and not made. */
+/* Whether the limit would refuse this allocation; none is made. */
 static bool refuses(int device, enum sl_kind kind, uint64_t bytes)
 {
 	struct sl_limit_claim claim = {0};
@@ -59,7 +59,7 @@ static void freed(enum sl_kind kind, uint64_t address)
 	sl_limit_release(&claim);
 }
 
-/* A device of 1000 MiB, of which a context takes `context_bytes`. */
+/* The devices have 1000 MiB, of which a context takes `context_bytes`. */
 static uint64_t context_bytes;
 static int current = -1;
 
@@ -188,7 +188,7 @@ static void the_cost_of_the_context_counts_from_the_first_allocation_on(void **s
 	assert_false(refuses(1, SL_KIND_device, 60 * MIB));
 	sl_limit_clamp(-1, &free_bytes, NULL); /* the thread's device */
 	assert_int_equal(free_bytes, 60 * MIB);
-	sl_limit_overhead(1, 35 * MIB, 10 * MIB); /* NVML knows better */
+	sl_limit_overhead(1, 35 * MIB, 10 * MIB); /* NVML's figure replaces it */
 	sl_limit_clamp(-1, &free_bytes, NULL);
 	assert_int_equal(free_bytes, 60 * MIB);
 	free_bytes = 900 * MIB;
@@ -246,7 +246,7 @@ static void threads_leave_no_byte_behind(void **state)
 		assert_int_equal(live(device), 0);
 }
 
-/* Blocks of 3 bytes under a limit of 3000 and 1 over: each thread holds a few and gives them back in turn. */
+/* Threads take blocks of 3 bytes under a limit of 3001, and free one whenever the limit refuses another. */
 #define EXACT 3001ull
 static _Atomic uint64_t held, held_most;
 
@@ -263,7 +263,7 @@ static void *crowd(void *arg)
 
 			while (now > most && !atomic_compare_exchange_weak(&held_most, &most, now))
 				;
-			if (round % 5 == 0) { /* the driver has none */
+			if (round % 5 == 0) { /* as if the driver refused the allocation */
 				atomic_fetch_sub(&held, 3);
 				sl_limit_release(&claim);
 				continue;
@@ -272,7 +272,7 @@ static void *crowd(void *arg)
 		} else if (mine) {
 			sl_limit_freed(SL_KIND_device, base + (mine << 9), &claim);
 			atomic_fetch_sub(&held, claim.bytes);
-			if (round % 7 == 0) { /* the driver refuses */
+			if (round % 7 == 0) { /* as if the driver refused the free */
 				atomic_fetch_add(&held, claim.bytes);
 				sl_limit_allocated(0, SL_KIND_device, base + (mine << 9), claim.bytes, &claim);
 				continue;

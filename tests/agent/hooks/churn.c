@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * churn PLUGIN...: each plugin was linked with another runtime, whose cudaMalloc returns its own number. Opened local,
- * alone and together, closed and opened again where others lay: each must reach its own runtime every time.
+ * churn PLUGIN...: each plugin is linked with another runtime, whose cudaMalloc returns its own number.  They are opened RTLD_LOCAL,
+ * alone and together, closed, and opened again where others lay.  Each must reach its own runtime every time.
  */
 #include <dlfcn.h>
 #include <stdio.h>

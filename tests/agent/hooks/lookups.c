@@ -25,14 +25,14 @@ static void ask(const char *handle_name, void *handle, const char *name, const c
 	void *found = version ? dlvsym(handle, name, version) : dlsym(handle, name);
 	const char *error = dlerror();
 
-	/* Our own wrappers stand for the function where there is one: only whether it is there is compared. */
+	/* The agent answers with its wrapper where there is a function: only whether there is an answer is compared. */
 	printf("%s %s %s: %s, %s\n", handle_name, name, version ? version : "", found ? "there" : "absent",
 	       error ? error : "no error");
 	if (found && strncmp(name, "cu", 2))
 		printf("  in %s\n", where(found));
 }
 
-/* Names of others that begin like ours: handed out untouched. */
+/* Another library's names that begin as hooked ones do: the agent hands them out untouched. */
 __attribute__((visibility("default"))) int cudnnCreate(void)
 {
 	return 11;

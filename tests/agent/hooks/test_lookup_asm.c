@@ -23,7 +23,7 @@ static struct sl_lookup reply;
 
 struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
 {
-	/* What a compiler keeps on an aligned stack: crashes where the stack is not. */
+	/* Compilers use aligned stores for this, which crash where the stack is not aligned. */
 	volatile __attribute__((aligned(16))) char room[64];
 
 	memset((char *)room, (int)(uintptr_t)handle, sizeof(room));
@@ -76,7 +76,7 @@ static void expect(int ok, const char *what)
 		failures++, printf("not so: %s\n", what);
 }
 
-/* Whether a return address lies in this function: near enough behind its start. */
+/* Asks, and compares what the filter and the real function saw.  A caller less than 4096 bytes behind ask() is taken for ask() itself. */
 static __attribute__((noinline)) void ask(int with_version)
 {
 	void *got = with_version ? dlvsym((void *)7, "name", "VERSION") : dlsym((void *)7, "name");

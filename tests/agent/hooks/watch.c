@@ -64,7 +64,7 @@ static int watched_v1(const char *name, void **found, int version, uint64_t flag
 	return result;
 }
 
-/* The runtime asks for the function itself, and goes on with the answer. */
+/* The runtime also asks for cuGetProcAddress itself and calls what it gets: it gets the watched one. */
 static void *seen_through(const char *name, int version, void *found)
 {
 	if (!strcmp(name, "cuGetProcAddress_v2") || (!strcmp(name, "cuGetProcAddress") && version >= 12000)) {
@@ -88,7 +88,7 @@ static look_up *next_look_up(void)
 		look_up *real = (look_up *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
 		void *agent = getenv("WATCHED") ? dlopen(getenv("WATCHED"), RTLD_NOW | RTLD_NOLOAD) : NULL;
 
-		/* A versioned look-up does not see the agent's, which has none. */
+		/* dlvsym does not find the agent's dlsym, which has no version. */
 		next = agent ? (look_up *)real(agent, "dlsym") : real;
 	}
 	return next;
@@ -104,7 +104,7 @@ static bool of_interest(void *handle, const char *name)
 	return false;
 }
 
-/* glibc looks at the caller, so a look-up of no interest is passed on by a jump (-O2 makes it one; clang is told by meson). */
+/* glibc looks at the caller, so a look-up of no interest is passed on by a tail call (-O2 makes it one; clang is told by meson). */
 #ifdef __clang__
 #define OPTIMIZED
 #else
@@ -112,7 +112,7 @@ static bool of_interest(void *handle, const char *name)
 #endif
 __attribute__((visibility("default") OPTIMIZED)) void *dlsym(void *handle, const char *symbol)
 {
-	const char *volatile name = symbol; /* the header swears that it is not NULL */
+	const char *volatile name = symbol; /* the header declares it nonnull, but it may be NULL */
 	look_up *next = next_look_up();
 	void *found;
 

@@ -12,7 +12,7 @@ int cudaMalloc(void **pointer, size_t bytes);
 void throwing(void);
 void catching(int (*call)(int, void (*)(void)), int passes, void (*inside)(void));
 #else
-/* Without a C++ compiler a pass that is left by an exception is one that returns. */
+/* Without a C++ compiler there are no exceptions: these passes return. */
 static void throwing(void)
 {
 }

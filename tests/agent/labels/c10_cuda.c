@@ -56,10 +56,10 @@ static void *device_thread(void *name)
 	return NULL;
 }
 
-/* Roots are what the pass calls in the end: Python's C++ functions throw from there. */
+/* Engine::execute's stand-in.  It calls `roots` at the end, from where an exception may come. */
 struct vector execute(void *engine, void *roots, void *inputs, bool keep, bool create, bool accumulate, void *outputs)
 {
-	/* Autograd's, another library's, and one that nobody has named, as autograd's in older versions. */
+	/* A thread of autograd, one of another library, and one without a name, as autograd's are in older versions. */
 	static char *const names[] = {"pt_autograd_0", "watchdog", NULL};
 	pthread_t thread;
 
@@ -72,7 +72,7 @@ struct vector execute(void *engine, void *roots, void *inputs, bool keep, bool c
 	return (struct vector){engine, roots, keep && !create && accumulate ? outputs : NULL};
 }
 
-/* Passes whose return was not what execute gave. */
+/* How many passes did not return what execute gave. */
 int backward(int passes, void (*inside)(void))
 {
 	int wrong = 0, outputs;

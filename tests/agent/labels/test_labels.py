@@ -212,7 +212,7 @@ class Blocks(unittest.TestCase):
         _, (trace,) = run("label_blocks", self.library(3))
         rows = events(trace)
         expected = []
-        for index in range(5):  # one inside another is none
+        for index in range(5):  # a pass inside another has no range
             expected += [("RANGE_PUSH", "backward_#", index), ("RANGE_POP", "backward_#", index)]
         self.assertEqual(ranges(rows), expected)
         self.assertEqual([row.label for row in rows if row.address == 0x8000], ["", ""])
@@ -245,7 +245,7 @@ class Environment(unittest.TestCase):
         return [line for line in said if line.startswith("NVTX_INJECTION64_PATH=")]
 
     def asked(self, **environment):
-        """What getenv, which NVTX asks, says to a program."""
+        """What getenv returns to a program; NVTX learns of a tool by it."""
         program = ("import ctypes; getenv = ctypes.CDLL(None).getenv; getenv.restype = ctypes.c_char_p; "
                    "print(getenv(b'NVTX_INJECTION64_PATH'), getenv(b'NVTX_OTHER'), getenv(b'HOME'))")
         said, _ = run("/usr/bin/python3", "-c", program, HOME="/nowhere", **environment)

@@ -55,7 +55,7 @@ static void set_environment(const json_t *environment)
 	json_object_foreach((json_t *)environment, name, value) setenv(name, json_string_value(value), 1);
 }
 
-/* Upstream's own answers; where it raises we say unknown, where it says 0, 0, 1 for nothing we say unknown too. */
+/* Compared with Python Stormlog's answers; where it raises, or says 0, 0, 1 for want of any, ours is unknown. */
 static void identity_is_python_stormlogs(void **state)
 {
 	FILE *file = fopen(golden, "r");
@@ -271,7 +271,7 @@ static void the_header_is_one_map_with_every_key_of_the_format(void **state)
 	assert_int_equal(find(map, "flags")->via.array.size, 8);
 	msgpack_unpacked_destroy(&unpacked);
 
-	/* Whatever the room, whole or nothing. */
+	/* Where the whole header does not fit, nothing is written. */
 	for (size_t room = 0; room < size; room += 97)
 		assert_int_equal(sl_process_header(buffer, room, &process, &options, "x.ring", 1), 0);
 }

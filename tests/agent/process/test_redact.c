@@ -5,7 +5,7 @@
 
 #include "agent/process/redact.h"
 
-/* A command line, words separated by blanks, as it would stand in a trace. */
+/* What a trace would hold of this command line, whose words are separated by blanks. */
 static const char *masked(const char *line)
 {
 	static char result[1024];

@@ -22,7 +22,7 @@
 #include "agent/stacks/cfi.h"
 #include "agent/stacks/stacks.h"
 
-/* The newest glibc of the tests builds it, the oldest runs it. */
+/* It is built with the newest glibc of the tests and runs with the oldest, so it asks for old versions of these symbols. */
 __asm__(".symver dlsym,dlsym@" PROBE_GLIBC);
 __asm__(".symver dlopen,dlopen@" PROBE_GLIBC);
 __asm__(".symver dladdr,dladdr@" PROBE_GLIBC);
@@ -128,7 +128,7 @@ EXPORT int probe_errno(unsigned mode)
 	return errno;
 }
 
-/* From C back into the caller's function and on to a capture. */
+/* Calls back from C into the caller's function, which captures. */
 EXPORT uint64_t probe_call(uint64_t (*function)(uint64_t), uint64_t argument)
 {
 	uint64_t result = function(argument);
@@ -156,7 +156,7 @@ EXPORT uint64_t probe_native_thread(void)
 	return ids;
 }
 
-/* Has any table that was looked at so far lied? */
+/* Whether an unwind table that was read so far was found to be wrong. */
 EXPORT bool probe_lies(void)
 {
 	return atomic_load(&sl_cfi_lies);
@@ -241,7 +241,7 @@ static void spin_native(void)
 	probe_spin(SL_STACKS_NATIVE, spin_milliseconds);
 }
 
-/* The same below a function that nothing describes, as compilers at run time make them: libunwind has to find the way. */
+/* The same below a function without unwind tables, as just-in-time compilers make them: libunwind has to unwind it. */
 EXPORT void probe_spin_uncharted(unsigned milliseconds)
 {
 	spin_milliseconds = milliseconds;

@@ -4,7 +4,7 @@
 #include "agent/stacks/cache.h"
 #include "tests/agent/test.h"
 
-#define KEYS	3 /* of a place for two */
+#define KEYS	3 /* they share a place that holds two entries */
 #define ROUNDS	100000u
 #define LONGEST 60u
 
@@ -30,7 +30,7 @@ static void test_entries_that_take_each_others_place_take_no_more_words(void **s
 
 		if (!entry) {
 			entry = sl_cache_add(cache, key, words, count, 0, spare);
-			memset(&cache->words[entry->at + count], 0xff, spare * sizeof(*words)); /* nobody else's */
+			memset(&cache->words[entry->at + count], 0xff, spare * sizeof(*words)); /* no other entry may have them */
 			entry->id = 1 + key;
 		}
 		assert_int_equal(entry->id, 1 + key);

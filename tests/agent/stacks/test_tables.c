@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwind tables that lie: those of a copy of libm with nothing mapped around its segments, whole and changed at random. */
+/* Damaged unwind tables: those of a copy of libm with nothing mapped around its segments, intact and changed at random. */
 #include <dlfcn.h>
 #include <link.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 static struct dl_phdr_info original, copy;
 static const struct dl_phdr_info *walked;
 static uintptr_t code, code_bytes, header, tables_bytes;
-static uint8_t *whole; /* the tables as they are */
+static uint8_t *whole; /* the tables unchanged */
 static uint64_t seed = 88172645463325252u;
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
@@ -93,7 +93,7 @@ static struct sl_cfi_rule find_in(const struct dl_phdr_info *object, uintptr_t a
 static void begin(void)
 {
 	memcpy((void *)header, whole, tables_bytes);
-	sl_objects_unloads += SL_UNLOAD; /* what was looked at before is another object */
+	sl_objects_unloads += SL_UNLOAD; /* as if another object had been loaded: what was cached is stale */
 	atomic_store(&sl_cfi_lies, false);
 }
 
@@ -138,7 +138,7 @@ static void noise_is_told(void **unused)
 	}
 }
 
-/* Where a few bytes are changed the table may still be one; it leads nowhere outside. */
+/* A table with a few changed bytes may still look like one; nothing outside the object may be read by it. */
 static void no_change_leads_out_of_the_object(void **unused)
 {
 	unsigned told = 0;

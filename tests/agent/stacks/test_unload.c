@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_unload PROBE.so SMALL.so LARGE.so: two modules come to one place by turns.  Their calls return to the same address, so
- * that a stack through one has the addresses of the same stack through the other, unless it is unwound by the frame of what lay there
- * before.  It is another stack all the same, and the one that it was when its module comes back.
+ * test_unload PROBE.so SMALL.so LARGE.so: two modules are loaded at one place by turns, and their calls return to the same address.
+ * If each is unwound by its own frame, a stack through one has the same addresses as through the other.  It must still be another
+ * stack, and the same one as before when its module comes back.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static __attribute__((noinline)) uint32_t from(unsigned deeper, with_frame *func
 	return (uint32_t)(ids >> 32);
 }
 
-/* Often, so that every cache of rules has one for the module; then from one frame further in. */
+/* Captures often, so that every cache of rules has one for the module; then twice from `deeper` frames further in. */
 static uint32_t stack_through(const char *path, unsigned deeper)
 {
 	void (*unload)(int) = (void (*)(int))find(probe, "probe_unload");

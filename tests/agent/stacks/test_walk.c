@@ -16,7 +16,7 @@
 
 #define DEEPEST 40
 #define CHECKS	200000u
-#define NAMES	65536u /* of stacks; a stack beyond them has none */
+#define NAMES	65536u /* room for names of stacks; a stack beyond them has none */
 
 struct state {
 	struct sl_walk walk;
@@ -236,7 +236,7 @@ static void walks_are_what_backtrace_says(void **unused)
 	}
 }
 
-/* What a function left behind on the stack looks like a frame of it; one by rbp then lies in its place. */
+/* A function that has returned leaves what looks like its frame; a function with rbp as its frame pointer then has that place. */
 static void (*volatile inner)(unsigned);
 
 static __attribute__((noinline)) void shallow(unsigned bytes)
@@ -253,7 +253,7 @@ static __attribute__((noinline)) void deep(unsigned bytes)
 	__asm__ volatile("");
 }
 
-/* Both from one place, so that what they return to is the same. */
+/* Calls both ways from one place, so that they return to the same address. */
 static __attribute__((noinline)) void go(void (*way)(unsigned), unsigned bytes)
 {
 	way(bytes);

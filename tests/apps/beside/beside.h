@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stand-ins for other interposers, written after what their sources do.  Each forwards calls as its model does, and prints at the end what it saw.
+ * For stand-ins of other interposers.  Each stand-in forwards calls as the interposer's source does, and prints at the end what it saw.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ typedef uint64_t address;
 
 #define CALL(function, ...) ((int (*)())(function))(__VA_ARGS__)
 
-/* What is there or the program ends, as the models do. */
+/* Returns what was found, or ends the program, as the interposers do. */
 static inline void *need(void *found, const char *name)
 {
 	if (!found) {

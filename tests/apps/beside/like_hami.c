@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As HAMi-core: dlsym hands out this library's functions for names that begin with cu, keeps what a thread
- * asked RTLD_NEXT for, and functions of the driver are found once; device memory is counted and the total is a quota.
+ * Like HAMi-core: dlsym hands out this library's functions for names that begin with cu and answers each look-up by RTLD_NEXT
+ * once.  The driver's functions are looked up once.  Device memory is counted, and the total is a quota.
  */
 #include "beside.h"
 
@@ -36,7 +36,7 @@ static void *driver(const char *name)
 	return need(found, name);
 }
 
-/* Before a thread's first call of the driver there, as preInit. */
+/* The driver's function, looked up at the first call. */
 static void *real(unsigned which)
 {
 	static const char *const names[] = {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuGetProcAddress_v2"};
@@ -62,7 +62,7 @@ int cuMemAlloc_v2(address *p, size_t size)
 	return result;
 }
 
-/* A block that is not in the table is freed all the same, which HAMi-core came to later. */
+/* Frees a block that is not in the table too, as newer versions of HAMi-core do. */
 int cuMemFree_v2(address p)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -123,7 +123,7 @@ void *dlsym(void *handle, const char *name)
 		found = real_dlsym(RTLD_NEXT, name);
 		for (unsigned i = 0; found && i < asked_count; i++)
 			if (asked[i] == found)
-				return NULL; /* "recursive dlsym" */
+				return NULL; /* HAMi-core reports "recursive dlsym" */
 		if (asked_count < 100)
 			asked[asked_count++] = found;
 		return found;

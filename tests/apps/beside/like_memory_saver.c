@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As torch_memory_saver's preloaded hook: cudaMalloc of a region that can be given back is physical memory
- * mapped at a reserved address; other calls go to the next function, by RTLD_NEXT.
+ * Like torch_memory_saver's preloaded hook: cudaMalloc maps physical memory at a reserved address, so that the memory can be
+ * given back and the address kept; other calls go to the next function, by RTLD_NEXT.
  */
 #include "beside.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As nvshare: dlsym under both of glibc's versions, the real one by dlvsym(RTLD_NEXT); functions of the driver by dlopen;
- * device memory becomes managed memory.
+ * Like nvshare: exports dlsym under both of glibc's versions and finds the real one by dlvsym(RTLD_NEXT); opens the driver by
+ * dlopen; makes managed memory where device memory is asked for.
  */
 #include "beside.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As UCX's libucm with hooks by relocation: in the constructor the slots of mmap, munmap, cudaMalloc and cudaFree are written over
- * in every object that is loaded, and in those that dlopen brings; the functions are exported too, as an interposer's, and find the
- * next one by RTLD_NEXT.
+ * Like UCX's libucm, which hooks by relocation: its constructor overwrites the GOT slots of mmap, munmap, cudaMalloc and cudaFree in
+ * every loaded object, and dlopen does so in new ones.  The functions are exported too, and find the next one by
+ * RTLD_NEXT.
  */
 #include "beside.h"
 
@@ -34,7 +34,7 @@ static int pass_on(const char *name, void **kept, void *own, void *p, size_t siz
 		*kept = dlsym(RTLD_NEXT, name);
 	if (!*kept || *kept == own)
 		*kept = dlsym(RTLD_DEFAULT, name);
-	need(*kept == own || depth++ > 8 ? NULL : *kept, name); /* behind HAMi-core RTLD_NEXT means what is behind that */
+	need(*kept == own || depth++ > 8 ? NULL : *kept, name); /* HAMi-core's dlsym takes RTLD_NEXT from itself: may loop */
 	result = CALL(*kept, p, size);
 	depth--;
 	return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls by every way there is, for the interposers beside us: linked, by dlsym, by cuGetProcAddress.  Prints what each came to. */
+/* For tests with other interposers: calls functions that are linked, found by dlsym, and found by cuGetProcAddress.  Prints results. */
 #include "../gpu.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What CUDA offers for memory, a subject per run: calls SUBJECT.  Keeps its own books and prints them as one JSON line,
- * with what NVML says of this process while everything is still held: {"memory": {kind: {...}}, "nvml_bytes": N}.
+ * calls SUBJECT: uses one part of CUDA's memory functions.  Counts its own memory by kind and prints that as one JSON line, with
+ * what NVML says of this process while all is still held: {"memory": {kind: {...}}, "nvml_bytes": N}.
  */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -47,7 +47,7 @@ static void gave(enum kind kind, size_t bytes)
 	books[kind].live -= bytes;
 }
 
-/* What NVML says this process holds on device 0; a lone process is ours whatever its pid (containers); 0 unknown. */
+/* Bytes that this process holds on device 0, by NVML; 0: unknown.  A single process is taken for this one, since pids differ in containers. */
 static unsigned long long nvml_bytes(void)
 {
 	struct {
@@ -87,7 +87,7 @@ static void say(void)
 	fflush(stdout);
 }
 
-/* The base line of NVML's figure: a context and nothing else. */
+/* A context and nothing else: the base of NVML's figure. */
 static void context(void)
 {
 	OK(cudaFree(NULL));
@@ -205,7 +205,7 @@ static void vmm(void)
 		took(VMM, size);
 		OK(cuMemMap(place + i * size, size, 0, handles[i], 0));
 		OK(cuMemSetAccess(place + i * size, size, &access, 1));
-		OK(cuMemRelease(handles[i])); /* the mapping keeps it */
+		OK(cuMemRelease(handles[i])); /* the mapping keeps the memory */
 	}
 	OK(cuMemUnmap(place, size));
 	gave(VMM, size);
@@ -255,7 +255,7 @@ static void arrays(void)
 	gave(ARRAY, 16 * MIB);
 }
 
-/* The child opens a block of the parent's; both forked before any CUDA. */
+/* The child opens a block of the parent; the fork comes before any call of CUDA. */
 static void ipc(void)
 {
 	int down[2], up[2], status;
@@ -280,7 +280,7 @@ static void ipc(void)
 	OK(status);
 }
 
-/* Until the device refuses; then one is given back, and the same request is granted. */
+/* Allocates until the device refuses; then frees one block, and the same request is granted. */
 static void oom(void)
 {
 	static void *blocks[4096];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""CuPy: its pool, its pinned pool, its stream-ordered allocator, a product and a transform."""
+"""CuPy: its pool, its pinned pool, its stream-ordered allocator, a matrix product and a Fourier transform."""
 import cupy
 
 from finish import finish

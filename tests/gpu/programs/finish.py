@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""finish(facts): one JSON line with what NVML says of this process, then _exit, so that what is held now is held at the end."""
+"""finish(facts): prints the facts and NVML's figure for this process as a JSON line, then calls _exit, so that memory held now is held at the end."""
 import ctypes
 import json
 import os

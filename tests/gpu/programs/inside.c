@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program says of itself: inside STEPS [stays].  Each step is a range that holds a batch for its time and keeps 3 MiB; a block is
- * named, a mark is set, and the trace is asked for.  Then it stays until its standard input ends.  Prints {"kept_bytes": N, "flushed": 0, "recorded": true}.
+ * inside STEPS [stays]: uses stormlog.h.  Each step is a range that holds a batch while it lasts and keeps 3 MiB; a block is named, a mark
+ * is set, and the trace is flushed.  stays: waits until its standard input ends.  Prints {"kept_bytes": N, "flushed": 0, "recorded": true}.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""cuBLAS, cuFFT, cuSOLVER and NCCL on one GPU by ctypes; each has a CUDA runtime of its own inside."""
+"""Calls cuBLAS, cuFFT, cuSOLVER and NCCL on one GPU by ctypes; each contains a CUDA runtime of its own."""
 import ctypes
 import glob
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: which driver functions of this list a runtime calls, through the pointers that cuGetProcAddress gives it. */
+/* Preloaded: notes which driver functions of this list a runtime calls, through the pointers that cuGetProcAddress gives it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ const char *nesting_take(void)
 	return taken;
 }
 
-/* clang-format never comes to rest here. */
+/* clang-format changes this at every run. */
 /* clang-format off */
 #define DRIVER_CALLS(X)                                                                                            \
 	X(cuMemAlloc) X(cuMemAllocPitch) X(cuMemFree) X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemAllocHost)      \

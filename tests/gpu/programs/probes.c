@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions about a real driver that no document answers; one JSON line.  Run without the agent.  With libnesting.so
+ * Answers questions about a real driver that no document answers, as one JSON line.  Run without the agent.  With libnesting.so
  * preloaded, "nesting" lists the driver calls beneath each runtime call.
  */
 #define _GNU_SOURCE
@@ -29,7 +29,7 @@ static double now(void)
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* Is what cuGetProcAddress gives the export of the same name, so that identity could decide? */
+/* Whether cuGetProcAddress returns the export of the same name, so that pointers could be compared. */
 static void identity(void *driver)
 {
 	static const struct {
@@ -62,7 +62,7 @@ static void identity(void *driver)
 	printf("}, ");
 }
 
-/* The driver calls seen since the last question; NULL without libnesting.so. */
+/* The driver calls since this was last called; NULL without libnesting.so. */
 static const char *seen(void)
 {
 	const char *(*take)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "nesting_take");
@@ -114,7 +114,7 @@ static void nesting(void)
 	printf("}, ");
 }
 
-/* What our own questions cost, in ns: the mean of a few hundred. */
+/* The cost of the questions that the agent asks the driver, in ns: the mean of a few hundred. */
 static void costs(void)
 {
 	int (*init)(void) = NULL, (*find)(unsigned, void **) = NULL, (*memory)(void *, void *) = NULL,
@@ -156,7 +156,7 @@ static void costs(void)
 	printf("\"nvmlDeviceGetComputeRunningProcesses_ns\": %.0f, ", (now() - start) / 100);
 }
 
-/* Does asking during a capture spoil it?  0 is no. */
+/* Whether questions during a capture invalidate it: result codes, 0 if they do not. */
 static void capture(void)
 {
 	enum cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,

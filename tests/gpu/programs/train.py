@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trains a small transformer or CNN in PyTorch and prints PyTorch's own statistics, which the recording must equal."""
+"""Trains a small transformer or CNN in PyTorch and prints PyTorch's own statistics, which those of the recording must equal."""
 import argparse
 import os
 import statistics
@@ -116,7 +116,7 @@ def out_of_memory():
 
 
 def limited():
-    """The memory fraction is a limit on what PyTorch's allocator has reserved."""
+    """Train under a memory fraction, which limits what PyTorch's allocator may reserve."""
     torch.cuda.set_per_process_memory_fraction(options.allocator_bytes / torch.cuda.get_device_properties(0).total_memory)
     try:
         train()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Triton: a kernel compiled, loaded and run; its module is memory that no allocation shows."""
+"""Triton: compiles, loads and runs a kernel; its module takes memory that no allocation shows."""
 import torch
 import triton
 import triton.language as tl
