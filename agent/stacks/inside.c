@@ -86,34 +86,31 @@ static uintptr_t interrupted_stack(const ucontext_t *context)
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
 
-/* They wait for another process or thread, or for time.  malloc and the loader hold no lock while they make one of these. */
-static const uint16_t waits[] = {
-	SYS_poll,   SYS_ppoll,	 SYS_select,   SYS_pselect6,	  SYS_epoll_wait, SYS_epoll_pwait,
-	SYS_wait4,  SYS_waitid,	 SYS_pause,    SYS_rt_sigsuspend, SYS_nanosleep,  SYS_clock_nanosleep,
-	SYS_accept, SYS_accept4, SYS_recvfrom, SYS_recvmsg,
-};
+#define PRIVATE_WAITS(op) ((op) == 128 || (op) == 137 || (op) == 393) /* FUTEX_WAIT(_BITSET), private; by the real-time clock */
+
+/* System calls that wait, and that a handler with SA_RESTART makes anew: malloc and the loader hold no lock while they make one. */
+static const uint16_t waits[] = {SYS_wait4, SYS_waitid, SYS_accept, SYS_accept4, SYS_recvfrom, SYS_recvmsg};
 
 /*
- * The handler interrupted one of these.  Either the kernel ended it with EINTR, and the code goes on behind it (mov $number, %eax;
- * syscall), or it makes the call again (SA_RESTART), and the code goes on at it.
+ * The handler interrupted a system call that waits.  The kernel ended it with EINTR, and the code goes on behind it: no call that
+ * malloc makes ends so, but the futex of a lock.  Or it makes the call again, and the code goes on at it.
  */
 static bool interrupts_a_wait(const ucontext_t *context)
 {
-	uintptr_t code = interrupted_code(context);
-	int64_t number = context->uc_mcontext.gregs[REG_RAX];
-	uint8_t bytes[7];
+	const greg_t *at = context->uc_mcontext.gregs;
+	bool ended = at[REG_RAX] == -EINTR;
+	uintptr_t code = interrupted_code(context) - (ended ? 2 : 0);
+	uint8_t bytes[2];
 
-	if (number != -EINTR)
-		code += 2;
-	if (!sl_walk_readable(code - 7) || !sl_walk_readable(code - 1))
+	if (!sl_walk_readable(code) || !sl_walk_readable(code + 1))
 		return false;
-	memcpy(bytes, (const void *)(code - 7), sizeof(bytes));
-	if (bytes[5] != 0x0f || bytes[6] != 0x05)
+	memcpy(bytes, (const void *)code, sizeof(bytes));
+	if (bytes[0] != 0x0f || bytes[1] != 0x05) /* syscall */
 		return false;
-	if (number == -EINTR)
-		number = bytes[0] == 0xb8 ? bytes[1] | bytes[2] << 8 | bytes[3] << 16 : -1;
+	if (ended)
+		return at[REG_RDI] < 4096 || !PRIVATE_WAITS(at[REG_RSI]);
 	for (unsigned i = 0; i < SL_COUNT(waits); i++)
-		if (number == waits[i])
+		if (at[REG_RAX] == waits[i])
 			return true;
 	return false;
 }
@@ -166,30 +163,36 @@ bool sl_stacks_find_inside(const void *frame, const void *caller)
 }
 
 /* malloc may be the program's own; the C library and its loader take locks that making a thread takes too. */
-static const char *const allocators[] = {"malloc", "pthread_create", "dl_iterate_phdr", "__tls_get_addr"};
+enum { MALLOC, C_LIBRARY, ITS_THREADS, LOADER };
+static const char *const allocators[] = {
+	[MALLOC] = "malloc", [C_LIBRARY] = "dl_iterate_phdr", [ITS_THREADS] = "pthread_create", [LOADER] = "__tls_get_addr"};
 
 struct code {
 	uintptr_t at, allocators[SL_COUNT(allocators)];
-	bool allocates;
+	bool waits, allocates;
 };
 
 static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	const struct sl_objects_span span = sl_objects_span_of(info);
 	struct code *code = data;
+	bool has[SL_COUNT(allocators)];
 
 	if (code->at < span.begin || code->at >= span.end)
 		return 0;
-	code->allocates = false;
 	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
-		code->allocates |= code->allocators[i] >= span.begin && code->allocators[i] < span.end;
+		has[i] = code->allocators[i] >= span.begin && code->allocators[i] < span.end;
+	if (code->waits && !has[LOADER] && (has[C_LIBRARY] || has[ITS_THREADS]))
+		code->allocates = false;
+	else
+		code->allocates = has[MALLOC] || has[C_LIBRARY] || has[ITS_THREADS] || has[LOADER];
 	return 1;
 }
 
-/* Code in no object counts as well: whose it is is not known. */
-static bool may_be_allocating(uintptr_t interrupted)
+/* Code in no object counts as well: whose it is is not known.  The C library's does not where it waits. */
+static bool may_be_allocating(const ucontext_t *interrupted)
 {
-	struct code code = {.at = interrupted, .allocates = true};
+	struct code code = {.at = interrupted_code(interrupted), .waits = interrupts_a_wait(interrupted), .allocates = true};
 
 	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
 		code.allocators[i] = (uintptr_t)sl_resolve_symbol(allocators[i]);
@@ -217,7 +220,7 @@ bool sl_stacks_may_allocate(void)
 	}
 	if (context) {
 		sp = interrupted_stack(context);
-		may = (interrupts_a_wait(context) || !may_be_allocating(interrupted_code(context))) &&
+		may = !may_be_allocating(context) &&
 		      !find_signal_frame(sp, sp + SEARCHED_BYTES / 2); /* a handler that interrupted another */
 	}
 	errno = saved;
