@@ -4,24 +4,24 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/base/json.h"
-#include "analyzer/exports/stream.h"
+#include "analyzer/exports/merge.h"
 
-#define INTO struct sl_stream_options
+#define INTO struct sl_merge_options
 static const struct sl_option table[] = {
 	SL_OPTION_RUN(run),
 	{"--json", 0, NULL, "changes nothing: it always prints one JSON object a line"},
 	{0},
 };
 
-static void put(struct sl_json *j, const struct sl_stream_process *p)
+static void put(struct sl_json *j, const struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_defs *defs = &p->process.trace->defs;
 	struct sl_event_view view;
 
-	sl_stream_view(&view, p);
+	sl_merge_view(&view, p);
 	sl_json_object(j, NULL);
-	sl_stream_put(j, &view);
+	sl_merge_put(j, &view);
 	if (event->python || event->native) {
 		struct sl_stack_frame frames[SL_STACK_MAX];
 		unsigned count = sl_stacks_resolve(frames, defs, NULL, sl_stack_of(event));
@@ -41,25 +41,25 @@ static const char about[] = "Every event as a line of JSON, in time order over a
 static int run(struct sl_arguments *parsed)
 {
 	static const int statuses[] = {
-		[SL_STREAM_FINE] = SL_EXIT_FINE, [SL_STREAM_USAGE] = SL_EXIT_USAGE, [SL_STREAM_UNREADABLE] = SL_EXIT_UNREADABLE};
-	struct sl_stream_options options = {.rank = -1};
-	struct sl_stream stream;
-	struct sl_stream_process *p;
+		[SL_MERGE_FINE] = SL_EXIT_FINE, [SL_MERGE_USAGE] = SL_EXIT_USAGE, [SL_MERGE_UNREADABLE] = SL_EXIT_UNREADABLE};
+	struct sl_merge_options options = {.rank = -1};
+	struct sl_merge merge;
+	struct sl_merge_process *p;
 	struct sl_json *j;
 	int status = sl_arguments_parse(parsed, NULL, &options);
 
 	if (status >= 0)
 		return status;
 	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths});
-	status = statuses[sl_stream_open(&stream, parsed->paths, parsed->path_count, &options)];
+	status = statuses[sl_merge_open(&merge, parsed->paths, parsed->path_count, &options)];
 	if (status == SL_EXIT_FINE) {
 		j = sl_json_new(stdout, SL_JSON_COMPACT);
-		while ((p = sl_stream_next(&stream)))
+		while ((p = sl_merge_next(&merge)))
 			if (p->item->kind == SL_ITEM_EVENT)
 				put(j, p);
 		sl_json_close(j);
 	}
-	sl_stream_close(&stream);
+	sl_merge_close(&merge);
 	return status;
 }
 

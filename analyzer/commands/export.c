@@ -19,7 +19,7 @@
 #include "analyzer/pipeline/pipeline.h"
 
 struct options {
-	struct sl_stream_options stream;
+	struct sl_merge_options merge;
 	struct sl_export_job job;
 	const struct sl_export *format;
 	const char *output;
@@ -30,10 +30,10 @@ struct options {
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: standard output); replaced as a whole"},
 	{"--from", 0, "TIME", "leave out what came before: seconds since the run began, or Unix nanoseconds",
-	 SL_TO_TEXT(stream.from)},
-	{"--to", 0, "TIME", "leave out what came later", SL_TO_TEXT(stream.to)},
-	{"--rank", 0, "N", "one rank only", SL_TO_LONG(stream.rank, 0, INFINITY)},
-	SL_OPTION_RUN(stream.run),
+	 SL_TO_TEXT(merge.from)},
+	{"--to", 0, "TIME", "leave out what came later", SL_TO_TEXT(merge.to)},
+	{"--rank", 0, "N", "one rank only", SL_TO_LONG(merge.rank, 0, INFINITY)},
+	SL_OPTION_RUN(merge.run),
 	{"--weigh", 0, "peak|live|total",
 	 "collapsed and speedscope count what was held at the device's peak (default), at --to or the end, or all allocations",
 	 SL_TO_WORD(job.weigh)},
@@ -107,12 +107,12 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 					   .symbols = parsed->symbols});
 }
 
-static uint64_t budget(const struct sl_stream *stream)
+static uint64_t budget(const struct sl_merge *merge)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < stream->count; i++)
-		bytes += stream->processes[i].process.trace->disk_bytes;
+	for (unsigned i = 0; i < merge->count; i++)
+		bytes += merge->processes[i].process.trace->disk_bytes;
 	return sl_budget_exported(bytes);
 }
 
@@ -131,25 +131,25 @@ static void say_why(const struct options *o, uint64_t most)
 
 static int export_run(struct options *o, char **paths, unsigned count)
 {
-	struct sl_stream stream;
+	struct sl_merge merge;
 	struct sl_save save;
 	struct sl_report report = {0};
-	enum sl_stream_result opened;
+	enum sl_merge_result opened;
 	int status = SL_EXIT_FINE;
 	uint64_t most;
 	bool fine;
 
-	o->stream.models = o->format->models;
-	/* the stream prints what cannot be read */
+	o->merge.models = o->format->models;
+	/* the merge prints what cannot be read */
 	if (o->format->places &&
-	    sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = o->stream.run, .quiet = true}) ==
+	    sl_pipeline_run(&report, paths, count, &(struct sl_pipeline_options){.run = o->merge.run, .quiet = true}) ==
 		    SL_PIPELINE_FINE)
-		o->stream.report = &report;
-	o->stream.progress = !o->quiet && sl_terminal_rewrites(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
-	opened = sl_stream_open(&stream, paths, count, &o->stream);
-	if (opened == SL_STREAM_FINE) {
-		o->job.stream = &stream;
-		most = budget(&stream);
+		o->merge.report = &report;
+	o->merge.progress = !o->quiet && sl_terminal_rewrites(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
+	opened = sl_merge_open(&merge, paths, count, &o->merge);
+	if (opened == SL_MERGE_FINE) {
+		o->job.merge = &merge;
+		most = budget(&merge);
 		sl_save_limit(most);
 		errno = 0;
 		fine = sl_save_begin(&save, o->output, o->format->wants_path);
@@ -163,14 +163,14 @@ static int export_run(struct options *o, char **paths, unsigned count)
 			status = errno ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
 		}
 	}
-	sl_stream_close(&stream);
+	sl_merge_close(&merge);
 	sl_report_free(&report);
-	return opened == SL_STREAM_FINE ? status : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
+	return opened == SL_MERGE_FINE ? status : opened == SL_MERGE_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
 }
 
 static int run(struct sl_arguments *parsed)
 {
-	struct options o = {.stream.rank = -1};
+	struct options o = {.merge.rank = -1};
 	int status;
 
 	list_formats();

@@ -7,12 +7,12 @@
 
 #include <stdio.h>
 
-#include "analyzer/exports/stream.h"
+#include "analyzer/exports/merge.h"
 
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
 struct sl_export_job {
-	struct sl_stream *stream;
+	struct sl_merge *merge;
 	FILE *out;	     /* NULL for formats that need a path */
 	const char *path;    /* of the file to write; NULL: stdout */
 	uint64_t max_events; /* 0: the format's own limit, or none */
@@ -33,8 +33,8 @@ extern const struct sl_export *const sl_exports[]; /* ended by NULL */
 
 /* ---- used by several exports */
 
-/* Runs the stream to its end. */
-void sl_export_replay(struct sl_stream *stream);
+/* Runs the merge to its end. */
+void sl_export_replay(struct sl_merge *merge);
 
 /* Bytes of a site according to the job's --weigh; 0: the site is not shown. */
-uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);
+uint64_t sl_export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh);

@@ -27,15 +27,15 @@ static bool run_csv(struct sl_export_job *job)
 {
 	FILE *out = job->out;
 	const struct sl_where *where;
-	struct sl_stream_process *p;
+	struct sl_merge_process *p;
 	struct sl_event_view view;
 
 	fputs("t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where,step\r\n", out);
-	while ((p = sl_stream_next(job->stream)) && !ferror(out)) {
+	while ((p = sl_merge_next(job->merge)) && !ferror(out)) {
 		if (p->item->kind != SL_ITEM_EVENT)
 			continue;
-		sl_stream_view(&view, p);
-		where = sl_stream_place(job->stream, p);
+		sl_merge_view(&view, p);
+		where = sl_merge_place(job->merge, p);
 		fprintf(out, "%llu", (unsigned long long)view.begin_ns);
 		put_number(out, view.end_ns, view.end_ns);
 		put_signed(out, view.rank >= 0, view.rank);
@@ -60,7 +60,7 @@ static bool run_csv(struct sl_export_job *job)
 	return !ferror(out);
 }
 
-static void put_sample(struct sl_json *j, const struct sl_stream_process *p)
+static void put_sample(struct sl_json *j, const struct sl_merge_process *p)
 {
 	const struct sl_sample *s = &p->item->sample;
 
@@ -82,7 +82,7 @@ static void put_event(struct sl_json *j, const struct sl_event_view *view, const
 {
 	sl_json_object(j, NULL);
 	sl_json_string(j, "type", "event");
-	sl_stream_put(j, view);
+	sl_merge_put(j, view);
 	sl_json_string(j, "label", view->label);
 	sl_json_string(j, "library", where->library);
 	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
@@ -94,13 +94,13 @@ static void put_event(struct sl_json *j, const struct sl_event_view *view, const
 static bool run_ndjson(struct sl_export_job *job)
 {
 	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
-	struct sl_stream_process *p;
+	struct sl_merge_process *p;
 	struct sl_event_view view;
 
-	while ((p = sl_stream_next(job->stream)) && !ferror(job->out)) {
+	while ((p = sl_merge_next(job->merge)) && !ferror(job->out)) {
 		if (p->item->kind == SL_ITEM_EVENT) {
-			sl_stream_view(&view, p);
-			put_event(j, &view, sl_stream_place(job->stream, p));
+			sl_merge_view(&view, p);
+			put_event(j, &view, sl_merge_place(job->merge, p));
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			put_sample(j, p);
 		}

@@ -12,15 +12,15 @@ EXPORTS(DECLARED)
 #define ENTRY(name) &sl_export_##name,
 const struct sl_export *const sl_exports[] = {EXPORTS(ENTRY) NULL};
 
-void sl_export_replay(struct sl_stream *stream)
+void sl_export_replay(struct sl_merge *merge)
 {
-	while (sl_stream_next(stream))
+	while (sl_merge_next(merge))
 		;
-	for (unsigned i = 0; i < stream->count; i++)
-		sl_replay_end(stream->processes[i].process.model);
+	for (unsigned i = 0; i < merge->count; i++)
+		sl_replay_end(merge->processes[i].process.model);
 }
 
-uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh)
+uint64_t sl_export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh)
 {
 	if (!sl_owners_shows(&process->process, site))
 		return 0;

@@ -30,7 +30,7 @@ struct writer {
 	bool begun;
 };
 
-static uint64_t uuid_of(const struct sl_stream_process *p, enum what what, uint32_t number)
+static uint64_t uuid_of(const struct sl_merge_process *p, enum what what, uint32_t number)
 {
 	return ((uint64_t)(p->index + 1) << 32) | ((uint64_t)what << 24) | (number & 0xffffff);
 }
@@ -66,7 +66,7 @@ static const char *program_of(const struct sl_header *header)
 	return header->exe ? sl_paths_name(header->exe) : "process";
 }
 
-static void describe_process(struct writer *w, const struct sl_stream_process *p)
+static void describe_process(struct writer *w, const struct sl_merge_process *p)
 {
 	const struct sl_header *header = &p->process.trace->header;
 	size_t packet = begin_packet(w), track = sl_proto_begin(&w->proto, TRACK_DESCRIPTOR), inner;
@@ -84,7 +84,7 @@ static void describe_process(struct writer *w, const struct sl_stream_process *p
 }
 
 /* Describes a track before its first event. */
-static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, enum what what, uint32_t number, const char *name,
+static uint64_t track_of(struct writer *w, const struct sl_merge_process *p, enum what what, uint32_t number, const char *name,
 			 bool *fresh)
 {
 	uint64_t uuid = uuid_of(p, what, number);
@@ -121,7 +121,7 @@ static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, en
 	return uuid;
 }
 
-static void put_counter(struct writer *w, const struct sl_stream_process *p, enum what what, uint32_t number, const char *name,
+static void put_counter(struct writer *w, const struct sl_merge_process *p, enum what what, uint32_t number, const char *name,
 			uint64_t value)
 {
 	bool fresh;
@@ -142,7 +142,7 @@ static void put_counter(struct writer *w, const struct sl_stream_process *p, enu
 	sl_proto_end(&w->proto, packet);
 }
 
-static size_t begin_event(struct writer *w, const struct sl_stream_process *p, unsigned type, uint64_t track, const char *name,
+static size_t begin_event(struct writer *w, const struct sl_merge_process *p, unsigned type, uint64_t track, const char *name,
 			  size_t *packet)
 {
 	size_t event;
@@ -156,7 +156,7 @@ static size_t begin_event(struct writer *w, const struct sl_stream_process *p, u
 	return event;
 }
 
-static void put_event(struct writer *w, const struct sl_stream_process *p, unsigned type, uint64_t track, const char *name)
+static void put_event(struct writer *w, const struct sl_merge_process *p, unsigned type, uint64_t track, const char *name)
 {
 	size_t packet, event = begin_event(w, p, type, track, name, &packet);
 
@@ -176,9 +176,9 @@ static void annotate(struct writer *w, const char *name, const char *text, uint6
 	sl_proto_end(&w->proto, annotation);
 }
 
-static void put_oom(struct writer *w, struct sl_stream_process *p, const char *name)
+static void put_oom(struct writer *w, struct sl_merge_process *p, const char *name)
 {
-	const struct sl_where *where = sl_stream_place(w->job->stream, p);
+	const struct sl_where *where = sl_merge_place(w->job->merge, p);
 	bool fresh;
 	uint64_t thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
 	size_t packet, event;
@@ -192,7 +192,7 @@ static void put_oom(struct writer *w, struct sl_stream_process *p, const char *n
 }
 
 /* While a range of the process is open it has a track of its own, named after its label. */
-static void put_range(struct writer *w, const struct sl_stream_process *p, const char *label)
+static void put_range(struct writer *w, const struct sl_merge_process *p, const char *label)
 {
 	const struct sl_event *event = p->item->event;
 	bool fresh;
@@ -202,7 +202,7 @@ static void put_range(struct writer *w, const struct sl_stream_process *p, const
 		  p->item->hook->verb == SL_VERB_RANGE_START ? label : NULL);
 }
 
-static void put_call(struct writer *w, struct sl_stream_process *p)
+static void put_call(struct writer *w, struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_hook *hook = p->item->hook;
@@ -234,12 +234,12 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 }
 
 /* Applies the event.  An error that an inner call hands to its caller counts once; PyTorch may then report it again. */
-static void put_errors(struct writer *w, struct sl_stream_process *p)
+static void put_errors(struct writer *w, struct sl_merge_process *p)
 {
 	uint64_t before = p->process.model->ooms_total;
 	char name[128];
 
-	sl_stream_apply(p);
+	sl_merge_apply(p);
 	if (p->process.model->ooms_total > before) {
 		snprintf(name, sizeof(name), "out of memory: %s", p->item->hook->plain);
 		put_oom(w, p, name);
@@ -248,7 +248,7 @@ static void put_errors(struct writer *w, struct sl_stream_process *p)
 	}
 }
 
-static void put_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
+static void put_counters(struct writer *w, const struct sl_merge_process *p, int64_t ordinal)
 {
 	const struct sl_device_state *device = ordinal < SL_DEVICES_MAX ? p->process.model->devices[ordinal + 1] : NULL;
 	char name[64];
@@ -272,7 +272,7 @@ static void put_counters(struct writer *w, const struct sl_stream_process *p, in
 }
 
 /* Frees name no device, so the counters of all devices are written. */
-static void put_all_counters(struct writer *w, const struct sl_stream_process *p, int64_t ordinal)
+static void put_all_counters(struct writer *w, const struct sl_merge_process *p, int64_t ordinal)
 {
 	if (ordinal >= 0)
 		put_counters(w, p, ordinal);
@@ -280,7 +280,7 @@ static void put_all_counters(struct writer *w, const struct sl_stream_process *p
 		put_counters(w, p, i);
 }
 
-static void put_sample(struct writer *w, const struct sl_stream_process *p)
+static void put_sample(struct writer *w, const struct sl_merge_process *p)
 {
 	char name[64];
 
@@ -293,12 +293,12 @@ static void put_sample(struct writer *w, const struct sl_stream_process *p)
 static bool run(struct sl_export_job *job)
 {
 	struct writer w = {.job = job};
-	struct sl_stream_process *p;
+	struct sl_merge_process *p;
 	bool fine = true;
 
-	for (unsigned i = 0; i < job->stream->count; i++)
-		describe_process(&w, &job->stream->processes[i]);
-	while (fine && (p = sl_stream_next(job->stream))) {
+	for (unsigned i = 0; i < job->merge->count; i++)
+		describe_process(&w, &job->merge->processes[i]);
+	while (fine && (p = sl_merge_next(job->merge))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
 			put_call(&w, p);
 			put_errors(&w, p);

@@ -95,7 +95,7 @@ static void put_label(struct profile *profile, const char *key, const char *text
 	sl_proto_end(&profile->proto, message);
 }
 
-static void put_site(struct profile *profile, struct sl_stream_process *p, const struct sl_site *site)
+static void put_site(struct profile *profile, struct sl_merge_process *p, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(&p->process, frames, site->stack);
@@ -158,18 +158,18 @@ static bool write_gzip(const struct sl_proto *proto, FILE *out)
 static bool run(struct sl_export_job *job)
 {
 	struct profile profile = {0};
-	uint64_t ended = job->stream->begin_ns;
+	uint64_t ended = job->merge->begin_ns;
 	bool fine;
 
-	sl_export_replay(job->stream);
+	sl_export_replay(job->merge);
 	text_id(&profile, "");
 	put_type(&profile, "alloc_objects", "count");
 	put_type(&profile, "alloc_space", "bytes");
 	put_type(&profile, "inuse_objects", "count");
 	put_type(&profile, "inuse_space", "bytes");
 	put_type(&profile, "peak_space", "bytes");
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		struct sl_stream_process *p = &job->stream->processes[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		struct sl_merge_process *p = &job->merge->processes[i];
 		uint64_t end = sl_process_unix(&p->process, p->process.model->now_ns);
 
 		ended = end > ended ? end : ended;
@@ -177,8 +177,8 @@ static bool run(struct sl_export_job *job)
 			if (sl_owners_shows(&p->process, &p->process.model->sites.item[k]))
 				put_site(&profile, p, &p->process.model->sites.item[k]);
 	}
-	sl_proto_uint(&profile.proto, TIME, job->stream->begin_ns);
-	sl_proto_uint(&profile.proto, DURATION, ended - job->stream->begin_ns);
+	sl_proto_uint(&profile.proto, TIME, job->merge->begin_ns);
+	sl_proto_uint(&profile.proto, DURATION, ended - job->merge->begin_ns);
 	sl_proto_uint(&profile.proto, DEFAULT_TYPE, text_id(&profile, "peak_space"));
 	for (size_t i = 0; i < profile.texts.count; i++)
 		sl_proto_text(&profile.proto, STRING_TABLE, profile.texts.item[i]);

@@ -9,7 +9,7 @@
 #include "analyzer/report/devices.h"
 
 /* The session is a label too: after exec one pid has two sessions. */
-static void put_labels(FILE *out, const char *family, const struct sl_stream_process *p, int device, const char *key,
+static void put_labels(FILE *out, const char *family, const struct sl_merge_process *p, int device, const char *key,
 		       const char *value)
 {
 	const struct sl_header *header = &p->process.trace->header;
@@ -61,8 +61,8 @@ static void put_family(FILE *out, const char *name, const char *type, const char
 static void put_memory(struct sl_export_job *job, enum of of)
 {
 	put_family(job->out, of_kind[of].name, of_kind[of].type, of_kind[of].help);
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		const struct sl_stream_process *p = &job->stream->processes[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		const struct sl_merge_process *p = &job->merge->processes[i];
 
 		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 			for (int d = 0; d <= SL_DEVICES_MAX; d++) {
@@ -81,8 +81,8 @@ static void put_libraries(struct sl_export_job *job)
 	static const char name[] = "stormlog_library_peak_bytes";
 
 	put_family(job->out, name, "gauge", "Most a library held at once.");
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		const struct sl_stream_process *p = &job->stream->processes[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		const struct sl_merge_process *p = &job->merge->processes[i];
 		const struct sl_model *model = p->process.model;
 
 		for (size_t k = 0; k < model->holders.count; k++) {
@@ -100,8 +100,8 @@ static void put_libraries(struct sl_export_job *job)
 static void put_process(struct sl_export_job *job, const char *name, const char *help, bool ooms)
 {
 	put_family(job->out, name, "counter", help);
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		const struct sl_stream_process *p = &job->stream->processes[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		const struct sl_merge_process *p = &job->merge->processes[i];
 
 		put_labels(job->out, name, p, -1, NULL, NULL);
 		sl_door_print(job->out, "%llu\n",
@@ -110,13 +110,13 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 }
 
 /* Sums per device over the processes: memory of another recorded process is not hidden. */
-static void join_devices(struct sl_stream *stream)
+static void join_devices(struct sl_merge *merge)
 {
-	struct sl_report report = {.process_count = stream->count};
+	struct sl_report report = {.process_count = merge->count};
 
-	report.processes = sl_memory_must(calloc(stream->count + 1, sizeof(*report.processes)));
-	for (unsigned i = 0; i < stream->count; i++) {
-		report.processes[i] = stream->processes[i].process;
+	report.processes = sl_memory_must(calloc(merge->count + 1, sizeof(*report.processes)));
+	for (unsigned i = 0; i < merge->count; i++) {
+		report.processes[i] = merge->processes[i].process;
 		report.processes[i].ended_unix_ns = sl_process_unix(&report.processes[i], report.processes[i].model->now_ns);
 	}
 	sl_devices_join(&report);
@@ -128,22 +128,22 @@ static void put_hidden(struct sl_export_job *job)
 {
 	static const char name[] = "stormlog_device_hidden_peak_bytes";
 
-	join_devices(job->stream);
+	join_devices(job->merge);
 	put_family(job->out, name, "gauge", "Most used on the device beyond what recorded processes held, as this one saw it.");
-	for (unsigned i = 0; i < job->stream->count; i++)
+	for (unsigned i = 0; i < job->merge->count; i++)
 		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_device_state *device = job->stream->processes[i].process.model->devices[d];
+			const struct sl_device_state *device = job->merge->processes[i].process.model->devices[d];
 
 			if (!device || device->hidden_peak_bytes == SL_UNKNOWN)
 				continue;
-			put_labels(job->out, name, &job->stream->processes[i], (int)d - 1, NULL, NULL);
+			put_labels(job->out, name, &job->merge->processes[i], (int)d - 1, NULL, NULL);
 			sl_door_print(job->out, "%llu\n", (unsigned long long)device->hidden_peak_bytes);
 		}
 }
 
 static bool run(struct sl_export_job *job)
 {
-	sl_export_replay(job->stream);
+	sl_export_replay(job->merge);
 	for (enum of of = LIVE; of <= FAILED; of++)
 		put_memory(job, of);
 	put_libraries(job);

@@ -47,7 +47,7 @@ static unsigned *number_of(const struct snapshot *s, unsigned process, int devic
 	return &s->number[(size_t)process * SL_DEVICES_MAX + (unsigned)device];
 }
 
-static void note(struct snapshot *s, const struct sl_stream_process *p, enum action action, int64_t device, uint64_t address,
+static void note(struct snapshot *s, const struct sl_merge_process *p, enum action action, int64_t device, uint64_t address,
 		 uint64_t bytes, uint64_t stream, uint32_t where)
 {
 	if (device < 0 || device >= SL_DEVICES_MAX)
@@ -62,11 +62,11 @@ static void note(struct snapshot *s, const struct sl_stream_process *p, enum act
 							 .action = (uint8_t)action};
 }
 
-static uint32_t where_of_site(struct snapshot *s, struct sl_stream_process *p, uint32_t site)
+static uint32_t where_of_site(struct snapshot *s, struct sl_merge_process *p, uint32_t site)
 {
 	const struct sl_site *at = &p->process.model->sites.item[site];
 
-	return sl_stream_where(s->job->stream, p, at->stack);
+	return sl_merge_where(s->job->merge, p, at->stack);
 }
 
 static bool is_segment_kind(unsigned kind)
@@ -75,7 +75,7 @@ static bool is_segment_kind(unsigned kind)
 }
 
 /* Records a live block that is about to end. */
-static void note_end(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *live, uint32_t where)
+static void note_end(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *live, uint32_t where)
 {
 	const struct sl_site *site = &p->process.model->sites.item[live->site];
 
@@ -87,7 +87,7 @@ static void note_end(struct snapshot *s, struct sl_stream_process *p, const stru
 }
 
 /* Applies the item, and records the blocks that end with their context: live before it and not after it. */
-static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
+static void apply_with_owners(struct snapshot *s, struct sl_merge_process *p)
 {
 	struct sl_model *model = p->process.model;
 	struct sl_live *was = sl_memory_must(malloc((model->pointers.count + 1) * sizeof(*was)));
@@ -95,20 +95,20 @@ static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
 
 	SL_TABLE_EACH(&model->pointers, live)
 	was[count++] = *live;
-	sl_stream_apply(p);
+	sl_merge_apply(p);
 	for (size_t i = 0; i < count; i++)
 		if (!sl_table_find(&model->pointers, was[i].address))
 			note_end(s, p, &was[i], where_of_site(s, p, was[i].site));
 	free(was);
 }
 
-static void take_event(struct snapshot *s, struct sl_stream_process *p)
+static void take_event(struct snapshot *s, struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_hook *hook = p->item->hook;
 	struct sl_model *model = p->process.model;
 	enum sl_verb verb = hook ? hook->verb : SL_VERB_CALL;
-	uint32_t where = sl_stream_where(s->job->stream, p, sl_stack_of(event));
+	uint32_t where = sl_merge_where(s->job->merge, p, sl_stack_of(event));
 	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
 	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
@@ -130,7 +130,7 @@ static void take_event(struct snapshot *s, struct sl_stream_process *p)
 	else if (verb == SL_VERB_CONTEXT_DESTROY || verb == SL_VERB_PRIMARY_RELEASE || verb == SL_VERB_DEVICE_RESET ||
 		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)
 		apply_with_owners(s, p);
-	sl_stream_apply(p);
+	sl_merge_apply(p);
 	live = event->address && verb == SL_VERB_ALLOC && fine ? sl_table_find(&model->pointers, event->address) : NULL;
 	if (!live || !is_segment_kind(model->sites.item[live->site].kind))
 		return;
@@ -156,7 +156,7 @@ static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *fra
 }
 
 /* Writes the frames of a place once and refers to them afterwards. */
-static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t index)
+static void put_frames(struct snapshot *s, struct sl_merge_process *p, uint32_t index)
 {
 	uint64_t key = (uint64_t)p->index << 32 | index;
 	uint32_t memo = sl_idmap_get(&s->memos, key, UINT32_MAX);
@@ -181,8 +181,7 @@ static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t
 	sl_pickle_next(&s->pickle);
 }
 
-static void put_block(struct snapshot *s, struct sl_stream_process *p, uint64_t address, uint64_t bytes, bool active,
-		      uint32_t where)
+static void put_block(struct snapshot *s, struct sl_merge_process *p, uint64_t address, uint64_t bytes, bool active, uint32_t where)
 {
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_int(&s->pickle, "address", (int64_t)address);
@@ -216,8 +215,8 @@ static void collect(struct lives *lives, const struct sl_table *table)
 }
 
 /* Writes the segment's blocks and the gaps between them.  Returns the bytes in blocks. */
-static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
-			  const struct lives *blocks, size_t *at, bool write)
+static uint64_t put_tiles(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *segment, const struct lives *blocks,
+			  size_t *at, bool write)
 {
 	uint64_t end = segment->address + segment->bytes, next = segment->address, used = 0;
 	uint32_t where = where_of_site(s, p, segment->site);
@@ -245,7 +244,7 @@ static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const
 	return used;
 }
 
-static void put_segment(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment, const struct lives *blocks,
+static void put_segment(struct snapshot *s, struct sl_merge_process *p, const struct sl_live *segment, const struct lives *blocks,
 			size_t *at, bool mapped)
 {
 	const struct sl_site *site = &p->process.model->sites.item[segment->site];
@@ -305,7 +304,7 @@ static void collect_mappings(struct lives *segments, const struct sl_model *mode
 	segments->list.count = kept;
 }
 
-static void put_segments(struct snapshot *s, struct sl_stream_process *p)
+static void put_segments(struct snapshot *s, struct sl_merge_process *p)
 {
 	struct lives segments = {0}, blocks = {0}, mappings = {0};
 	size_t at = 0, mapped_at = 0;
@@ -328,7 +327,7 @@ static void put_segments(struct snapshot *s, struct sl_stream_process *p)
 }
 
 /* True: the allocation is a segment of PyTorch's allocator and not a block of the program. */
-static bool is_torch_segment(const struct sl_stream_process *p, const struct entry *entry)
+static bool is_torch_segment(const struct sl_merge_process *p, const struct entry *entry)
 {
 	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
 
@@ -337,7 +336,7 @@ static bool is_torch_segment(const struct sl_stream_process *p, const struct ent
 
 static void put_entry(struct snapshot *s, const struct entry *entry, bool follows_segment)
 {
-	struct sl_stream_process *p = &s->job->stream->processes[entry->process];
+	struct sl_merge_process *p = &s->job->merge->processes[entry->process];
 	struct sl_pickle *pickle = &s->pickle;
 
 	if (follows_segment && is_torch_segment(p, entry))
@@ -400,15 +399,15 @@ static void put_traces(struct snapshot *s)
 /* The devices of a process are those that its model, an event or a block names; a single process keeps its own numbers. */
 static void number_devices(struct snapshot *s)
 {
-	const struct sl_stream *stream = s->job->stream;
+	const struct sl_merge *merge = s->job->merge;
 	size_t kept = s->count < s->cap ? s->count : s->cap;
-	bool alone = stream->count == 1;
+	bool alone = merge->count == 1;
 
-	s->number = sl_memory_must(calloc((size_t)stream->count * SL_DEVICES_MAX + 1, sizeof(*s->number)));
+	s->number = sl_memory_must(calloc((size_t)merge->count * SL_DEVICES_MAX + 1, sizeof(*s->number)));
 	for (size_t i = 0; i < kept; i++)
 		*number_of(s, s->entries[i].process, s->entries[i].device) = SEEN;
-	for (unsigned i = 0; i < stream->count; i++) {
-		const struct sl_model *model = stream->processes[i].process.model;
+	for (unsigned i = 0; i < merge->count; i++) {
+		const struct sl_model *model = merge->processes[i].process.model;
 
 		for (size_t k = 0; k < model->sites.count; k++)
 			if (model->sites.item[k].device >= 0 && model->sites.item[k].device < SL_DEVICES_MAX)
@@ -424,18 +423,18 @@ static void number_devices(struct snapshot *s)
 				continue;
 			*number = s->devices++;
 			sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
-				      SL_WHO(&stream->processes[i].process));
+				      SL_WHO(&merge->processes[i].process));
 		}
 	}
 }
 
 /* Prints what a snapshot cannot show: memory held at the end without an address. */
-static void say_left_out(const struct sl_stream *stream)
+static void say_left_out(const struct sl_merge *merge)
 {
 	uint64_t unmapped = 0, arrays = 0;
 
-	for (unsigned i = 0; i < stream->count; i++) {
-		const struct sl_model *model = stream->processes[i].process.model;
+	for (unsigned i = 0; i < merge->count; i++) {
+		const struct sl_model *model = merge->processes[i].process.model;
 		size_t count;
 		const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
 
@@ -455,15 +454,15 @@ static void say_left_out(const struct sl_stream *stream)
 
 static void write_snapshot(struct snapshot *s)
 {
-	const struct sl_stream *stream = s->job->stream;
+	const struct sl_merge *merge = s->job->merge;
 
-	say_left_out(stream);
+	say_left_out(merge);
 	sl_pickle_begin(&s->pickle, s->job->out);
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_text(&s->pickle, "segments");
 	sl_pickle_list(&s->pickle);
-	for (unsigned i = 0; i < stream->count; i++)
-		put_segments(s, &stream->processes[i]);
+	for (unsigned i = 0; i < merge->count; i++)
+		put_segments(s, &merge->processes[i]);
 	sl_pickle_close(&s->pickle);
 	sl_pickle_next(&s->pickle);
 	sl_pickle_text(&s->pickle, "device_traces");
@@ -478,7 +477,7 @@ static void write_snapshot(struct snapshot *s)
 static bool run(struct sl_export_job *job)
 {
 	struct snapshot s = {.job = job, .cap = job->max_events ? job->max_events : EVENTS_MAX};
-	struct sl_stream_process *p;
+	struct sl_merge_process *p;
 
 	s.entries = calloc(s.cap, sizeof(*s.entries));
 	if (!s.entries) {
@@ -486,7 +485,7 @@ static bool run(struct sl_export_job *job)
 			      (unsigned long long)s.cap);
 		return false;
 	}
-	while ((p = sl_stream_next(job->stream)))
+	while ((p = sl_merge_next(job->merge)))
 		if (p->item->kind == SL_ITEM_EVENT)
 			take_event(&s, p);
 	if (s.count > s.cap)

@@ -121,7 +121,7 @@ static int64_t known(uint64_t value)
 
 struct entering {
 	struct base *base;
-	const struct sl_stream_process *process;
+	const struct sl_merge_process *process;
 };
 
 /* A range that never closed has NULL as its end and as its use at the end. */
@@ -142,20 +142,20 @@ static void put_events(struct base *base)
 {
 	sqlite3_stmt *events = prepare(base, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	sqlite3_stmt *samples = prepare(base, "INSERT INTO samples VALUES(?,?,?,?,?,?,?)");
-	struct sl_stream_process *p;
+	struct sl_merge_process *p;
 	struct sl_event_view v;
 	uint64_t rows = 0;
 
 	execute(base, "BEGIN");
-	while (!base->wrong && (p = sl_stream_next(base->job->stream))) {
+	while (!base->wrong && (p = sl_merge_next(base->job->merge))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
-			sl_stream_view(&v, p);
+			sl_merge_view(&v, p);
 			/* the result of a call that did not return is -1, which n writes as NULL */
 			insert(base, events, v.returned ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index,
 			       (int64_t)v.begin_ns, (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address,
 			       (int64_t)v.event->bytes, (int64_t)v.event->device, (int64_t)v.event->stream,
 			       v.returned ? (int64_t)v.event->result : (int64_t)-1, v.label,
-			       (int64_t)sl_stream_where(base->job->stream, p, sl_stack_of(v.event)));
+			       (int64_t)sl_merge_where(base->job->merge, p, sl_stack_of(v.event)));
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			const struct sl_sample *s = &p->item->sample;
 
@@ -170,7 +170,7 @@ static void put_events(struct base *base)
 	sqlite3_finalize(samples);
 }
 
-static void put_memory(struct base *base, const struct sl_stream_process *p, sqlite3_stmt *memory)
+static void put_memory(struct base *base, const struct sl_merge_process *p, sqlite3_stmt *memory)
 {
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 		for (int d = 0; d <= SL_DEVICES_MAX; d++) {
@@ -184,7 +184,7 @@ static void put_memory(struct base *base, const struct sl_stream_process *p, sql
 		}
 }
 
-static void put_sites(struct base *base, struct sl_stream_process *p, sqlite3_stmt *sites)
+static void put_sites(struct base *base, struct sl_merge_process *p, sqlite3_stmt *sites)
 {
 	const struct sl_model *model = p->process.model;
 
@@ -193,14 +193,14 @@ static void put_sites(struct base *base, struct sl_stream_process *p, sqlite3_st
 
 		if (sl_owners_shows(&p->process, site))
 			insert(base, sites, "iitntiiiii", (int64_t)p->index,
-			       (int64_t)sl_stream_where(base->job->stream, p, site->stack), sl_event_kinds[site->kind].name,
+			       (int64_t)sl_merge_where(base->job->merge, p, site->stack), sl_event_kinds[site->kind].name,
 			       (int64_t)site->device, site->label ? sl_defs_text(model->defs, site->label) : NULL,
 			       (int64_t)sl_model_site_at_peak(model, site), (int64_t)site->live_bytes, (int64_t)site->live_blocks,
 			       (int64_t)site->total_bytes, (int64_t)site->total_blocks);
 	}
 }
 
-static void put_places(struct base *base, struct sl_stream_process *p, sqlite3_stmt *places, sqlite3_stmt *frames)
+static void put_places(struct base *base, struct sl_merge_process *p, sqlite3_stmt *places, sqlite3_stmt *frames)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 
@@ -225,8 +225,8 @@ static void put_processes(struct base *base)
 	sqlite3_stmt *frames = prepare(base, "INSERT INTO frames VALUES(?,?,?,?,?,?,?,?)");
 
 	execute(base, "BEGIN");
-	for (unsigned i = 0; i < base->job->stream->count; i++) {
-		struct sl_stream_process *p = &base->job->stream->processes[i];
+	for (unsigned i = 0; i < base->job->merge->count; i++) {
+		struct sl_merge_process *p = &base->job->merge->processes[i];
 		const struct sl_header *h = &p->process.trace->header;
 
 		sl_replay_end(p->process.model);
@@ -261,17 +261,17 @@ static void sort_beside(const char *path)
 static bool run(struct sl_export_job *job)
 {
 	struct base base = {.job = job};
-	struct entering *entering = sl_memory_must(calloc(job->stream->count + 1, sizeof(*entering)));
+	struct entering *entering = sl_memory_must(calloc(job->merge->count + 1, sizeof(*entering)));
 
 	sort_beside(job->path);
 	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		fail(&base);
 	execute(&base, schema);
 	base.entries = prepare(&base, "INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?,?)");
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		entering[i] = (struct entering){&base, &job->stream->processes[i]};
-		job->stream->processes[i].process.model->entry = put_entry;
-		job->stream->processes[i].process.model->entry_context = &entering[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		entering[i] = (struct entering){&base, &job->merge->processes[i]};
+		job->merge->processes[i].process.model->entry = put_entry;
+		job->merge->processes[i].process.model->entry_context = &entering[i];
 	}
 	put_events(&base);
 	put_processes(&base);

@@ -11,9 +11,9 @@ static bool run_collapsed(struct sl_export_job *job)
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char name[600];
 
-	sl_export_replay(job->stream);
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		struct sl_stream_process *p = &job->stream->processes[i];
+	sl_export_replay(job->merge);
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		struct sl_merge_process *p = &job->merge->processes[i];
 
 		for (size_t k = 0; k < p->process.model->sites.count; k++) {
 			const struct sl_site *site = &p->process.model->sites.item[k];
@@ -75,8 +75,7 @@ static void push(struct scope *scope, uint32_t number)
 	scope->samples.item[scope->samples.count - 1].count++;
 }
 
-static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_process *p, const struct sl_site *site,
-		     uint64_t bytes)
+static void add_site(struct scope *scope, struct sl_json *j, struct sl_merge_process *p, const struct sl_site *site, uint64_t bytes)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(&p->process, frames, site->stack);
@@ -91,7 +90,7 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_pr
 	push(scope, number_of(scope, j, NULL, sl_model_library(p->process.model, site)));
 }
 
-static void put_profile(struct sl_json *j, const struct scope *scope, const struct sl_stream_process *p)
+static void put_profile(struct sl_json *j, const struct scope *scope, const struct sl_merge_process *p)
 {
 	char name[64];
 	uint64_t total = 0;
@@ -130,15 +129,15 @@ static bool run_speedscope(struct sl_export_job *job)
 	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
 	struct scope scope = {0};
 
-	sl_export_replay(job->stream);
+	sl_export_replay(job->merge);
 	sl_json_object(j, NULL);
 	sl_json_string(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	sl_json_string(j, "exporter", "stormlog " SL_VERSION);
 	sl_json_string(j, "name", "GPU memory");
 	sl_json_object(j, "shared");
 	sl_json_array(j, "frames");
-	for (unsigned i = 0; i < job->stream->count; i++) {
-		struct sl_stream_process *p = &job->stream->processes[i];
+	for (unsigned i = 0; i < job->merge->count; i++) {
+		struct sl_merge_process *p = &job->merge->processes[i];
 
 		for (size_t k = 0; k < p->process.model->sites.count; k++) {
 			const struct sl_site *site = &p->process.model->sites.item[k];
@@ -151,8 +150,8 @@ static bool run_speedscope(struct sl_export_job *job)
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_array(j, "profiles");
-	for (unsigned i = 0; i < job->stream->count; i++)
-		put_profile(j, &scope, &job->stream->processes[i]);
+	for (unsigned i = 0; i < job->merge->count; i++)
+		put_profile(j, &scope, &job->merge->processes[i]);
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);

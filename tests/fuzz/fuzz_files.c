@@ -55,7 +55,7 @@ static void fuzz_exports(const uint8_t *bytes, size_t size)
 {
 	char *paths[] = {folder, NULL};
 	const struct sl_export *format;
-	struct sl_stream stream;
+	struct sl_merge merge;
 	unsigned count = 0;
 
 	while (sl_exports[count])
@@ -65,14 +65,14 @@ static void fuzz_exports(const uint8_t *bytes, size_t size)
 	format = sl_exports[bytes[0] % count];
 	put_trace(bytes + 1, size - 1);
 
-	struct sl_stream_options options = {.run = "all", .rank = -1, .models = format->models};
+	struct sl_merge_options options = {.run = "all", .rank = -1, .models = format->models};
 
-	if (sl_stream_open(&stream, paths, 1, &options) == SL_STREAM_FINE) {
-		struct sl_export_job job = {.stream = &stream, .out = nowhere, .path = at("export")};
+	if (sl_merge_open(&merge, paths, 1, &options) == SL_MERGE_FINE) {
+		struct sl_export_job job = {.merge = &merge, .out = nowhere, .path = at("export")};
 
 		format->run(&job);
 	}
-	sl_stream_close(&stream);
+	sl_merge_close(&merge);
 	unlink(at("export"));
 }
 

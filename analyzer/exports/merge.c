@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/exports/stream.h"
+#include "analyzer/exports/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
 
-static void read_item(struct sl_stream_process *p)
+static void read_item(struct sl_merge_process *p)
 {
 	p->item = sl_order_next(p->order);
 	p->pending = p->item != NULL;
@@ -22,51 +22,51 @@ static void read_item(struct sl_stream_process *p)
 		p->unix_ns = sl_process_unix(&p->process, sl_item_time(p->item));
 }
 
-static bool before(const struct sl_stream_process *a, const struct sl_stream_process *b)
+static bool before(const struct sl_merge_process *a, const struct sl_merge_process *b)
 {
 	return a->unix_ns != b->unix_ns ? a->unix_ns < b->unix_ns : a->index < b->index;
 }
 
-void sl_stream_apply(struct sl_stream_process *p)
+void sl_merge_apply(struct sl_merge_process *p)
 {
 	if (p->pending && p->process.model)
 		sl_replay_apply(p->process.model, p->item);
 	p->pending = false;
 }
 
-static void say(struct sl_stream *stream, uint64_t now_ns)
+static void say(struct sl_merge *merge, uint64_t now_ns)
 {
-	if (!stream->progress || (stream->events & 0xfffff) || stream->events == stream->last_said)
+	if (!merge->progress || (merge->events & 0xfffff) || merge->events == merge->last_said)
 		return;
-	stream->last_said = stream->events;
-	sl_door_print(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(stream->events >> 20),
-		      now_ns > stream->begin_ns ? (double)(now_ns - stream->begin_ns) / 1e9 : 0.0);
+	merge->last_said = merge->events;
+	sl_door_print(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(merge->events >> 20),
+		      now_ns > merge->begin_ns ? (double)(now_ns - merge->begin_ns) / 1e9 : 0.0);
 	fflush(stderr);
 }
 
-struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
+struct sl_merge_process *sl_merge_next(struct sl_merge *merge)
 {
-	struct sl_stream_process *first = stream->heap_count ? stream->heap[0] : NULL;
+	struct sl_merge_process *first = merge->heap_count ? merge->heap[0] : NULL;
 
-	if (first && stream->events) { /* apply the item of the process that was returned last */
-		sl_stream_apply(first);
+	if (first && merge->events) { /* apply the item of the process that was returned last */
+		sl_merge_apply(first);
 		read_item(first);
 	}
 	for (;; read_item(first)) {
 		if (first && !first->item)
-			stream->heap[0] = stream->heap[--stream->heap_count];
-		if (!stream->heap_count)
+			merge->heap[0] = merge->heap[--merge->heap_count];
+		if (!merge->heap_count)
 			return NULL;
-		SL_HEAP_SINK(stream->heap, stream->heap_count, 0, before);
-		first = stream->heap[0];
-		if (stream->to_ns && first->unix_ns >= stream->to_ns)
+		SL_HEAP_SINK(merge->heap, merge->heap_count, 0, before);
+		first = merge->heap[0];
+		if (merge->to_ns && first->unix_ns >= merge->to_ns)
 			return NULL;
-		if (first->unix_ns >= stream->from_ns)
+		if (first->unix_ns >= merge->from_ns)
 			break;
-		sl_stream_apply(first);
+		sl_merge_apply(first);
 	}
-	stream->events++;
-	say(stream, first->unix_ns);
+	merge->events++;
+	say(merge, first->unix_ns);
 	return first;
 }
 
@@ -98,9 +98,9 @@ static bool choose(const struct sl_images *images, const char *run, unsigned *ch
 	return false;
 }
 
-static void open_image(struct sl_stream *stream, const struct sl_image *image, const struct sl_stream_options *options)
+static void open_image(struct sl_merge *merge, const struct sl_image *image, const struct sl_merge_options *options)
 {
-	struct sl_stream_process *p = &stream->processes[stream->count];
+	struct sl_merge_process *p = &merge->processes[merge->count];
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 
@@ -112,75 +112,75 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 		sl_trace_close(trace);
 		return;
 	}
-	*p = (struct sl_stream_process){.process = {.trace = trace, .symbols = stream->symbols}, .index = stream->count};
+	*p = (struct sl_merge_process){.process = {.trace = trace, .symbols = merge->symbols}, .index = merge->count};
 	p->process.places = sl_places_in(options->report, &trace->header);
 	if (options->models)
 		p->process.model = sl_replay_new(&trace->header, &trace->defs);
 	p->order = sl_order_new(trace);
-	if (!stream->count || trace->header.started_ns < stream->begin_ns)
-		stream->begin_ns = trace->header.started_ns;
-	stream->count++;
+	if (!merge->count || trace->header.started_ns < merge->begin_ns)
+		merge->begin_ns = trace->header.started_ns;
+	merge->count++;
 }
 
-static void fill_heap(struct sl_stream *stream)
+static void fill_heap(struct sl_merge *merge)
 {
-	for (unsigned i = 0; i < stream->count; i++) {
-		read_item(&stream->processes[i]);
-		if (stream->processes[i].item)
-			stream->heap[stream->heap_count++] = &stream->processes[i];
+	for (unsigned i = 0; i < merge->count; i++) {
+		read_item(&merge->processes[i]);
+		if (merge->processes[i].item)
+			merge->heap[merge->heap_count++] = &merge->processes[i];
 	}
-	for (unsigned i = stream->heap_count / 2; i--;)
-		SL_HEAP_SINK(stream->heap, stream->heap_count, i, before);
+	for (unsigned i = merge->heap_count / 2; i--;)
+		SL_HEAP_SINK(merge->heap, merge->heap_count, i, before);
 }
 
-enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *paths, unsigned count,
-				     const struct sl_stream_options *options)
+enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, unsigned count,
+				   const struct sl_merge_options *options)
 {
 	bool all = options->run && !strcmp(options->run, "all");
 	unsigned chosen;
 
-	*stream = (struct sl_stream){.progress = options->progress, .symbols = sl_symbols_new()};
+	*merge = (struct sl_merge){.progress = options->progress, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
-		if (!sl_images_add(&stream->images, paths[i])) {
+		if (!sl_images_add(&merge->images, paths[i])) {
 			sl_paths_failed(paths[i]);
-			return SL_STREAM_USAGE;
+			return SL_MERGE_USAGE;
 		}
-	if (!stream->images.image_count) {
+	if (!merge->images.image_count) {
 		sl_paths_empty(paths, count, "trace");
-		return SL_STREAM_UNREADABLE;
+		return SL_MERGE_UNREADABLE;
 	}
-	sl_images_group(&stream->images);
-	sl_damage_print(&stream->images.copies);
-	if (!choose(&stream->images, options->run, &chosen))
-		return SL_STREAM_USAGE;
-	stream->processes = sl_memory_must(calloc(stream->images.image_count, sizeof(*stream->processes)));
-	stream->heap = sl_memory_must(calloc(stream->images.image_count, sizeof(struct sl_stream_process *)));
-	for (unsigned i = 0; i < stream->images.image_count; i++)
-		if (sl_images_is_of(&stream->images, i, all ? -1 : (int)chosen))
-			open_image(stream, &stream->images.images[i], options);
-	if (!stream->count) {
+	sl_images_group(&merge->images);
+	sl_damage_print(&merge->images.copies);
+	if (!choose(&merge->images, options->run, &chosen))
+		return SL_MERGE_USAGE;
+	merge->processes = sl_memory_must(calloc(merge->images.image_count, sizeof(*merge->processes)));
+	merge->heap = sl_memory_must(calloc(merge->images.image_count, sizeof(struct sl_merge_process *)));
+	for (unsigned i = 0; i < merge->images.image_count; i++)
+		if (sl_images_is_of(&merge->images, i, all ? -1 : (int)chosen))
+			open_image(merge, &merge->images.images[i], options);
+	if (!merge->count) {
 		if (options->rank >= 0)
 			sl_door_print(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
-		return options->rank >= 0 ? SL_STREAM_USAGE : SL_STREAM_UNREADABLE;
+		return options->rank >= 0 ? SL_MERGE_USAGE : SL_MERGE_UNREADABLE;
 	}
-	if (!parse_time(options->from, stream->begin_ns, &stream->from_ns) ||
-	    !parse_time(options->to, stream->begin_ns, &stream->to_ns))
-		return SL_STREAM_USAGE;
-	if (stream->to_ns && stream->to_ns <= stream->from_ns) {
+	if (!parse_time(options->from, merge->begin_ns, &merge->from_ns) ||
+	    !parse_time(options->to, merge->begin_ns, &merge->to_ns))
+		return SL_MERGE_USAGE;
+	if (merge->to_ns && merge->to_ns <= merge->from_ns) {
 		sl_door_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", options->to,
 			      options->from ? options->from : "the beginning");
-		return SL_STREAM_USAGE;
+		return SL_MERGE_USAGE;
 	}
-	fill_heap(stream);
-	return SL_STREAM_FINE;
+	fill_heap(merge);
+	return SL_MERGE_FINE;
 }
 
-void sl_stream_close(struct sl_stream *stream)
+void sl_merge_close(struct sl_merge *merge)
 {
-	if (stream->progress && stream->last_said)
+	if (merge->progress && merge->last_said)
 		fputs("\r\033[K", stderr);
-	for (unsigned i = 0; i < stream->count; i++) {
-		struct sl_stream_process *p = &stream->processes[i];
+	for (unsigned i = 0; i < merge->count; i++) {
+		struct sl_merge_process *p = &merge->processes[i];
 
 		sl_damage_print(&p->process.trace->damage);
 		sl_order_free(p->order);
@@ -190,16 +190,16 @@ void sl_stream_close(struct sl_stream *stream)
 		free(p->wheres.item);
 		sl_idmap_free(&p->where_ids);
 	}
-	free(stream->processes);
-	free(stream->heap);
-	sl_arena_free(&stream->arena);
-	sl_symbols_free(stream->symbols);
-	sl_images_free(&stream->images);
+	free(merge->processes);
+	free(merge->heap);
+	sl_arena_free(&merge->arena);
+	sl_symbols_free(merge->symbols);
+	sl_images_free(&merge->images);
 }
 
 /* ---- places and events */
 
-uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, struct sl_stack stack)
+uint32_t sl_merge_where(struct sl_merge *merge, struct sl_merge_process *p, struct sl_stack stack)
 {
 	uint64_t key = sl_stack_mix(stack);
 	uint32_t at = sl_idmap_get(&p->where_ids, key, UINT32_MAX);
@@ -213,14 +213,14 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, 
 	sl_idmap_set(&p->where_ids, key, at);
 	where = SL_PUSH(&p->wheres);
 	sl_owners_line(&p->process, stack, 1, line, sizeof(line));
-	*where = (struct sl_where){.stack = stack,
-				   .library =
-					   sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, stack)),
-				   .line = sl_arena_strdup(&stream->arena, line)};
+	*where =
+		(struct sl_where){.stack = stack,
+				  .library = sl_arena_strdup(&merge->arena, sl_stacks_library(&trace->defs, &trace->header, stack)),
+				  .line = sl_arena_strdup(&merge->arena, line)};
 	return at;
 }
 
-void sl_stream_view(struct sl_event_view *view, const struct sl_stream_process *p)
+void sl_merge_view(struct sl_event_view *view, const struct sl_merge_process *p)
 {
 	const struct sl_event *event = p->item->event;
 	const struct sl_hook *hook = p->item->hook;
@@ -244,14 +244,14 @@ void sl_stream_view(struct sl_event_view *view, const struct sl_stream_process *
 	view->end_ns = in_flight ? 0 : view->begin_ns + event->duration_ns;
 }
 
-const struct sl_where *sl_stream_place(struct sl_stream *stream, struct sl_stream_process *p)
+const struct sl_where *sl_merge_place(struct sl_merge *merge, struct sl_merge_process *p)
 {
-	uint32_t index = sl_stream_where(stream, p, sl_stack_of(p->item->event));
+	uint32_t index = sl_merge_where(merge, p, sl_stack_of(p->item->event));
 
 	return &p->wheres.item[index];
 }
 
-void sl_stream_put(struct sl_json *j, const struct sl_event_view *view)
+void sl_merge_put(struct sl_json *j, const struct sl_event_view *view)
 {
 	sl_json_uint(j, "t0_ns", view->begin_ns);
 	sl_json_nonzero(j, "t1_ns", view->end_ns);
