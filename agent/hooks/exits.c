@@ -126,6 +126,7 @@ AS_ONE(setegid, (gid_t group), (group))
 AS_ONE(setregid, (gid_t real_one, gid_t group), (real_one, group))
 AS_ONE(setresgid, (gid_t real_one, gid_t group, gid_t saved_one), (real_one, group, saved_one))
 AS_ONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
+AS_ONE(initgroups, (const char *user, gid_t group), (user, group)) /* calls the C library's own setgroups */
 
 /*
  * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that
