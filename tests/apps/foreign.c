@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <link.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -446,6 +448,22 @@ static int setgid_after_fork(int unused)
 	return 0;
 }
 
+/* A thread that gave up its rights is refused, and so must all threads be: else the C library ends the process. */
+static int initgroups_without_rights(int unused)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+	void *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	usleep(50000);
+	CHECK(!syscall(SYS_capset, &header, none));
+	CHECK(initgroups("nobody", getgid()) == -1 && errno == EPERM);
+	OK(cudaFree(p));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -466,7 +484,8 @@ int main(int argc, char **argv)
 		     {"threads_leave_by_call", threads_leave_by_call},
 		     {"cloned", cloned},
 		     {"shared", shared},
-		     {"setgid_after_fork", setgid_after_fork}};
+		     {"setgid_after_fork", setgid_after_fork},
+		     {"initgroups_without_rights", initgroups_without_rights}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))

@@ -185,6 +185,10 @@ class Foreign(unittest.TestCase):
             rows = [row for process in run.report()["processes"] for row in process["memory"] if row["kind"] == "device"]
             self.assertEqual(sorted((row["allocations"], row["frees"]) for row in rows), [(1, 0), (1, 1)])
 
+    def test_initgroups_of_a_thread_without_rights_is_refused(self):
+        run = self.plain_and_recorded("initgroups_without_rights", timeout=30)
+        self.assertEqual(run.done.returncode, 0)
+
     def test_every_thread_takes_part_in_setgid_after_a_fork(self):
         run = self.plain_and_recorded("setgid_after_fork", timeout=30)
         self.assertEqual(run.done.returncode, 0)
