@@ -182,10 +182,7 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 		return 0;
 	for (unsigned i = 0; i < SL_COUNT(allocators); i++)
 		has[i] = code->allocators[i] >= span.begin && code->allocators[i] < span.end;
-	if (code->waits && !has[LOADER] && (has[C_LIBRARY] || has[ITS_THREADS]))
-		code->allocates = false;
-	else
-		code->allocates = has[MALLOC] || has[C_LIBRARY] || has[ITS_THREADS] || has[LOADER];
+	code->allocates = has[LOADER] || (has[C_LIBRARY] || has[ITS_THREADS] ? !code->waits : has[MALLOC]);
 	return 1;
 }
 
