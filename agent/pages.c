@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "agent/symbols/valgrind.h"
+#include "common/base.h"
 
 #define FIRST_BYTES 4096
 
@@ -61,4 +65,21 @@ void sl_pages_unlock(void *pages, size_t bytes)
 bool sl_pages_are_locked(void)
 {
 	return atomic_load_explicit(&are_locked, memory_order_relaxed);
+}
+
+/* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
+static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
+{
+	uint64_t word;
+	struct iovec here = {&word, sizeof(word)}, there = {(void *)(address & ~(uintptr_t)7), sizeof(word)};
+
+	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0) > 0 || errno != EFAULT;
+}
+
+/* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
+bool sl_pages_readable(uintptr_t address)
+{
+	if (SL_UNLIKELY(sl_valgrind_present()))
+		return readable_below_valgrind(address);
+	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
 }

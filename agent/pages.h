@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define SL_PAGE 4096u /* the smallest that there is */
 
 /* Zeroed pages that live as long as the process, from mmap; NULL if refused.  Safe on the path of a call. */
 void *sl_pages_map(size_t bytes);
@@ -19,3 +22,6 @@ void sl_pages_unlock(void *pages, size_t bytes);
 
 /* True: the program locks what is mapped, as far as is known. */
 bool sl_pages_are_locked(void);
+
+/* True: the word at `address`, or around it, can be read, which the program may make untrue at any time.  Changes errno. */
+bool sl_pages_readable(uintptr_t address);

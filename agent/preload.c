@@ -58,11 +58,13 @@ struct recording {
 	struct sl_trace_store store;
 };
 
-/* musl has none */
+/* musl has neither */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
+extern void *__libc_stack_end __attribute__((weak)); /* the kernel put the number of arguments there */
 
 static pthread_key_t key; /* one for the process image; its destructor tells us that a thread ends */
 static bool have_key;
+static bool constructed; /* the C library is ready */
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
@@ -275,6 +277,17 @@ static void await_libraries(struct sl_agent *agent)
 	}
 }
 
+/*
+ * The environment that the kernel gave.  A program's .preinit_array runs before the C library has set environ, which it sets to
+ * the same.  NULL: not known.
+ */
+static char **first_environment(void)
+{
+	char **arguments = (char **)__libc_stack_end;
+
+	return arguments ? arguments + (uintptr_t)*arguments + 2 : NULL; /* behind their number, the arguments and NULL */
+}
+
 static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
@@ -285,6 +298,8 @@ static void start(struct sl_agent *agent)
 		sl_pages_unlock(agent, sizeof(struct recording));
 	agent->ring = &((struct recording *)agent)->ring;
 	agent->store = &((struct recording *)agent)->store;
+	if (!environ && !constructed)
+		environ = first_environment();
 	sl_options_read(options, NULL);
 	sl_process_identify(&agent->process, options);
 	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_file_can_open(DESCRIPTORS) ||
@@ -614,6 +629,7 @@ __attribute__((constructor)) static void construct(void)
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_OFF); /* musl: the program starts, nothing is recorded */
 		return;
 	}
+	constructed = true;
 	sl_options_keep();
 	sl_objects_construct();
 	__register_atfork(before_fork, after_fork, in_child, NULL);

@@ -62,6 +62,13 @@ static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
 	return true;
 }
 
+static void unmap_last(void)
+{
+	struct mapping *last = &mappings[--mapping_count];
+
+	munmap(last->at, last->bytes);
+}
+
 /* Allocates blocks on disk, without holes: a store to a hole would be a SIGBUS in the program if the disk is full. */
 static int extend(int fd, size_t from, size_t to)
 {
@@ -155,11 +162,8 @@ bool sl_ring_drop_inherited(void)
 {
 	bool any = mapping_count;
 
-	while (mapping_count) {
-		struct mapping *last = &mappings[--mapping_count];
-
-		munmap(last->at, last->bytes);
-	}
+	while (mapping_count)
+		unmap_last();
 	return any;
 }
 
@@ -178,15 +182,12 @@ static bool have_file(struct sl_ring *ring)
 
 	if (sl_file_is(ring->fd, ring->device, ring->inode))
 		return true;
-	fd = sl_file_open(ring->path, O_RDWR | O_NOFOLLOW);
-	if (fd >= 0 && sl_file_is(fd, ring->device, ring->inode)) {
-		ring->fd = sl_file_move_high(fd);
-		sl_file_lock(ring->fd);
-		return true;
-	}
-	if (fd >= 0)
-		sl_file_close(fd);
-	return false;
+	fd = sl_file_reopen(ring->path, ring->device, ring->inode);
+	if (fd < 0)
+		return false;
+	ring->fd = fd;
+	sl_file_lock(fd);
+	return true;
 }
 
 /* True: the writer could run and waits for a processor. */
@@ -266,6 +267,10 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	} else if (segments > have && !sl_kept_sandboxed() && have_file(ring)) {
 		from = offset_of(have);
 		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
+		if (grown && !sl_file_is(ring->fd, ring->device, ring->inode)) { /* exchanged meanwhile; never back */
+			unmap_last();
+			grown = false;
+		}
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
 		/* ext4 leaves in the file the blocks it found before it failed; the trace and the program need that room */
 		if (!grown && have_file(ring))

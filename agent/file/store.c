@@ -217,14 +217,10 @@ static int reopen(struct sl_trace_store *store)
 	int fd;
 
 	sl_store_path(store, store->number, path);
-	fd = sl_file_open(path, O_RDWR | O_NOFOLLOW);
+	fd = sl_file_reopen(path, store->device, store->inode);
 	if (fd < 0)
 		return errno == ENOENT ? begin_anew(store, path) : errno;
-	if (!sl_file_is(fd, store->device, store->inode)) {
-		sl_file_close(fd);
-		return ESTALE;
-	}
-	store->fd = sl_file_move_high(fd);
+	store->fd = fd;
 	return 0;
 }
 
@@ -261,6 +257,8 @@ static int write_parts(struct sl_trace_store *store, struct iovec parts[2])
 {
 	int err;
 
+	if (!sl_file_is(store->fd, store->device, store->inode)) /* closed while we compressed: the next attempt opens it again */
+		return ESTALE;
 	store->torn = true;
 	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 	err = sl_file_write(store->fd, parts, 2, store->end);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hooks/children.h"
 
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/file/define.h"
+#include "agent/pages.h"
 #include "agent/symbols/objects.h"
 #include "common/text.h"
 
@@ -28,14 +30,41 @@ static bool begins(const char *entry, const char *name)
 	return !strncmp(entry, name, strlen(name));
 }
 
+/* page: the last one that was asked about. */
+static bool can_read(const void *at, uintptr_t *page)
+{
+	bool same = (uintptr_t)at / SL_PAGE == *page;
+
+	*page = (uintptr_t)at / SL_PAGE;
+	return *page && (same || sl_pages_readable((uintptr_t)at));
+}
+
+static bool can_read_text(const char *at, uintptr_t *page)
+{
+	do
+		if (!can_read(at, page))
+			return false;
+	while (*at++);
+	return true;
+}
+
+/* An environment that cannot be read is left to the kernel, which says so by EFAULT. */
 static struct environment look_at(char *const *envp)
 {
 	struct environment found = {.preload = SIZE_MAX};
+	uintptr_t vector = 0, page = 0;
 	bool disabled = false;
 
-	for (; envp && envp[found.count]; found.count++) {
-		const char *entry = envp[found.count];
+	for (;; found.count++) {
+		const char *entry;
 
+		if (!can_read(envp + found.count, &vector))
+			return (struct environment){0};
+		entry = envp[found.count];
+		if (!entry)
+			break;
+		if (!can_read_text(entry, &page))
+			return (struct environment){0};
 		if (entry[0] == 'L' && begins(entry, NAME) && found.preload == SIZE_MAX)
 			found.preload = found.count;
 		if (entry[0] != 'S')
@@ -71,11 +100,16 @@ static void say_removed(void)
 
 size_t sl_children_room(char *const *envp)
 {
+	int saved = errno;
 	struct environment found = look_at(envp);
-	const char *value = envp ? envp[found.preload] : NULL, *own;
+	const char *value, *own;
 	size_t bytes;
 
-	if (!found.records || (value && strstr(value, LIBRARY)))
+	errno = saved;
+	if (!found.records)
+		return 0;
+	value = envp[found.preload];
+	if (value && strstr(value, LIBRARY))
 		return 0;
 	if (!value || !value[strlen(NAME)]) {
 		say_removed();

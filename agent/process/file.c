@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define DESCRIPTORS 64		/* more than we ever have open */
+#define LIMIT_MAX   (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
+
 /* A system call, because old glibc exports no fstat (it was inline over __fxstat). */
 static bool status(int fd, struct stat *st)
 {
@@ -58,18 +61,38 @@ bool sl_file_can_open(unsigned count)
 	return !count;
 }
 
+/*
+ * Raises the limit for the moment of the call, since a number beyond it is one that the program neither gets nor can dup2 to, as
+ * long as it does not raise the limit itself.  -1: it is not to be raised.
+ */
+static int move_beyond_limit(int fd)
+{
+	struct rlimit was, more, now;
+	int high;
+
+	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + DESCRIPTORS > was.rlim_max)
+		return -1;
+	more = (struct rlimit){was.rlim_cur + DESCRIPTORS, was.rlim_max};
+	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, &was))
+		return -1;
+	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)was.rlim_cur); /* fcntl64 is new in glibc 2.28 */
+	syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, &now);
+	if (now.rlim_cur != more.rlim_cur || now.rlim_max != more.rlim_max) /* the program set it meanwhile */
+		syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &now, NULL);
+	return high;
+}
+
 int sl_file_move_high(int fd)
 {
-	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
-	for (int low = 1000; low >= 60; low = low * 2 / 3) {
-		int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low); /* fcntl64 is new in glibc 2.28 */
+	int high = move_beyond_limit(fd);
 
-		if (high >= 0) {
-			sl_file_close(fd);
-			return high;
-		}
-	}
-	return fd;
+	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
+	for (int low = 1000; high < 0 && low >= 60; low = low * 2 / 3)
+		high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low);
+	if (high < 0)
+		return fd;
+	sl_file_close(fd);
+	return high;
 }
 
 bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode)
@@ -103,6 +126,22 @@ void sl_file_close_own(int fd, uint64_t device, uint64_t inode)
 
 	if (fd >= 0 && sl_file_identity(fd, &its_device, &its_inode) && its_device == device && its_inode == inode)
 		sl_file_close(fd);
+}
+
+int sl_file_reopen(const char *path, uint64_t device, uint64_t inode)
+{
+	int fd = sl_file_open(path, O_RDWR | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -1;
+	if (sl_file_is(fd, device, inode)) {
+		fd = sl_file_move_high(fd);
+		if (sl_file_is(fd, device, inode)) /* the program may have taken the number before the move */
+			return fd;
+	}
+	sl_file_close(fd);
+	errno = ESTALE;
+	return -1;
 }
 
 void sl_file_lock(int fd)

@@ -27,13 +27,22 @@ void sl_file_no_signals(bool none);
 /* True: so many descriptors may be opened. */
 bool sl_file_can_open(unsigned count);
 
-/* Moves fd to a high number, away from programs that close or dup2 low descriptors; closes fd itself. */
+/*
+ * Moves fd to a number that the program cannot use, beyond its RLIMIT_NOFILE, or, where that cannot be raised, to a high one,
+ * away from programs that close or dup2 low descriptors.  Closes fd itself.
+ */
 int sl_file_move_high(int fd);
 
 /* False: fd is not open. sl_file_is: also false if it is another file, or one that was removed. */
 bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode);
 uint64_t sl_file_size(int fd); /* 0: not open */
 bool sl_file_is(int fd, uint64_t device, uint64_t inode);
+
+/*
+ * Opens a file again that the program closed, at a number as above.  -1 and errno: ESTALE where it is another file now, or was
+ * removed or exchanged meanwhile.
+ */
+int sl_file_reopen(const char *path, uint64_t device, uint64_t inode);
 
 /* Closes fd if it is still that file, removed or not: the program may have closed it and opened another one. */
 void sl_file_close_own(int fd, uint64_t device, uint64_t inode);

@@ -2,8 +2,10 @@
 /*
  * Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB).
  *
- * Nothing is read outside of the object's own segments.  Packers leave tables that no compiler, assembler or linker writes: these
- * are not believed (`bad`).  Tables that are right but not simple give no rule here.  libunwind is asked then, which believes any.
+ * Nothing is read outside of the object's own segments, and of these only what the kernel says can be read; the headers of an
+ * object are read as they are, like by the C library's own unwinder.  Packers leave tables that no compiler, assembler or
+ * linker writes: these are not believed (`bad`).  Tables that are right but not simple give no rule here.  libunwind is
+ * asked then, which believes any.
  *
  * Longer than other files: one reader of one format.
  */
@@ -15,9 +17,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/pages.h"
 #include "agent/symbols/objects.h"
 
-#define REMEMBERED   8
+#define REMEMBERED   4
 #define SAMPLES	     16	     /* entries of a table that are checked before it is used */
 #define SEEN	     256     /* objects that are remembered as checked */
 #define REGISTER_MAX 130     /* of x86-64 */
@@ -30,6 +33,8 @@ _Atomic bool sl_cfi_lies;
 
 struct reader {
 	const uint8_t *at, *end;
+	const uint8_t
+		*known; /* the program may have made a page unreadable: what lies on the pages before this one was asked about */
 	bool bad;
 	bool odd; /* as far as we know right, but not simple */
 };
@@ -42,16 +47,28 @@ static struct reader segment_from(const struct dl_phdr_info *object, uintptr_t a
 		uintptr_t begin = object->dlpi_addr + part->p_vaddr;
 
 		if (part->p_type == PT_LOAD && part->p_flags & PF_R && at - begin < part->p_filesz)
-			return (struct reader){(const uint8_t *)at, (const uint8_t *)begin + part->p_filesz, false, false};
+			return (struct reader){.at = (const uint8_t *)at, .end = (const uint8_t *)begin + part->p_filesz};
 	}
 	return (struct reader){.bad = true};
+}
+
+/* True: 8 bytes or fewer at `at`, which lie on two pages at most, can be read. */
+static bool can_read(const uint8_t *at, unsigned bytes)
+{
+	uintptr_t first = (uintptr_t)at, last = first + bytes - 1;
+
+	return sl_pages_readable(last) && (first / SL_PAGE == last / SL_PAGE || sl_pages_readable(first));
 }
 
 static uint64_t fixed(struct reader *r, unsigned bytes)
 {
 	uint64_t value = 0;
 
-	if ((size_t)(r->end - r->at) < bytes) {
+	if (r->at + bytes > r->known && (size_t)(r->end - r->at) >= bytes) {
+		r->bad |= !can_read(r->at, bytes);
+		r->known = (const uint8_t *)(((uintptr_t)r->at + bytes - 1) / SL_PAGE * SL_PAGE + SL_PAGE);
+	}
+	if (r->bad || (size_t)(r->end - r->at) < bytes) {
 		r->bad = true;
 		r->at = r->end;
 		return 0;
@@ -181,8 +198,9 @@ static void define_cfa(struct row *row, uint64_t reg, int64_t offset)
 static void skip_expression(struct reader *r, bool of_frame)
 {
 	uint64_t bytes = uleb(r);
+	struct reader first = *r;
 
-	r->bad |= !bytes || (of_frame && r->at < r->end && *r->at >> 4 != 7);
+	r->bad |= !bytes || (of_frame && fixed(&first, 1) >> 4 != 7);
 	skip(r, bytes);
 }
 
@@ -478,19 +496,23 @@ static bool open_index(struct index *index, size_t bytes)
 	return !r.bad && index->count <= (size_t)(r.end - r.at) / 8;
 }
 
-/* The function and the entry of pair i, as offsets from the header. */
-static void read_pair(const struct index *index, uint64_t i, int32_t pair[2])
+/* The function and the entry of pair i, as offsets from the header.  False: it cannot be read. */
+static bool read_pair(const struct index *index, uint64_t i, int32_t pair[2])
 {
-	memcpy(pair, index->pairs + i * 8, 8);
+	const uint8_t *at = index->pairs + i * 8;
+
+	if (!can_read(at, 8))
+		return false;
+	memcpy(pair, at, 8);
+	return true;
 }
 
 static bool read_entry(const struct index *index, uint64_t i, uintptr_t pc, struct sl_cfi_rule *rule)
 {
 	int32_t pair[2];
 
-	read_pair(index, i, pair);
-	return read_fde(index->object, index->header + (uintptr_t)(intptr_t)pair[1], index->header + (uintptr_t)(intptr_t)pair[0],
-			pc, rule);
+	return read_pair(index, i, pair) && read_fde(index->object, index->header + (uintptr_t)(intptr_t)pair[1],
+						     index->header + (uintptr_t)(intptr_t)pair[0], pc, rule);
 }
 
 /* Checks some entries, once for each object: noise is seldom in one alone. */
@@ -505,8 +527,7 @@ static bool looks_right(const struct index *index)
 	if (sl_objects_kept(kept, unloads) == (void *)index->header)
 		return true;
 	for (uint64_t i = 0; i < index->count; i += step) {
-		read_pair(index, i, pair);
-		if (pair[0] < before || !read_entry(index, i, 0, &unused))
+		if (!read_pair(index, i, pair) || pair[0] < before || !read_entry(index, i, 0, &unused))
 			return false;
 		before = pair[0];
 	}
@@ -524,7 +545,8 @@ static bool look_up(const struct index *index, uintptr_t pc, struct sl_cfi_rule 
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
-		read_pair(index, middle, pair);
+		if (!read_pair(index, middle, pair))
+			return false;
 		if (pair[0] <= wanted)
 			low = middle;
 		else
@@ -532,8 +554,7 @@ static bool look_up(const struct index *index, uintptr_t pc, struct sl_cfi_rule 
 	}
 	if (!index->count)
 		return true;
-	read_pair(index, low, pair);
-	return pair[0] > wanted || read_entry(index, low, pc, rule);
+	return !read_pair(index, low, pair) || pair[0] > wanted || read_entry(index, low, pc, rule);
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "agent/pages.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
@@ -45,8 +46,8 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 	uint64_t before = frame->context.uc_sigmask.__val[0];
 
 	return interrupted > (uintptr_t)frame && interrupted <= outer && !frame->context.uc_link && before != blocked &&
-	       !(before & ~blocked) && sl_walk_readable(frame->restorer) &&
-	       sl_walk_readable(frame->restorer + sizeof(restorer_code) - 1) &&
+	       !(before & ~blocked) && sl_pages_readable(frame->restorer) &&
+	       sl_pages_readable(frame->restorer + sizeof(restorer_code) - 1) &&
 	       !memcmp((const void *)frame->restorer, restorer_code, sizeof(restorer_code));
 }
 
@@ -66,7 +67,7 @@ static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 	for (; !found && at + sizeof(struct signal_frame) <= outer; at += 16) {
 		uintptr_t last = at + sizeof(struct signal_frame) - 1;
 
-		if (last >> 12 != page && !sl_walk_readable(last))
+		if (last >> 12 != page && !sl_pages_readable(last))
 			break;
 		page = last >> 12;
 		if (is_running((const struct signal_frame *)at, outer, blocked))
@@ -102,7 +103,7 @@ static bool interrupts_a_wait(const ucontext_t *context)
 	uintptr_t code = interrupted_code(context) - (ended ? 2 : 0);
 	uint8_t bytes[2];
 
-	if (!sl_walk_readable(code) || !sl_walk_readable(code + 1))
+	if (!sl_pages_readable(code) || !sl_pages_readable(code + 1))
 		return false;
 	memcpy(bytes, (const void *)code, sizeof(bytes));
 	if (bytes[0] != 0x0f || bytes[1] != 0x05) /* syscall */

@@ -7,34 +7,15 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "agent/mute.h"
+#include "agent/pages.h"
 #include "agent/process/kept.h"
-#include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
-#define PAGE	  4096u
 #define NEAR	  (1u << 20) /* bytes; addresses this near are taken for one stack without asking the kernel */
 #define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
-
-/* Valgrind does not ask the kernel about a mask, and says that the program gave a bad one. */
-static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
-{
-	uint64_t word;
-	struct iovec here = {&word, sizeof(word)}, there = {(void *)(address & ~(uintptr_t)7), sizeof(word)};
-
-	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0) > 0 || errno != EFAULT;
-}
-
-/* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */
-bool sl_walk_readable(uintptr_t address)
-{
-	if (SL_UNLIKELY(sl_valgrind_present()))
-		return readable_below_valgrind(address);
-	return !syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, sizeof(uint64_t)) || errno != EFAULT;
-}
 
 /*
  * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
@@ -43,7 +24,7 @@ bool sl_walk_readable(uintptr_t address)
 static bool grows_to(uintptr_t low)
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
-	uintptr_t end = ((uintptr_t)name / PAGE + 1) * PAGE;
+	uintptr_t end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
 	struct rlimit64 limit;
 
 	if (syscall(SYS_gettid) != syscall(SYS_getpid))
@@ -51,7 +32,7 @@ static bool grows_to(uintptr_t low)
 	if (!name || syscall(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit))
 		return true;
 	if (!memchr(name, 0, end - (uintptr_t)name))
-		end += PAGE;
+		end += SL_PAGE;
 	return end - low <= limit.rlim_cur;
 }
 
@@ -91,17 +72,18 @@ bool sl_walk_has_room(uintptr_t bytes)
 {
 	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
 	static __thread uintptr_t known __attribute__((tls_model("initial-exec")));
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / PAGE * PAGE, begin = known / PAGE * PAGE;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE,
+		  begin = known / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (low >= begin && here - begin < known % PAGE * PAGE)
+	if (low >= begin && here - begin < known % SL_PAGE * SL_PAGE)
 		return true;
 	if (is_on_alternate_stack(here, &alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
-	for (uintptr_t page = low; page < here; page += PAGE)
-		if (!sl_walk_readable(page)) /* for the kernel; below valgrind a stack grows without it */
+	for (uintptr_t page = low; page < here; page += SL_PAGE)
+		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
 			return grows_to(low);
-	known = low | (here / PAGE - low / PAGE + 1);
+	known = low | (here / SL_PAGE - low / SL_PAGE + 1);
 	return true;
 }
 
@@ -152,7 +134,7 @@ static SL_NOINLINE bool tables_lie(void)
 /* True: everything from the stack pointer to the word below `cfa` can be read.  The answer is kept. */
 static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uintptr_t cfa)
 {
-	uintptr_t page = sp & ~(uintptr_t)(PAGE - 1), low = page;
+	uintptr_t page = sp & ~(uintptr_t)(SL_PAGE - 1), low = page;
 
 	if (page - pages->begin < pages->bytes) {
 		low = pages->begin;
@@ -160,8 +142,8 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 	}
 	pages->bytes = 0; /* a signal handler's walk may come between */
 	atomic_signal_fence(memory_order_seq_cst);
-	for (; page < cfa; page += PAGE)
-		if (!sl_walk_readable(page))
+	for (; page < cfa; page += SL_PAGE)
+		if (!sl_pages_readable(page))
 			return tables_lie();
 	pages->begin = low;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -172,7 +154,7 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 /* The rule is not simple: always false.  Notes that tables are noise where the rule leads to memory that cannot be read. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
-	return sl_cfi_leads_on(rule) && !sl_walk_readable(cfa - 8) && tables_lie();
+	return sl_cfi_leads_on(rule) && !sl_pages_readable(cfa - 8) && tables_lie();
 }
 
 static inline __attribute__((always_inline)) bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
@@ -422,7 +404,7 @@ static bool is_planted(uintptr_t pc)
 {
 	const uint8_t *code = (const uint8_t *)pc;
 
-	if (!sl_walk_readable(pc - 7) || !sl_walk_readable(pc - 1))
+	if (!sl_pages_readable(pc - 7) || !sl_pages_readable(pc - 1))
 		return false;
 	for (int n = 2; n <= 7; n++)
 		if (code[-n] == 0xff && (code[1 - n] & 0x38) == 0x10)

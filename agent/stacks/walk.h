@@ -95,9 +95,6 @@ enum sl_walk_way {
 /* *sp: where the last frame begins; a signal handler's is the ucontext_t of what was interrupted. */
 enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
 
-/* True: the word at `address`, or around it, can be read.  Changes errno. */
-bool sl_walk_readable(uintptr_t address);
-
 /* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
 bool sl_walk_is_on_alternate_stack(stack_t *alternate);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign CASE [NUMBER]: cases that a recorder in the same process may break; test_foreign.py names them. */
+/* foreign CASE [NUMBER]: cases that a recorder in the same process may break; test_foreign.py names them.  Longer than other files: each case is one function. */
 #include "gpu.h"
 #include "late_free.h"
 
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -464,6 +465,69 @@ static int initgroups_without_rights(int unused)
 	return 0;
 }
 
+static int own_file;
+
+/* Takes the numbers of files of a trace, for its own file, as often as it can. */
+static void *take_numbers(void *unused)
+{
+	while (!atomic_load(&ended)) {
+		int found[64], count = 0;
+
+		for (int fd = 3; fd < 2000 && count < 64; fd++) {
+			char name[32], target[300] = "";
+
+			snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+			if (readlink(name, target, sizeof(target) - 1) > 0 && strstr(target, "/rank-"))
+				found[count++] = fd;
+		}
+		for (int i = 0; i < 200 * count; i++)
+			dup2(own_file, found[i % count]);
+		for (int i = 0; i < count; i++)
+			close(found[i]);
+	}
+	return unused;
+}
+
+/* Prints how long the program's own file is, to which it writes nothing. */
+static int takes_descriptors(int rounds)
+{
+	struct rlimit limit;
+	pthread_t thread;
+	void *p;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = 512;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+	CHECK((own_file = (int)syscall(SYS_memfd_create, "own", 0)) >= 0);
+	OK(cudaMalloc(&p, MB));
+	CHECK(!pthread_create(&thread, NULL, take_numbers, NULL));
+	for (int i = 0; i < rounds; i++) {
+		OK(cudaFree(p));
+		OK(cudaMalloc(&p, MB + (size_t)i));
+	}
+	atomic_store(&ended, 1);
+	CHECK(!pthread_join(thread, NULL));
+	printf("%ld bytes\n", (long)lseek(own_file, 0, SEEK_END));
+	return 0;
+}
+
+/* Addresses of an environment that are none. */
+static int bad_environments(int unused)
+{
+	char *arguments[] = {"true", NULL}, *no_text[] = {"A=1", (char *)16, NULL};
+	char **volatile no_vector = (char **)8; /* volatile: the compiler would warn */
+	pid_t child;
+	void *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	CHECK(execve("/bin/true", arguments, no_vector) == -1 && errno == EFAULT);
+	CHECK(execve("/bin/true", arguments, no_text) == -1 && errno == EFAULT);
+	CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, no_text) == EFAULT);
+	OK(cudaFree(p));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -485,7 +549,9 @@ int main(int argc, char **argv)
 		     {"cloned", cloned},
 		     {"shared", shared},
 		     {"setgid_after_fork", setgid_after_fork},
-		     {"initgroups_without_rights", initgroups_without_rights}};
+		     {"initgroups_without_rights", initgroups_without_rights},
+		     {"takes_descriptors", takes_descriptors},
+		     {"bad_environments", bad_environments}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))

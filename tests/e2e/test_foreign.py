@@ -151,6 +151,22 @@ class Foreign(unittest.TestCase):
         for _ in range(5):
             self.plain_and_recorded("descriptors")
 
+    def test_who_takes_the_numbers_of_our_descriptors_has_nothing_of_ours_in_its_file(self):
+        run = self.plain_and_recorded("takes_descriptors", 300000)
+        self.assertEqual((run.done.returncode, run.done.stdout), (0, b"0 bytes\n"))
+
+    def test_an_environment_that_cannot_be_read_is_refused_by_the_kernel(self):
+        run = self.plain_and_recorded("bad_environments")
+        row = self.device_row(run)
+        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 1, 1))
+
+    def test_calls_before_the_c_library_is_ready_have_the_settings_too(self):
+        program = os.path.join(e2e.APPS, "preinit")
+        row = self.device_row(self.plain_and_recorded(program=program))
+        self.assertEqual((row["allocations"], row["frees"]), (2, 2))
+        run = self.plain_and_recorded(program=program, STORMLOG_DISABLE=1)
+        self.assertEqual(os.listdir(run.traces) if os.path.exists(run.traces) else [], [])
+
     def test_a_sandbox_that_allows_what_the_writer_is_said_to_do_does_not_kill(self):
         for interval in (0, 1000):
             with self.subTest(interval=interval):

@@ -94,13 +94,6 @@ bool sl_sanitizers_present(void)
 	return false;
 }
 
-void *sl_pages_map(size_t bytes)
-{
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return pages == MAP_FAILED ? NULL : pages;
-}
-
 EXPORT void probe_start_alone(unsigned mode, unsigned depth)
 {
 	sl_stacks_start(mode, depth);

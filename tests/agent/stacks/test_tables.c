@@ -158,12 +158,27 @@ static void no_change_leads_out_of_the_object(void **unused)
 	print_message("%u of %u tables with a few changes were told\n", told, ROUNDS);
 }
 
+static void pages_that_cannot_be_read_are_left_alone(void **unused)
+{
+	unsigned told = 0, rounds = 0;
+
+	for (uintptr_t page = header & ~(uintptr_t)(PAGE - 1); page < header + tables_bytes; page += PAGE, rounds++) {
+		begin();
+		assert_false(mprotect((void *)page, PAGE, PROT_NONE));
+		ask();
+		told += atomic_load(&sl_cfi_lies);
+		assert_false(mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE));
+	}
+	assert_true(told > rounds / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_table_does_not_lie),
 		cmocka_unit_test(noise_is_told),
 		cmocka_unit_test(no_change_leads_out_of_the_object),
+		cmocka_unit_test(pages_that_cannot_be_read_are_left_alone),
 	};
 	volatile double loads_libm = 2;
 
