@@ -135,10 +135,11 @@ static sqlite3_stmt *with_number(struct sl_store *store, const char *sql, int64_
 
 static bool take_metrics(struct sl_store *store, struct sl_card *card)
 {
-	sqlite3_stmt *statement = with_number(store,
-					      "SELECT sort, key, what, bytes FROM held JOIN metrics USING(metric) WHERE run=?"
-					      " ORDER BY sort, bytes DESC, key",
-					      card->run);
+	sqlite3_stmt *statement =
+		with_number(store,
+			    "SELECT ifnull(sort, ''), ifnull(key, ''), what, bytes FROM held JOIN metrics USING(metric) WHERE run=?"
+			    " ORDER BY sort, bytes DESC, key",
+			    card->run);
 	int code = SQLITE_ERROR;
 
 	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
@@ -150,7 +151,8 @@ static bool take_metrics(struct sl_store *store, struct sl_card *card)
 static bool take_names(struct sl_store *store, struct sl_card *card)
 {
 	sqlite3_stmt *statement = with_number(
-		store, "SELECT kind, text FROM named JOIN names USING(name) WHERE run=? AND kind < 16 ORDER BY kind, text",
+		store,
+		"SELECT kind, ifnull(text, '') FROM named JOIN names USING(name) WHERE run=? AND kind < 16 ORDER BY kind, text",
 		card->run);
 	int code = SQLITE_ERROR;
 
@@ -230,7 +232,8 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 
 bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t size)
 {
-	sqlite3_stmt *statement = with_number(store, "SELECT sort, what FROM metrics WHERE metric = ?", metric);
+	sqlite3_stmt *statement =
+		with_number(store, "SELECT ifnull(sort, ''), coalesce(what, key, '') FROM metrics WHERE metric = ?", metric);
 	bool found;
 
 	if (!statement)
@@ -289,7 +292,8 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 	sqlite3_stmt *statement = sl_store_prepare(
 		store,
 		/* the most frequent first, counting up to 50 runs for each */
-		"SELECT kind, text, (SELECT count(*) FROM named WHERE named.name=found.name) AS runs FROM (SELECT names.name, "
+		"SELECT kind, ifnull(text, ''), (SELECT count(*) FROM named WHERE named.name=found.name) AS runs FROM (SELECT "
+		"names.name, "
 		"kind, names.text,"
 		" (SELECT count(*) FROM (SELECT 1 FROM named WHERE named.name=names.name LIMIT 50)) AS some FROM words"
 		" JOIN names ON names.name=words.rowid WHERE words MATCH ? AND some > 0 ORDER BY some DESC, names.text LIMIT ?) AS "
@@ -351,8 +355,8 @@ bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *eac
 
 bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *each, void *context)
 {
-	sqlite3_stmt *statement =
-		with_number(store, "SELECT note, at_ns, written_ns, author, text FROM notes WHERE run=? ORDER BY note", run);
+	sqlite3_stmt *statement = with_number(
+		store, "SELECT note, at_ns, written_ns, author, ifnull(text, '') FROM notes WHERE run=? ORDER BY note", run);
 	bool more = true;
 	int code = SQLITE_DONE;
 

@@ -448,6 +448,41 @@ static void a_damaged_catalogue_is_said(void **state)
 	assert_true(failed);
 }
 
+static bool count_text(void *context, enum sl_name_kind kind, const char *text, int64_t runs)
+{
+	*(unsigned *)context += 1 + (unsigned)strlen(text);
+	return true;
+}
+
+static bool count_note(void *context, const struct sl_store_note *note)
+{
+	*(unsigned *)context += 1 + (unsigned)strlen(note->text);
+	return true;
+}
+
+static void texts_that_a_damaged_file_lacks_are_empty(void **state)
+{
+	struct sl_store *store = four();
+	struct sl_store_note note = {.at_ns = 5, .written_ns = 6, .author = "ann", .text = "look"};
+	struct sl_card card;
+	unsigned names = 0, notes = 0;
+	int64_t number;
+
+	assert_true(sl_store_note_put(store, 1, &note, &number));
+	sl_store_close(store);
+	make_database("UPDATE names SET text = NULL; UPDATE metrics SET sort = NULL, key = NULL; UPDATE notes SET text = NULL");
+	store = open_store(path, true);
+	assert_true(sl_store_names(store, "forw", 5, count_text, &names));
+	assert_true(sl_store_notes(store, 1, count_note, &notes));
+	assert_int_equal(names, 1);
+	assert_int_equal(notes, 1);
+	sl_card_init(&card);
+	assert_true(sl_store_card(store, 1, &card));
+	assert_true(card.names.count > 0 && !*card.names.item[0].text);
+	sl_card_free(&card);
+	sl_store_close(store);
+}
+
 /* Catalogues outlive programs: later versions expect the table exactly as the first version made it. */
 static void the_first_versions_table_is_what_it_was(void **state)
 {
@@ -487,6 +522,7 @@ int main(void)
 		cmocka_unit_test(a_card_goes_through_json_unchanged),
 		cmocka_unit_test(what_is_no_catalogue_is_refused_and_stays_as_it_is),
 		cmocka_unit_test(a_damaged_catalogue_is_said),
+		cmocka_unit_test(texts_that_a_damaged_file_lacks_are_empty),
 		cmocka_unit_test(the_first_versions_table_is_what_it_was),
 		cmocka_unit_test(others_may_not_read_it),
 	};
