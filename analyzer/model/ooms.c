@@ -7,6 +7,8 @@
 #define FAR_LESS_MIN 128 /* at least 1/FAR_LESS_MIN: another way to do the same; a smaller one is for something else */
 #define SOUGHT_MIN   3	 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
+#define ALIKE_MIN    8 /* requests before the error, and after it, that make it one of its kind */
+#define FAR_MORE_MIN 2 /* times the largest request before */
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/beside.h"
@@ -139,19 +141,28 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
+/* NULL: it is no memory that is counted. */
+static struct sl_track *track_of(struct sl_model *model, const struct sl_item *item)
+{
+	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
+	uint32_t track;
+
+	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+		return NULL;
+	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
+	return &model->tracks.item[track]; /* sl_tracks_of may have moved the array */
+}
+
 /* True: the place asked for this size before the error's request first failed, so it is another request. */
 static bool is_usual(struct sl_model *model, const struct sl_oom *oom, const struct sl_item *item)
 {
-	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
 	const struct sl_oom *first = model->ooms.item;
-	const struct sl_track *track;
+	const struct sl_track *track = track_of(model, item);
 
-	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+	if (!track)
 		return false;
 	while (first->stack.python != oom->stack.python || first->stack.native != oom->stack.native)
 		first++;
-	track = &model->tracks.item[sl_tracks_of(model, item->event, kind,
-						 sl_event_kinds[kind].on_host ? -1 : (int)item->event->device)];
 	return track->births && track->first_ns < first->time_ns;
 }
 
@@ -203,6 +214,45 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 		oom->elsewhere |= last && last->elsewhere;
 		sl_ledger_thread(model, item->thread)->pending -= oom->recovered < 0;
 		last = oom;
+	}
+}
+
+static void settle_elsewhere(struct sl_model *model, struct sl_oom *oom, uint64_t bytes)
+{
+	oom->less_bytes = bytes;
+	oom->elsewhere = true;
+	sl_ledger_thread(model, oom->thread)->pending -= oom->recovered < 0;
+}
+
+/* Finds errors that were got over by another call: the function asked it for as much, of pinned or managed memory, and got it. */
+static void take_another_way(struct sl_model *model, const struct sl_item *item)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+		const struct sl_stacks_of_two both = both_of(model->defs, oom, item->event);
+
+		if (oom->thread != item->thread)
+			continue;
+		if (is_settled(oom) || oom->api == item->event->api || oom->asked_bytes != item->event->bytes ||
+		    (!is_at(oom, item->event) && !is_beside(&both) && !is_by_another_function(&both)))
+			return;
+		settle_elsewhere(model, oom, item->event->bytes);
+	}
+}
+
+/*
+ * Finds errors after which the place went on: it was asked for far more than ever before, and then ALIKE_MIN times for what it
+ * was asked for before.
+ */
+static void pass_over(struct sl_model *model, const struct sl_item *item)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->thread == item->thread && !is_settled(oom) && is_at(oom, item->event) && oom->place_births >= ALIKE_MIN &&
+		    oom->asked_bytes >= FAR_MORE_MIN * oom->place_most &&
+		    track_of(model, item)->births >= oom->place_births + ALIKE_MIN)
+			settle_elsewhere(model, oom, item->event->bytes);
 	}
 }
 
@@ -258,17 +308,15 @@ static bool has_rows(const struct sl_item *item)
 /* Takes what the place asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
-	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
-	uint32_t track;
+	const struct sl_track *track = track_of(model, item);
 
-	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+	if (!track)
 		return;
-	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
-	oom->place_births = model->tracks.item[track].births; /* the request may have moved the array of tracks */
-	oom->place_most = model->tracks.item[track].most_bytes;
-	if (has_rows(item) && oom->place_births && model->tracks.item[track].born_bytes == oom->place_births * oom->place_most)
+	oom->place_births = track->births;
+	oom->place_most = track->most_bytes;
+	if (has_rows(item) && oom->place_births && track->born_bytes == oom->place_births * oom->place_most)
 		oom->padded_bytes = oom->place_most;
-	oom->sought = was_got_over(model, oom) || is_sought(oom, &model->tracks.item[track], &model->tracks.course[track]);
+	oom->sought = was_got_over(model, oom) || is_sought(oom, track, &model->tracks.course[track - model->tracks.item]);
 }
 
 static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
@@ -468,8 +516,11 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 {
 	if (is_allocation(item->hook->verb))
 		settle(model, item, failed);
-	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC)
+	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC) {
 		relent(model, item);
+		take_another_way(model, item);
+		pass_over(model, item);
+	}
 	if (failed && item->hook->oom && item->event->result == item->hook->oom) {
 		sl_tracks_asked(&model->tracks);
 		add(model, item);
