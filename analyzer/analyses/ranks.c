@@ -34,11 +34,6 @@
 #define DIVERGENCES  3
 #define EXPLAINED    0.5 /* share of the difference */
 
-static bool is_rank(const struct sl_process *process)
-{
-	return process->trace->header.rank >= 0;
-}
-
 /* ---- who was first */
 
 /* The first error from which the program did not recover; 0: none. */
@@ -71,7 +66,7 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 		const struct sl_oom *oom;
 		uint64_t then = out_at(other, &oom);
 
-		if (i == first || !is_rank(other))
+		if (i == first || !sl_process_is_rank(other))
 			continue;
 		others++;
 		if (then && then - at < skew_between(report, p, other))
@@ -122,7 +117,7 @@ static void find_first(struct sl_report *report)
 		const struct sl_oom *oom;
 		uint64_t then = out_at(&report->processes[i], &oom);
 
-		if (then && is_rank(&report->processes[i]) && then < at) {
+		if (then && sl_process_is_rank(&report->processes[i]) && then < at) {
 			at = then;
 			first = i;
 			first_oom = oom;
@@ -203,7 +198,7 @@ static void cluster(struct sl_report *report)
 		unsigned k = 0;
 
 		process->alike = SL_ALIKE_UNKNOWN;
-		if (report->process_count < GROUP_MIN || !is_rank(process) || !sl_devices_home(process))
+		if (report->process_count < GROUP_MIN || !sl_process_is_rank(process) || !sl_devices_home(process))
 			continue;
 		leads[groups].count = 0;
 		take_places(process, &leads[groups]);

@@ -86,9 +86,19 @@ static const char *uuid_of(struct numberings *numberings, const struct sl_proces
 	return !of->differs && ordinal >= 0 && ordinal < SL_DEVICES_MAX ? of->uuids[ordinal] : NULL;
 }
 
-static bool is_rank(const struct sl_process *process)
+/* True: a rank, or a process that one started. */
+static bool is_numbered(const struct sl_process *process)
 {
 	return process->trace->header.rank >= 0;
+}
+
+/* The device that it should use: its own, or that of the rank that started it.  NULL: none is known. */
+static const char *own_uuid(struct numberings *numberings, const struct sl_process *process)
+{
+	const struct sl_process *whose = process->parent ? process->parent : process;
+	const struct sl_device_state *home = sl_devices_home(whose);
+
+	return home ? uuid_of(numberings, whose, home->device) : NULL;
 }
 
 /* The other process, a rank or not, whose own device it is; -1: nobody's, or the process's own. */
@@ -99,7 +109,9 @@ static int owner_of(const struct sl_report *report, unsigned process, const char
 	for (unsigned i = 0; uuid && i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 		const struct sl_device_state *home =
-			i != process && is_rank(p) == is_rank(&report->processes[process]) ? sl_devices_home(p) : NULL;
+			i != process && !p->parent && is_numbered(p) == is_numbered(&report->processes[process])
+				? sl_devices_home(p)
+				: NULL;
 		const char *own = home ? defined(p, home->device) : NULL;
 
 		if (own && !strcmp(own, uuid) && !strcmp(text_or(p->trace->header.host), host))
@@ -166,14 +178,21 @@ static void collect(struct sl_report *report, struct strays *strays)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 		const struct sl_device_state *home = sl_devices_home(process);
+		const char *own = own_uuid(&numberings, process);
 
 		for (size_t d = 1; home && d < SL_COUNT(process->model->devices); d++) {
 			struct stray one = {.process = i, .state = process->model->devices[d]};
 
-			if (!one.state || one.state == home || (!one.state->used && !one.state->context_made.time_ns))
+			const char *uuid;
+
+			if (!one.state || (!process->parent && one.state == home) ||
+			    (!one.state->used && !one.state->context_made.time_ns))
 				continue;
-			one.owner = owner_of(report, i, uuid_of(&numberings, process, one.state->device));
-			if (one.owner < 0 || (!is_rank(process) && !is_forgetful(process, one.state, home)))
+			uuid = uuid_of(&numberings, process, one.state->device);
+			if (process->parent && (!own || !uuid || !strcmp(own, uuid)))
+				continue;
+			one.owner = owner_of(report, i, uuid);
+			if (one.owner < 0 || (!is_numbered(process) && !is_forgetful(process, one.state, home)))
 				continue;
 			take_place(process, &one);
 			*SL_PUSH(&strays->list) = one;
@@ -224,7 +243,7 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 		one_device &= stray->owner == first->owner;
 		many |= stray->process != first->process;
 	}
-	if (!many && !is_rank(&report->processes[first->process]))
+	if (!many && !is_numbered(&report->processes[first->process]))
 		return;
 	say_ranks(who, sizeof(who), report, strays, first->where);
 	sl_process_who(owner, &report->processes[first->owner]);
@@ -232,7 +251,7 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 		snprintf(whose, sizeof(whose), "device %d, which is %s's", first->state->device, owner);
 	else
 		snprintf(whose, sizeof(whose), "devices that are other %s'",
-			 is_rank(&report->processes[first->process]) ? "ranks" : "processes");
+			 is_numbered(&report->processes[first->process]) ? "ranks" : "processes");
 	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
 	sl_report_find(report, &(struct sl_finding){
 				       .id = "ranks.stray_context",

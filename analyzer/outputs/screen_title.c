@@ -63,7 +63,7 @@ void sl_screen_title(struct sl_screen_page *page)
 	char status[256], who[64];
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		ranks += report->processes[i].trace->header.rank >= 0;
+		ranks += sl_process_is_rank(&report->processes[i]);
 	put_statuses(status, sizeof(status), report);
 	if (report->process_count == 1)
 		sl_process_who(who, first);

@@ -337,6 +337,7 @@ static void reduce(struct job *job)
 	report->process_count = kept;
 	for (unsigned i = 0; i < kept; i++)
 		report->processes[i].report = report;
+	sl_report_find_parents(report);
 	find_span(report);
 	if (job->options->only && kept)
 		begin_with_all(report);

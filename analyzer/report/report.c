@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
@@ -79,6 +81,46 @@ char *sl_report_session(const struct sl_trace *trace)
 	}
 	session = sl_memory_print("%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid, image);
 	return session;
+}
+
+const char *sl_process_who(char *out, const struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+
+	if (!process->parent)
+		return sl_header_who(out, header);
+	snprintf(out, SL_FORMAT_BYTES, "pid %lld of rank %lld", (long long)header->pid, (long long)header->rank);
+	return out;
+}
+
+/* Of a process on its host; a number that an ended process had may be used again. */
+static char *number_key(const struct sl_header *header, int64_t pid)
+{
+	return sl_memory_print("%lld %s", (long long)pid, header->host ? header->host : "");
+}
+
+void sl_report_find_parents(struct sl_report *report)
+{
+	struct sl_map numbers = {0};
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		char *key = number_key(&report->processes[i].trace->header, report->processes[i].trace->header.pid);
+
+		*sl_map_at(&numbers, key) = i + 1;
+		free(key);
+	}
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const struct sl_header *header = &process->trace->header;
+		char *key = number_key(header, header->ppid);
+		uintptr_t at = sl_map_find(&numbers, key);
+		const struct sl_process *parent = at ? &report->processes[at - 1] : NULL;
+
+		free(key);
+		if (parent && parent != process && header->rank >= 0 && parent->trace->header.rank == header->rank)
+			process->parent = parent;
+	}
+	sl_map_free(&numbers);
 }
 
 void sl_report_free_devices(struct sl_report *report)

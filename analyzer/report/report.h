@@ -166,10 +166,12 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
 	struct sl_report *report;   /* of the run; NULL: read alone */
-	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
-	struct sl_roles *roles;	    /* the same; roles.h */
-	unsigned image;		    /* index into the report's images */
-	struct sl_image origin;	    /* for a process from a summary: where its trace lies; no files otherwise */
+	/* The recorded process of the same rank that started it, whose rank it only inherited; NULL: none is known. */
+	const struct sl_process *parent;
+	struct sl_places *places; /* made when first asked for; place.h, main thread only */
+	struct sl_roles *roles;	  /* the same; roles.h */
+	unsigned image;		  /* index into the report's images */
+	struct sl_image origin;	  /* for a process from a summary: where its trace lies; no files otherwise */
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns; /* end of a killed process: its last sign of life */
 	bool gone;				 /* it had ended at the time up to which it was replayed */
@@ -299,10 +301,14 @@ unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *fra
 /* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
  * one second after its last sample. */
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
-static inline const char *sl_process_who(char *out, const struct sl_process *process)
+/* True: a launcher numbered it. */
+static inline bool sl_process_is_rank(const struct sl_process *process)
 {
-	return sl_header_who(out, &process->trace->header);
+	return process->trace->header.rank >= 0 && !process->parent;
 }
+
+/* "rank 3", "pid 4711 of rank 3", "pid 4711"; SL_FORMAT_BYTES at most. */
+const char *sl_process_who(char *out, const struct sl_process *process);
 #define SL_WHO(process) sl_process_who((char[SL_FORMAT_BYTES]){0}, process) /* in a buffer that lives until the block ends */
 static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
 {
@@ -312,6 +318,9 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 /* The first error by the clock that a process, or any of the run, did not get over, else the first of all; NULL: there was none. */
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
+
+/* Sets the parent of each process; before any analysis. */
+void sl_report_find_parents(struct sl_report *report);
 
 /* The name of a process in every output; malloc'ed. */
 char *sl_report_session(const struct sl_trace *trace);
