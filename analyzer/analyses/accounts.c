@@ -376,7 +376,9 @@ static void say_unasked(struct sl_process *process, const struct sl_oom *oom, st
 	const char *what = hook && hook->verb == SL_VERB_LIMIT ? "what the context's limit asks for"
 			   : oom->scope == SL_SCOPE_CONTEXT    ? "a context"
 			   : oom->scope == SL_SCOPE_CODE       ? "the code"
-							 : "what the call takes itself, as code loaded late or a kernel's stack";
+			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
+				   ? "what the graph takes"
+				   : "what the call takes itself, as code loaded late or a kernel's stack";
 	char contexts[SL_FORMAT_BYTES + 40] = "", room[SL_FORMAT_BYTES + 10] = "";
 
 	if (oom->free_bytes != SL_UNKNOWN)
@@ -398,7 +400,9 @@ static void say_unasked(struct sl_process *process, const struct sl_oom *oom, st
 		account->advice = sl_memory_print("run fewer processes on this device: each makes a context there");
 		free(first);
 	}
-	if (oom->scope == SL_SCOPE_VRAM)
+	if (oom->scope == SL_SCOPE_VRAM && hook && hook->verb == SL_VERB_GRAPH_LAUNCH)
+		account->advice = sl_memory_print("free what is held by then, or make the graph's own blocks smaller");
+	else if (oom->scope == SL_SCOPE_VRAM)
 		account->advice = sl_memory_print(
 			"leave more memory free before this call; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
@@ -525,14 +529,16 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		free(others);
 		free(cause);
 	}
-	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
+	if (account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE)
 		return;
-	if (sl_story_tell(&story, process, oom, account)) {
+	if (oom->asked_bytes
+		    ? sl_story_tell(&story, process, oom, account)
+		    : account->cause == SL_CAUSE_FULL && !is_of_contexts(oom, account) && sl_story_grew(&story, process, oom)) {
 		free(account->advice);
 		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
 		account->advice = strdup(story.advice);
 		free(cause);
-	} else if (account->cause == SL_CAUSE_FULL && kept && kept->verdict == SL_KEPT_GROWING &&
+	} else if (account->cause == SL_CAUSE_FULL && oom->asked_bytes && kept && kept->verdict == SL_KEPT_GROWING &&
 		   (then = sl_story_leaked(what, sizeof(what), process, oom)) && then >= sl_story_missing(oom)) {
 		sl_owners_line(process, kept->track->stack, 1, where, sizeof(where));
 		free(account->advice);

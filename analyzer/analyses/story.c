@@ -38,8 +38,11 @@ static const char but_once[] = ", but not what comes after it";
 
 static void advise(struct sl_story *story, const struct sl_oom *oom, const char *what, const char *but)
 {
-	snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what, SL_SIZE(sl_story_missing(oom)),
-		 but);
+	if (oom->asked_bytes)
+		snprintf(story->advice, sizeof(story->advice), "%s: %s less " SL_WOULD_PASS "%s", what,
+			 SL_SIZE(sl_story_missing(oom)), but);
+	else
+		snprintf(story->advice, sizeof(story->advice), "%s", what);
 }
 
 /* Where most of what memory pools of the device once held came from; NULL: nowhere. */
@@ -116,6 +119,12 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	return true;
 }
 
+/* A launch does not tell its device. */
+static bool is_of_its_device(const struct sl_oom *oom, const struct sl_kept *kept)
+{
+	return oom->device < 0 && oom->scope != SL_SCOPE_HOST ? kept->track->device >= 0 : kept->track->device == oom->device;
+}
+
 const struct sl_kept *sl_story_leak(const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *found = NULL;
@@ -123,7 +132,7 @@ const struct sl_kept *sl_story_leak(const struct sl_process *process, const stru
 	for (size_t i = process->kept.count; i--;) {
 		const struct sl_kept *kept = &process->kept.item[i];
 
-		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && kept->track->device == oom->device &&
+		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && is_of_its_device(oom, kept) &&
 		    kept->bytes != SL_UNKNOWN)
 			found = kept;
 	}
@@ -177,7 +186,7 @@ static unsigned leaks_together(struct sl_process *process, const struct sl_oom *
 	*bytes = 0;
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
-		uint64_t then = kept->track->device == oom->device && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
+		uint64_t then = is_of_its_device(oom, kept) && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
 
 		*bytes += then < kept->bytes ? then : kept->bytes;
 		places += then > 0;
