@@ -16,6 +16,7 @@
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
 #define TABLE_BYTES    (1u << 20) /* a line table larger than that is not read */
 #define KNOWN	       (1u << 14) /* frames whose id is kept */
+#define HIDDEN	       UINT32_MAX /* in place of an id */
 #define DEAD	       512
 #define COPIES	       4096 /* of a code object's instructions, in free-threaded Python */
 #define FUNCTION_BYTES 1024
@@ -368,6 +369,7 @@ static bool outlived(const struct sl_lines *lines, const struct sl_seen_line *li
 	return true;
 }
 
+/* 0: the tables do not fit; HIDDEN: no traceback shows this frame. */
 static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_line *line)
 {
 	static const struct sl_python_text unknown = {.function = "", .file = "", .line = -1};
@@ -382,17 +384,19 @@ static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const 
 	if (!outlived(lines, line, deaths, &lines->dead)) {
 		good = lines->dead && read_code(lines, code, line->instr, &text, function, file);
 		lines->dead = NULL;
+		if (good && sl_definition_is_cleanup(&text))
+			return HIDDEN;
 		return sl_recording_frame(output, good ? &text : &unknown);
 	}
 	if (good)
-		return sl_recording_frame(output, &text);
+		return sl_definition_is_cleanup(&text) ? HIDDEN : sl_recording_frame(output, &text);
 	refuse(lines, output);
 	return 0;
 }
 
 uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_lines *seen)
 {
-	uint32_t ids[SL_SEEN_LINES];
+	uint32_t ids[SL_SEEN_LINES], count = 0;
 
 	if (lines->refused || seen->count > SL_SEEN_LINES)
 		return 0;
@@ -409,7 +413,8 @@ uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, con
 		}
 		if (!known->id)
 			return 0;
-		ids[i] = known->id | (seen->line[i].code & SL_SEEN_LINE_ENTERED ? SL_PYTHON_ENTERED : 0);
+		if (known->id != HIDDEN)
+			ids[count++] = known->id | (seen->line[i].code & SL_SEEN_LINE_ENTERED ? SL_PYTHON_ENTERED : 0);
 	}
-	return sl_recording_python(output, ids, seen->count, seen->truncated);
+	return sl_recording_python(output, ids, count, seen->truncated);
 }

@@ -145,6 +145,14 @@ struct sl_definition sl_definition_native(void *bytes, size_t size, uint32_t id,
 	return map;
 }
 
+bool sl_definition_is_cleanup(const struct sl_python_text *text)
+{
+	static const char name[] = "__init__"; /* function and file */
+
+	return text->function_bytes == sizeof(name) - 1 && text->file_bytes == sizeof(name) - 1 &&
+	       !memcmp(text->function, name, sizeof(name) - 1) && !memcmp(text->file, name, sizeof(name) - 1);
+}
+
 struct sl_definition sl_definition_frame(void *bytes, size_t size, uint32_t id, const struct sl_python_text *text)
 {
 	struct sl_definition map = begin_id(bytes, size, "frame", id);

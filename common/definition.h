@@ -46,6 +46,12 @@ struct sl_python_text {
 	int line, first_line;
 };
 
+/*
+ * True: the interpreter's own code, from 3.13 on, that looks at what __init__ returned; it lies between __init__ and who called the
+ * class, once that call has become warm.  Python's tracebacks lack it too.
+ */
+bool sl_definition_is_cleanup(const struct sl_python_text *text);
+
 struct sl_definition sl_definition_frame(void *bytes, size_t size, uint32_t id, const struct sl_python_text *text);
 
 #define SL_PYTHON_ENTERED 0x80000000u /* with a frame's id: C entered the loop with this frame */

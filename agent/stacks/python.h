@@ -77,8 +77,8 @@ struct sl_python_walk {
 void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth, uintptr_t seen[SL_PYTHON_SEEN]);
 
 /*
- * Names the `count` frames from `first` on.  codes: where to put their code objects, or NULL.  *lasting becomes false if
- * one is no code object, so that nothing would tell of its death.
+ * Names the `count` frames from `first` on, without those that no traceback shows.  codes: where to put the code objects of
+ * all, or NULL.  *lasting becomes false if one is no code object, so that nothing would tell of its death.
  */
 uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,
 			  bool *lasting);

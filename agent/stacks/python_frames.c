@@ -124,7 +124,8 @@ static bool is_code(uintptr_t code)
 	return code && sl_python_word_at(code, where->ob_type) == sl_python.code_type;
 }
 
-static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_raw_frame *frame)
+/* *id 0: it is not to be shown.  False: no room. */
+static bool define_frame(struct sl_stacks_thread *thread, const struct sl_python_raw_frame *frame, uint32_t *id)
 {
 	struct frame_text made = {.text = {.function = thread->function, .file = thread->file, .line = -1},
 				  .map = thread->map,
@@ -147,7 +148,8 @@ static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_py
 	sl_intern_bytes(&hash, text->function, text->function_bytes);
 	sl_intern_bytes(&hash, text->file, text->file_bytes);
 	sl_intern_word(&hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line);
-	return sl_intern(&frames, hash, publish_frame, &made);
+	*id = sl_definition_is_cleanup(text) ? 0 : sl_intern(&frames, hash, publish_frame, &made);
+	return *id || sl_definition_is_cleanup(text);
 }
 
 struct stack_ids {
@@ -174,23 +176,27 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 		.frames = thread->frames, .map = thread->map, .map_bytes = sizeof(thread->map), .truncated = truncated};
 	struct sl_intern_key hash = SL_INTERN_KEY;
 	struct sl_python_raw_frame frame;
+	uint32_t met = 0;
 
-	for (uintptr_t at = first; stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
+	for (uintptr_t at = first; met < count && sl_python_frame(read_directly, at, &frame) && frame.address;
 	     at = sl_python_word_at(frame.address, where->previous)) {
-		uint32_t id = define_frame(thread, &frame);
+		uint32_t id;
 
-		if (!id)
+		if (!define_frame(thread, &frame, &id))
 			return 0;
 		*lasting &= is_code(frame.code);
 		if (codes)
-			codes[stack.count] = frame.code;
+			codes[met] = frame.code;
+		met++;
+		if (!id)
+			continue;
 		if (frame.entered)
 			id |= SL_PYTHON_ENTERED;
 		thread->frames[stack.count++] = id;
 		sl_intern_word(&hash, id);
 	}
 	sl_intern_word(&hash, truncated);
-	return stack.count == count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
+	return met == count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
 }
 
 void sl_python_forget(void)

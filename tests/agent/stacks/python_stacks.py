@@ -100,6 +100,16 @@ class Thing:
         return 1
 
 
+class Made:
+    def __init__(self):
+        capture()
+
+
+def test_a_class_that_is_called_often_adds_no_frame():
+    for _ in range(300):  # from 3.12 on a call that became warm has a frame of the interpreter's own below __init__
+        Made()
+
+
 def test_calls_of_every_kind_are_seen_as_python_sees_them():
     thing = Thing()
     thing.value
