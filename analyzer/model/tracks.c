@@ -119,6 +119,17 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 	return (uint32_t)tracks->count++;
 }
 
+struct sl_track *sl_tracks_place(struct sl_model *model, const struct sl_item *item)
+{
+	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
+	uint32_t track;
+
+	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+		return NULL;
+	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
+	return &model->tracks.item[track]; /* sl_tracks_of may have moved the array */
+}
+
 /* Joins pairs of windows. */
 static void merge(struct sl_track_course *course)
 {

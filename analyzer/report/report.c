@@ -93,7 +93,7 @@ const char *sl_process_who(char *out, const struct sl_process *process)
 	return out;
 }
 
-/* Of a process on its host; a number that an ended process had may be used again. */
+/* What names a process on its host; a number that an ended process had may be used again. */
 static char *number_key(const struct sl_header *header, int64_t pid)
 {
 	return sl_memory_print("%lld %s", (long long)pid, header->host ? header->host : "");
