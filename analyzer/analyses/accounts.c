@@ -19,6 +19,7 @@
 #include "analyzer/report/words.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/model/tracks.h"
 
 #define CONTEXTS_MIN 2 /* the process's own */
 
@@ -600,10 +601,10 @@ static void retain(struct sl_report *report)
 	free(times.item);
 }
 
-static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *next)
+static bool is_another_attempt(const struct sl_defs *defs, const struct sl_oom *one, const struct sl_oom *next)
 {
 	return one->thread == next->thread && one->device == next->device && one->scope == next->scope && one->recovered != 1 &&
-	       sl_stack_same(one->stack, next->stack) && one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
+	       sl_tracks_alike(defs, one->stack, next->stack) && one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
 }
 
 /* Several attempts at a request are reported by the last one: what the program freed between them is no longer held. */
@@ -631,7 +632,7 @@ static void join_attempts(struct sl_process *process)
 		if (process->accounts[k].told_later)
 			continue;
 		if (after < total && (process->accounts[after].told_later || !sl_oom_got_over(&ooms[after])))
-			process->accounts[k].told_later = is_another_attempt(&ooms[k], &ooms[after]);
+			process->accounts[k].told_later = is_another_attempt(process->model->defs, &ooms[k], &ooms[after]);
 		after = k;
 	}
 	for (size_t k = 0, first = 0, count = 0; k < total; k++) {

@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/base/format.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/owners.h"
@@ -235,7 +236,7 @@ static bool tell_padding(struct sl_story *story, struct sl_process *process, con
 	for (unsigned i = 0; i < oom->owner_count && each; i++) {
 		const struct sl_owner *owner = &oom->owners[i];
 
-		if (!sl_stack_same(process->model->sites.item[owner->site].stack, oom->stack) ||
+		if (!sl_tracks_alike(process->model->defs, process->model->sites.item[owner->site].stack, oom->stack) ||
 		    each * owner->blocks < sl_story_missing(oom) ||
 		    (double)(each * owner->blocks) < ROUNDED_PART * (double)oom->live_bytes)
 			continue;
@@ -441,7 +442,7 @@ void sl_story_larger(char *out, size_t size, struct sl_process *process, const s
 /* True: the place made the request, or still held enough at the error; memory given back before is no reason. */
 static bool is_there(const struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
 {
-	bool there = sl_stack_same(track->stack, oom->stack);
+	bool there = sl_tracks_alike(process->model->defs, track->stack, oom->stack);
 
 	for (unsigned i = 0; i < oom->owner_count && !there; i++)
 		there = &process->model->tracks.item[process->model->sites.item[oom->owners[i].site].track] == track &&
@@ -674,7 +675,8 @@ static bool tell_retry(struct sl_story *story, struct sl_process *process, const
 	char where[300], here[300];
 
 	if (!first || first->thread != oom->thread || first->device != oom->device || first->recovered == 1 ||
-	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes || sl_stack_same(first->stack, oom->stack))
+	    first->live_bytes > oom->live_bytes || first->asked_bytes < oom->asked_bytes ||
+	    sl_tracks_alike(process->model->defs, first->stack, oom->stack))
 		return false;
 	kept = unreturned_at(process, oom, first->stack, where, sizeof(where));
 	sl_leaking_line(process, oom->stack, here, sizeof(here));

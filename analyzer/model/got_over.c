@@ -168,7 +168,7 @@ void sl_got_over_with_less(struct sl_model *model, const struct sl_item *item)
 		if (!is_answer(oom, item))
 			continue;
 		if (is_settled(oom) || item->event->bytes >= oom->asked_bytes ||
-		    (last && (!sl_stack_same(oom->stack, last->stack))) || (!last && !is_instead(model, oom, item)))
+		    (last && !sl_tracks_alike(model->defs, oom->stack, last->stack)) || (!last && !is_instead(model, oom, item)))
 			return;
 		oom->less_bytes = item->event->bytes;
 		oom->elsewhere |= last && last->elsewhere;

@@ -71,7 +71,7 @@ static bool is_sought(const struct sl_oom *oom, const struct sl_track *track, co
 static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
 {
 	for (size_t i = model->ooms.count; i--;)
-		if (model->ooms.item[i].less_bytes && sl_stack_same(model->ooms.item[i].stack, oom->stack))
+		if (model->ooms.item[i].less_bytes && sl_tracks_alike(model->defs, model->ooms.item[i].stack, oom->stack))
 			return true;
 	return false;
 }
@@ -102,16 +102,17 @@ static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 }
 
 /* Takes what would be held with this request, compared with earlier rises. */
-static void take_surge(struct sl_model *model, struct sl_oom *oom)
+static void take_surge(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
 	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
+	const struct sl_track *place = sl_tracks_place(model, item);
 	uint64_t most = 0;
 
 	oom->device_rise = surge_of(&device->swing, device->swing.high + oom->asked_bytes);
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		const struct sl_swing *swing = &model->tracks.course[i].swing;
-		bool asks = sl_stack_same(track->stack, oom->stack);
+		bool asks = track == place;
 		uint64_t held = track->live_bytes + (asks ? oom->asked_bytes : 0);
 
 		if (track->device != oom->device || !swing->count || held < swing->most + most)
@@ -277,7 +278,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
 		sl_beside_take(oom, sl_ledger_device(model, oom->device));
 		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
-		take_surge(model, oom);
+		take_surge(model, oom, item);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));
 	}
 	model->ooms.count++;

@@ -65,20 +65,25 @@ static uint64_t hash_line(uint64_t hash, const struct sl_defs *defs, uint32_t fr
 	return mix(hash, line->line);
 }
 
-static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event, unsigned kind, int device)
+/* Cold and warm, one line calls from two places of the interpreter: its frames do not count. */
+static uint64_t hash_stack(const struct sl_defs *defs, struct sl_stack at, uint64_t hash)
 {
-	const struct sl_python_stack *lines = sl_defs_python(defs, event->python);
-	const struct sl_native_stack *stack = sl_defs_native(defs, event->native);
-	uint64_t hash = mix(kind, (uint64_t)(device + 1));
+	const struct sl_python_stack *lines = sl_defs_python(defs, at.python);
+	const struct sl_native_stack *stack = sl_defs_native(defs, at.native);
 
 	if (stack)
 		hash = hash_native(hash, defs, stack);
 	else if (!lines)
-		hash = hash_address(hash, sl_defs_module_at(defs, event->caller - 1), event->caller);
+		hash = hash_address(hash, sl_defs_module_at(defs, at.caller - 1), at.caller);
 	for (uint32_t i = 0; lines && i < lines->count; i++)
 		if (!is_repeated(defs, lines, i))
 			hash = hash_line(hash, defs, lines->frames[i]);
 	return hash;
+}
+
+bool sl_tracks_alike(const struct sl_defs *defs, struct sl_stack a, struct sl_stack b)
+{
+	return sl_stack_same(a, b) || hash_stack(defs, a, 0) == hash_stack(defs, b, 0);
 }
 
 static void grow_slots(struct sl_tracks *tracks)
@@ -99,7 +104,7 @@ static void grow_slots(struct sl_tracks *tracks)
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device)
 {
 	struct sl_tracks *tracks = &model->tracks;
-	uint64_t hash = hash_of(model->defs, event, kind, device);
+	uint64_t hash = hash_stack(model->defs, sl_stack_of(event), mix(kind, (uint64_t)(device + 1)));
 	uint32_t i, at;
 
 	if (tracks->count >= tracks->mask / 4 * 3)

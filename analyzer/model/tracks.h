@@ -7,11 +7,14 @@
 struct sl_model;
 struct sl_event;
 struct sl_item;
+struct sl_defs;
 
 /* Finds the track of an event's stack. */
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
 /* The track of what the call asks for; NULL: it is no memory that is counted.  Valid until the next one is made. */
 struct sl_track *sl_tracks_place(struct sl_model *model, const struct sl_item *item);
+/* True: both stacks would have one track. */
+bool sl_tracks_alike(const struct sl_defs *defs, struct sl_stack a, struct sl_stack b);
 /* Called when something is allocated: deaths before it are not part of the teardown. */
 void sl_tracks_asked(struct sl_tracks *tracks);
 /* Sets the size of a block that was unknown at its birth. */

@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/model/units.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
@@ -434,7 +435,7 @@ const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *
 static bool was_refused(const struct sl_model *model, const struct sl_track *track)
 {
 	for (size_t i = 0; i < model->ooms.count; i++)
-		if (sl_stack_same(model->ooms.item[i].stack, track->stack))
+		if (sl_tracks_alike(model->defs, model->ooms.item[i].stack, track->stack))
 			return true;
 	return false;
 }
