@@ -21,7 +21,10 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 
-#define CONTEXTS_MIN 2 /* the process's own */
+#define WENT_ON_MIN  16	 /* least allocations of a place by which a program went on after an error */
+#define WENT_ON_PART 0.1 /* of its run */
+#define LEAK_PART    0.3 /* of what was held */
+#define CONTEXTS_MIN 2	 /* the process's own */
 
 /* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
@@ -643,6 +646,57 @@ static void join_attempts(struct sl_process *process)
 	}
 }
 
+/* How long other places went on to allocate after the error. */
+static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom *oom)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+		uint64_t from = track->first_ns > oom->time_ns ? track->first_ns : oom->time_ns;
+
+		if (track->births >= WENT_ON_MIN && track->last_ns > from && track->last_ns - from > most &&
+		    !sl_tracks_alike(process->model->defs, track->stack, oom->stack))
+			most = track->last_ns - from;
+	}
+	return most;
+}
+
+/* True: what grew until the device was full is a leak, so that going on is luck. */
+static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = sl_story_leak(process, oom);
+	char what[300];
+
+	return kept && kept->verdict == SL_KEPT_GROWING &&
+	       (double)sl_story_leaked(what, sizeof(what), process, oom) >= LEAK_PART * (double)oom->live_bytes;
+}
+
+/*
+ * Errors that a program which ended well did without: other places went on for a good part of its run, or it had got over an error
+ * of the same place.
+ */
+static void do_without(struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+	double run = WENT_ON_PART * (double)(model->last_call_ns - model->first_ns);
+
+	if (sl_trace_ended(process->trace) != SL_ENDED_COMPLETED)
+		return;
+	for (size_t k = 0; k < model->ooms.count; k++) {
+		struct sl_oom *oom = &model->ooms.item[k];
+
+		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM && !is_of_leak(process, oom) &&
+		    (double)went_on_ns(process, oom) >= run)
+			oom->less_bytes = oom->asked_bytes;
+	}
+	for (size_t k = 0; k < model->ooms.count; k++)
+		for (size_t i = 0; i < model->ooms.count && !sl_oom_got_over(&model->ooms.item[k]); i++)
+			if (sl_oom_got_over(&model->ooms.item[i]) &&
+			    sl_tracks_alike(model->defs, model->ooms.item[i].stack, model->ooms.item[k].stack))
+				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
+}
+
 /* The allocation that --inject-oom should have made fail but did not, in a run that has ended; NULL: none. */
 static const char *uninjected(const struct sl_report *report)
 {
@@ -681,6 +735,7 @@ static void run(struct sl_report *report)
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			process->accounts[k] = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN,
 								   SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+		do_without(process);
 		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k);

@@ -184,7 +184,10 @@ static void settle_elsewhere(struct sl_model *model, struct sl_oom *oom, uint64_
 	sl_ledger_thread(model, oom->thread)->pending -= oom->recovered < 0;
 }
 
-/* Finds errors that were got over by another call: the function asked it for as much, of pinned or managed memory, and got it. */
+/*
+ * Finds errors that were got over by another call: the function, or whoever came next, asked it for as much, of pinned or managed
+ * memory, and got it.
+ */
 static void take_another_way(struct sl_model *model, const struct sl_item *item)
 {
 	for (size_t i = model->ooms.count; i--;) {
@@ -194,7 +197,8 @@ static void take_another_way(struct sl_model *model, const struct sl_item *item)
 		if (oom->thread != item->thread)
 			continue;
 		if (is_settled(oom) || oom->api == item->event->api || oom->asked_bytes != item->event->bytes ||
-		    (!is_at(oom, item->event) && !is_beside(&both) && !is_by_another_function(&both)))
+		    (model->tracks.last_birth_ns > oom->time_ns && !is_at(oom, item->event) && !is_beside(&both) &&
+		     !is_by_another_function(&both)))
 			return;
 		settle_elsewhere(model, oom, item->event->bytes);
 	}
