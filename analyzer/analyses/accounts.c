@@ -368,7 +368,7 @@ static void say_contexts(struct sl_process *process, const struct sl_oom *oom, s
 	if (most)
 		sl_owners_line(process, most->stack, 3, where, sizeof(where));
 	account->cause_text = sl_memory_print("%s; it kept %llu contexts%s%s", first, (unsigned long long)oom->contexts,
-					      where[0] ? ", most of them at once made at " : "", where);
+					      where[0] ? ", most of them made at " : "", where);
 	account->advice = sl_memory_print("destroy each context when its work is done, or let its jobs share one");
 	free(first);
 }
@@ -411,28 +411,30 @@ static void say_unasked(struct sl_process *process, const struct sl_oom *oom, st
 			"leave more memory free before this call; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
 
-/* True: the pool that was asked was full by its own maximum. */
-static bool say_pool(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+/* The pool that was asked had no room within its own maximum: the device had. */
+static void say_pool(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_track *made = &process->model->tracks.item[oom->pool_made];
 	uint64_t held = 0;
+	bool in_pieces;
 	char where[300];
 
 	for (unsigned i = 0; i < oom->owner_count; i++)
 		if (process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
 			held += oom->owners[i].bytes;
-	if (held + oom->asked_bytes <= oom->pool_most_bytes)
-		return false;
+	in_pieces = held + oom->asked_bytes <= oom->pool_most_bytes;
 	sl_owners_line(process, made->stack, 2, where, sizeof(where));
 	/* it is not known which pool a block is of: if more is held than this pool can hold, other pools hold some */
 	if (held > oom->pool_most_bytes)
 		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, and had no room for %s", where,
 						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(oom->asked_bytes));
 	else
-		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held", where,
-						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held));
-	account->advice = sl_memory_print("raise the pool's maxSize, or ask less of it at once");
-	return true;
+		account->cause_text = sl_memory_print("the pool made at %s is limited to %s, of which %s were held%s", where,
+						      SL_SIZE(oom->pool_most_bytes), SL_SIZE(held),
+						      in_pieces ? ": the pool keeps the rest in pieces that are too small" : "");
+	account->advice = sl_memory_print(in_pieces ? "raise the pool's maxSize, or trim the pool (cudaMemPoolTrimTo) before it is "
+						      "asked for other sizes"
+						    : "raise the pool's maxSize, or ask less of it at once");
 }
 
 static void say_full(const struct sl_oom *oom, struct sl_account *account)
@@ -473,8 +475,10 @@ static void say(struct sl_process *process, const struct sl_oom *oom, struct sl_
 		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
-		if (oom->pool_most_bytes && say_pool(process, oom, account))
+		if (oom->pool_most_bytes) {
+			say_pool(process, oom, account);
 			break;
+		}
 		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
 						      SL_SIZE(oom->free_bytes), SL_SIZE(oom->asked_bytes));
 		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
@@ -673,8 +677,8 @@ static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 }
 
 /*
- * Errors that a program which ended well did without: other places went on for a good part of its run, or it had got over an error
- * of the same place.
+ * Errors that a program which ended well did without: other places went on for a good part of its run, or it had done
+ * without before at that place, or with another's memory.
  */
 static void do_without(struct sl_process *process)
 {
@@ -687,12 +691,14 @@ static void do_without(struct sl_process *process)
 		struct sl_oom *oom = &model->ooms.item[k];
 
 		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM && !is_of_leak(process, oom) &&
-		    (double)went_on_ns(process, oom) >= run)
+		    (double)went_on_ns(process, oom) >= run) {
 			oom->less_bytes = oom->asked_bytes;
+			oom->elsewhere = true;
+		}
 	}
 	for (size_t k = 0; k < model->ooms.count; k++)
 		for (size_t i = 0; i < model->ooms.count && !sl_oom_got_over(&model->ooms.item[k]); i++)
-			if (sl_oom_got_over(&model->ooms.item[i]) &&
+			if (model->ooms.item[i].less_bytes && model->ooms.item[i].elsewhere &&
 			    sl_tracks_alike(model->defs, model->ooms.item[i].stack, model->ooms.item[k].stack))
 				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
 }

@@ -50,7 +50,7 @@ static unsigned sharers_of(const struct sl_report *report, const struct sl_share
 		const struct sl_process *process = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
-		if (process->trace->header.rank < 0 || !state || sl_devices_home(process) != state ||
+		if (!sl_process_is_rank(process) || !state || sl_devices_home(process) != state ||
 		    LARGE_PART * state->known_peak < most || seen_by(process) <= used)
 			continue;
 		*seen = seen_by(process) < *seen ? seen_by(process) : *seen;

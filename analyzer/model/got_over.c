@@ -9,7 +9,8 @@
 
 #define LESS_MIN     8	 /* a request for at least 1/LESS_MIN of the size counts as the same request made smaller */
 #define FAR_LESS_MIN 128 /* at least 1/FAR_LESS_MIN: another way to do the same; a smaller one is for something else */
-#define ALIKE_MIN    8	 /* requests before the error, and after it, that make it one of its kind */
+#define ALIKE_MIN    8	 /* requests before the error that make it one of its kind */
+#define ALIKE_AFTER  2	 /* and after it */
 #define FAR_MORE_MIN 2	 /* times the largest request before */
 
 bool sl_got_over_same(const struct sl_oom *oom, const struct sl_item *item)
@@ -205,7 +206,7 @@ static void take_another_way(struct sl_model *model, const struct sl_item *item)
 }
 
 /*
- * Finds errors after which the place went on: it was asked for far more than ever before, and then ALIKE_MIN times for what it
+ * Finds errors after which the place went on: it was asked for far more than ever before, and then went on with what it
  * was asked for before.
  */
 static void pass_over(struct sl_model *model, const struct sl_item *item)
@@ -213,9 +214,9 @@ static void pass_over(struct sl_model *model, const struct sl_item *item)
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
-		if (oom->thread == item->thread && !is_settled(oom) && is_at(oom, item->event) && oom->place_births >= ALIKE_MIN &&
-		    oom->asked_bytes >= FAR_MORE_MIN * oom->place_most &&
-		    sl_tracks_place(model, item)->births >= oom->place_births + ALIKE_MIN)
+		if (oom->thread == item->thread && !sl_oom_got_over(oom) && is_at(oom, item->event) &&
+		    oom->place_births >= ALIKE_MIN && oom->asked_bytes >= FAR_MORE_MIN * oom->place_most &&
+		    sl_tracks_place(model, item)->births >= oom->place_births + ALIKE_AFTER)
 			settle_elsewhere(model, oom, item->event->bytes);
 	}
 }
