@@ -587,7 +587,7 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
 	char where[300];
 
-	if (!site || most->blocks < STAIRS_MIN || most->blocks != site->total_blocks ||
+	if (!site || most->blocks < STAIRS_MIN || most->blocks != process->model->tracks.item[site->track].births ||
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
 		return false;
 	sl_owners_line(process, site->stack, 2, where, sizeof(where));
@@ -696,7 +696,7 @@ static bool tell_taken(struct sl_story *story, struct sl_process *process, const
 	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
 	char where[300], before[SL_FORMAT_BYTES + 90] = "";
 
-	if (!site || most->blocks != site->total_blocks || most->bytes < sl_story_missing(oom) ||
+	if (!site || most->blocks != process->model->tracks.item[site->track].births || most->bytes < sl_story_missing(oom) ||
 	    (double)most->bytes < TAKEN_PART * (double)oom->live_bytes || is_same_line(process, site, oom) ||
 	    sl_story_leaked(where, sizeof(where), process, oom) >= sl_story_missing(oom))
 		return false;
