@@ -97,6 +97,14 @@ class Written(unittest.TestCase):
                     self.assertEqual(os.stat(named).st_mode & 0o777, 0o666 & ~mask, words)
 
 
+def drawn(svg):
+    """(fill or stroke, colour, d) of each path.  cairo before 1.18 writes a style, later ones attributes, in which a number may end in zeros."""
+    for attributes in re.findall(r"<path ([^>]*)>", svg):
+        d, = re.findall(r' d="([^"]*)"', " " + attributes)
+        for how, colour in re.findall(r'\b(fill|stroke)(?::|=")rgb\(([^)]*)\)', attributes):
+            yield how, colour.replace(" ", ""), d
+
+
 class Trained(unittest.TestCase):
     def train(self, steps, seed=1, program=TRAIN, **environment):
         run = e2e.Recording(sys.executable, "-c", program, str(steps), APPS=e2e.APPS, SIM_VRAM="8G", SEED=str(seed),
@@ -191,7 +199,7 @@ class Trained(unittest.TestCase):
             if not os.path.exists(picture):
                 self.skipTest("a build without pictures")
             with open(picture) as file:
-                paths = re.findall(r'(fill|stroke):rgb\(([^)]*)\)[^"]*"\s+d="([^"]*)"', file.read())
+                paths = list(drawn(file.read()))
             def heights(how, colour):
                 points = next(d for kind, rgb, d in paths if (kind, rgb) == (how, colour))
                 return [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", points)]
@@ -221,7 +229,7 @@ class Trained(unittest.TestCase):
             if not os.path.exists(picture):
                 self.skipTest("a build without pictures")
             with open(picture) as file:
-                paths = re.findall(r'(fill|stroke):rgb\(([^)]*)\)[^"]*"\s+d="([^"]*)"', file.read())
+                paths = list(drawn(file.read()))
             def top(how, colour):
                 return min(float(y) for kind, rgb, d in paths if (kind, rgb) == (how, colour) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", d))
             known = [d for kind, rgb, d in paths if (kind, rgb) == ("stroke", "4%,24%,36%")]
