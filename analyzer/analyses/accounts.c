@@ -660,7 +660,7 @@ static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom
 		uint64_t from = track->first_ns > oom->time_ns ? track->first_ns : oom->time_ns;
 
 		if (track->births >= WENT_ON_MIN && track->last_ns > from && track->last_ns - from > most &&
-		    !sl_tracks_alike(process->model->defs, track->stack, oom->stack))
+		    !sl_stack_same(track->stack, oom->stack))
 			most = track->last_ns - from;
 	}
 	return most;
@@ -678,7 +678,7 @@ static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 
 /*
  * Errors that a program which ended well did without: other places went on for a good part of its run, or it had done
- * without before at that place, or with another's memory.
+ * without before at that place, or with memory of another kind.
  */
 static void do_without(struct sl_process *process)
 {
@@ -690,8 +690,8 @@ static void do_without(struct sl_process *process)
 	for (size_t k = 0; k < model->ooms.count; k++) {
 		struct sl_oom *oom = &model->ooms.item[k];
 
-		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM && !is_of_leak(process, oom) &&
-		    (double)went_on_ns(process, oom) >= run) {
+		if (!sl_oom_got_over(oom) && !oom->injected && oom->scope == SL_SCOPE_VRAM &&
+		    (double)went_on_ns(process, oom) >= run && !is_of_leak(process, oom)) {
 			oom->less_bytes = oom->asked_bytes;
 			oom->elsewhere = true;
 		}
@@ -699,7 +699,7 @@ static void do_without(struct sl_process *process)
 	for (size_t k = 0; k < model->ooms.count; k++)
 		for (size_t i = 0; i < model->ooms.count && !sl_oom_got_over(&model->ooms.item[k]); i++)
 			if (model->ooms.item[i].less_bytes && model->ooms.item[i].elsewhere &&
-			    sl_tracks_alike(model->defs, model->ooms.item[i].stack, model->ooms.item[k].stack))
+			    sl_stack_same(model->ooms.item[i].stack, model->ooms.item[k].stack))
 				model->ooms.item[k].less_bytes = model->ooms.item[k].asked_bytes;
 }
 

@@ -9,6 +9,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
@@ -49,14 +50,34 @@ static bool follows_errors(const struct sl_model *model, const struct sl_failed_
 	return model->ooms.count && model->ooms.item[0].time_ns < failed->time_ns && failed->count <= model->ooms_total;
 }
 
+/* The list's item with those of the same line that follow it, or, where it follows one itself, with a count of 0. */
+static struct sl_failed_free joined(const struct sl_model *model, size_t at)
+{
+	const struct sl_failed_free *item = model->failed_frees.item;
+	struct sl_failed_free all = item[at];
+
+	for (size_t i = 0; i < model->failed_frees.count; i++) {
+		if (i == at || item[i].api != all.api || !sl_tracks_alike(model->defs, item[i].stack, all.stack))
+			continue;
+		if (i < at)
+			all.count = 0;
+		else if (all.count)
+			all.count += item[i].count;
+	}
+	return all;
+}
+
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_model *model = report->processes[i].model;
 
-		for (size_t at = 0; at < model->failed_frees.count; at++)
-			if (!follows_errors(model, &model->failed_frees.item[at]))
-				find(report, i, &model->failed_frees.item[at]);
+		for (size_t at = 0; at < model->failed_frees.count; at++) {
+			const struct sl_failed_free failed = joined(model, at);
+
+			if (failed.count && !follows_errors(model, &failed))
+				find(report, i, &failed);
+		}
 	}
 }
 

@@ -3,7 +3,6 @@
  * ALLOC and FREE of blocks that have an address; each kind of memory has its own space of addresses.  MAP and UNMAP of graphics
  * memory, which is known by its resource.
  */
-#include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
 #define FAILED_MAX 16 /* most places that are listed */
@@ -121,7 +120,7 @@ static void add_failed(struct sl_model *model, const struct sl_item *item)
 	if (event->flags & (SL_FLAG_nested | SL_FLAG_late) || event->result == UNLOADING)
 		return;
 	for (size_t i = 0; i < model->failed_frees.count; i++, failed++)
-		if (failed->api == event->api && sl_tracks_alike(model->defs, failed->stack, sl_stack_of(event))) {
+		if (failed->api == event->api && sl_stack_same(failed->stack, sl_stack_of(event))) {
 			failed->count++;
 			return;
 		}

@@ -10,6 +10,7 @@
 #define LESS_MIN     8	 /* a request for at least 1/LESS_MIN of the size counts as the same request made smaller */
 #define FAR_LESS_MIN 128 /* at least 1/FAR_LESS_MIN: another way to do the same; a smaller one is for something else */
 #define ALIKE_MIN    8	 /* requests before the error that make it one of its kind */
+#define LOOKED_AT    16	 /* newest errors that a success may follow in this way */
 #define ALIKE_AFTER  2	 /* and after it */
 #define FAR_MORE_MIN 2	 /* times the largest request before */
 
@@ -211,7 +212,7 @@ static void take_another_way(struct sl_model *model, const struct sl_item *item)
  */
 static void pass_over(struct sl_model *model, const struct sl_item *item)
 {
-	for (size_t i = model->ooms.count; i--;) {
+	for (size_t i = model->ooms.count; i-- && i + LOOKED_AT >= model->ooms.count;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
 		if (oom->thread == item->thread && !sl_oom_got_over(oom) && is_at(oom, item->event) &&

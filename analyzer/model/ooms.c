@@ -71,7 +71,7 @@ static bool is_sought(const struct sl_oom *oom, const struct sl_track *track, co
 static bool was_got_over(const struct sl_model *model, const struct sl_oom *oom)
 {
 	for (size_t i = model->ooms.count; i--;)
-		if (model->ooms.item[i].less_bytes && sl_tracks_alike(model->defs, model->ooms.item[i].stack, oom->stack))
+		if (model->ooms.item[i].less_bytes && sl_stack_same(model->ooms.item[i].stack, oom->stack))
 			return true;
 	return false;
 }
