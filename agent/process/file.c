@@ -76,8 +76,9 @@ static int move_beyond_limit(int fd)
 	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, &was))
 		return -1;
 	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)was.rlim_cur); /* fcntl64 is new in glibc 2.28 */
-	syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, &now);
-	if (now.rlim_cur != more.rlim_cur || now.rlim_max != more.rlim_max) /* the program set it meanwhile */
+	/* what the program set meanwhile stays: it is put back, or was lower than we may go beyond */
+	if (!syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, &now) &&
+	    (now.rlim_cur != more.rlim_cur || now.rlim_max != more.rlim_max))
 		syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &now, NULL);
 	return high;
 }
@@ -86,12 +87,12 @@ int sl_file_move_high(int fd)
 {
 	int high = move_beyond_limit(fd);
 
-	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
-	for (int low = 1000; high < 0 && low >= 60; low = low * 2 / 3)
+	for (int low = 1000; high < 0 && low > STDERR_FILENO; low = low * 2 / 3)
 		high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low);
-	if (high < 0)
+	if (high < 0 && fd > STDERR_FILENO)
 		return fd;
-	sl_file_close(fd);
+	sl_file_close(fd); /* also a standard descriptor that the program had closed: its output would go into our file */
+	errno = high < 0 ? EMFILE : errno;
 	return high;
 }
 

@@ -29,7 +29,7 @@ bool sl_file_can_open(unsigned count);
 
 /*
  * Moves fd to a number that the program cannot use, beyond its RLIMIT_NOFILE, or, where that cannot be raised, to a high one,
- * away from programs that close or dup2 low descriptors.  Closes fd itself.
+ * away from programs that close or dup2 low descriptors, and never a standard one.  Closes fd itself.  -1: there is none.
  */
 int sl_file_move_high(int fd);
 

@@ -511,6 +511,25 @@ static int takes_descriptors(int rounds)
 	return 0;
 }
 
+/* Writes to the standard descriptors, which are closed, with a limit of so many. */
+static int closed_standard(int descriptors)
+{
+	struct rlimit limit = {(rlim_t)descriptors, (rlim_t)descriptors};
+	void *p;
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		close(fd);
+	for (int i = 0; i < 50; i++) {
+		OK(cudaMalloc(&p, MB));
+		for (int fd = 0; fd <= STDERR_FILENO; fd++)
+			if (pwrite(fd, "a line of the program's", 23, 0) >= 0 || write(fd, "\n", 1) >= 0)
+				return 3;
+		OK(cudaFree(p));
+	}
+	return 0;
+}
+
 /* Addresses of an environment that are none. */
 static int bad_environments(int unused)
 {
@@ -551,6 +570,7 @@ int main(int argc, char **argv)
 		     {"setgid_after_fork", setgid_after_fork},
 		     {"initgroups_without_rights", initgroups_without_rights},
 		     {"takes_descriptors", takes_descriptors},
+		     {"closed_standard", closed_standard},
 		     {"bad_environments", bad_environments}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -155,6 +155,15 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("takes_descriptors", 300000)
         self.assertEqual((run.done.returncode, run.done.stdout), (0, b"0 bytes\n"))
 
+    def test_what_is_written_to_a_closed_standard_descriptor_never_gets_into_a_trace(self):
+        for descriptors in (30, 60, 64, 87):
+            with self.subTest(descriptors=descriptors):
+                # without the simulator's journal, which would open files
+                run = Recording(FOREIGN, "closed_standard", descriptors, SIM_JOURNAL="")
+                self.addCleanup(run.__exit__)
+                row = self.device_row(run)
+                self.assertEqual((row["allocations"], row["frees"]), (50, 50))
+
     def test_an_environment_that_cannot_be_read_is_refused_by_the_kernel(self):
         run = self.plain_and_recorded("bad_environments")
         row = self.device_row(run)
