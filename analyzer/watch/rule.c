@@ -85,7 +85,7 @@ static bool parse_seconds(const char *text, double *seconds)
 	double number = strtod(text, &end);
 
 	*seconds = number * time_named(*end ? end : "s");
-	return end != text && has_unit(text) && number >= 0 && number < 1e9 && time_named(*end ? end : "s") > 0;
+	return end != text && has_unit(text) && number >= 0 && *seconds < 1e9 && time_named(*end ? end : "s") > 0;
 }
 
 /* Bytes per time or per step. */

@@ -416,7 +416,8 @@ class Watch(unittest.TestCase):
         for rule, words in (("lives > 1", "names none"), ("live", "NAME > VALUE"), ("live > much", "no value"), ("live > 1B => shout", "none of the actions"),
                             ("live > 1B => file", "wants a word"), ("live > 1B => webhook file:///etc", "http"), ("live > 1B for ever", "no time"),
                             ("growth > 1MiB", "no value"), ("ooms > 50%", "no value"), ("full-in < 10 lightyears", "no time"),
-                            ("used > 95", "value with a unit"), ("used > 200%", "value with a unit"), ("full-in < 10", "value with a unit"), ("live > 1B for 5", "no time")):
+                            ("used > 95", "value with a unit"), ("used > 200%", "value with a unit"), ("full-in < 10", "value with a unit"), ("live > 1B for 5", "no time"),
+                            ("used > 46% for 555555555d", "no time")):
             status, said = Watcher("/tmp", rule).wait()
             self.assertEqual(status, 2, rule)
             self.assertRegex(said, words if rule != "full-in < 10 lightyears" else ".")
