@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/model/stacks.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/units.h"
 #include "analyzer/report/devices.h"
@@ -286,6 +287,7 @@ bool sl_kept_in_turns(const struct sl_process *process)
 		const struct sl_process *other = &report->processes[i];
 
 		if (other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
+		    !strcmp(sl_stacks_program(&other->trace->header), sl_stacks_program(&process->trace->header)) &&
 		    (other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns))
 			return true;
 	}

@@ -14,7 +14,10 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 void sl_kept_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
 uint64_t sl_kept_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
 const char *sl_kept_begin(char *out, const struct sl_process *process, const struct sl_kept *kept); /* since the run began */
-/* True: another process that leaks ran before this one or after it.  What a process keeps goes with it; the next begins anew. */
+/*
+ * True: another process of the same program, which leaks too, ran before this one or after it.  What a process keeps goes with it;
+ * the next begins anew.
+ */
 bool sl_kept_in_turns(const struct sl_process *process);
 /* True: the place takes memory of its device, at a known rate. */
 bool sl_kept_fills(const struct sl_process *process, const struct sl_kept *kept);

@@ -1935,6 +1935,15 @@ for block in kept:
                 self.assertIn("LEAK", text)
                 self.assertEqual("is full in" in text, workers == 1)
                 self.assertIn("freed only as " + ("the program ended" if workers == 1 else "each process ended, before another began"), text)
+        with tempfile.TemporaryDirectory() as folder:  # each is a program of its own
+            for name in "first.py", "second.py":
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(worker)
+            start = "import subprocess, sys\nfor path in sys.argv[1:]: subprocess.run([sys.executable, path], check=True)"
+            with Recording("/usr/bin/python3", "-c", start, *(os.path.join(folder, name) for name in ("first.py", "second.py"))) as run:
+                text = " ".join(summary(run).split())
+        self.assertIn("freed only as the program ended", text)
+        self.assertNotIn("before another began", text)
 
     def test_frees_that_fail_are_told_with_their_line(self):
         with script(*["alloc=2"] * 12, "beside", "free") as run:
