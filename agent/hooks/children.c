@@ -48,8 +48,8 @@ static bool can_read_text(const char *at, uintptr_t *page)
 	return true;
 }
 
-/* An environment that cannot be read is left to the kernel, which says so by EFAULT. */
-static struct environment look_at(char *const *envp)
+/* An environment that cannot be read is left to the kernel, which says so by EFAULT.  Changes errno. */
+static struct environment read_all(char *const *envp)
 {
 	struct environment found = {.preload = SIZE_MAX};
 	uintptr_t vector = 0, page = 0;
@@ -89,6 +89,15 @@ static const char *own_path(void)
 	return NULL;
 }
 
+static struct environment look_at(char *const *envp)
+{
+	int saved = errno;
+	struct environment found = read_all(envp);
+
+	errno = saved;
+	return found;
+}
+
 static void say_removed(void)
 {
 	static _Atomic uint64_t said; /* the recording that has this note already */
@@ -100,12 +109,10 @@ static void say_removed(void)
 
 size_t sl_children_room(char *const *envp)
 {
-	int saved = errno;
 	struct environment found = look_at(envp);
 	const char *value, *own;
 	size_t bytes;
 
-	errno = saved;
 	if (!found.records)
 		return 0;
 	value = envp[found.preload];
