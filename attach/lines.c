@@ -369,7 +369,13 @@ static bool outlived(const struct sl_lines *lines, const struct sl_seen_line *li
 	return true;
 }
 
-/* 0: the tables do not fit; HIDDEN: no traceback shows this frame. */
+/* HIDDEN: no traceback shows this frame. */
+static uint32_t define(struct sl_recording *output, const struct sl_python_text *text)
+{
+	return sl_definition_is_cleanup(text) ? HIDDEN : sl_recording_frame(output, text);
+}
+
+/* As define; 0: the tables do not fit. */
 static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const struct sl_seen_line *line)
 {
 	static const struct sl_python_text unknown = {.function = "", .file = "", .line = -1};
@@ -384,12 +390,10 @@ static uint32_t name(struct sl_lines *lines, struct sl_recording *output, const 
 	if (!outlived(lines, line, deaths, &lines->dead)) {
 		good = lines->dead && read_code(lines, code, line->instr, &text, function, file);
 		lines->dead = NULL;
-		if (good && sl_definition_is_cleanup(&text))
-			return HIDDEN;
-		return sl_recording_frame(output, good ? &text : &unknown);
+		return define(output, good ? &text : &unknown);
 	}
 	if (good)
-		return sl_definition_is_cleanup(&text) ? HIDDEN : sl_recording_frame(output, &text);
+		return define(output, &text);
 	refuse(lines, output);
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DESCRIPTORS 64		/* more than we ever have open */
-#define LIMIT_MAX   (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
+#define OURS_MAX  64	      /* more than we ever have open */
+#define LIMIT_MAX (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
 
 /* A system call, because old glibc exports no fstat (it was inline over __fxstat). */
 static bool status(int fd, struct stat *st)
@@ -70,13 +70,13 @@ static int move_beyond_limit(int fd)
 	struct rlimit was, more, now;
 	int high;
 
-	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + DESCRIPTORS > was.rlim_max)
+	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + OURS_MAX > was.rlim_max)
 		return -1;
-	more = (struct rlimit){was.rlim_cur + DESCRIPTORS, was.rlim_max};
+	more = (struct rlimit){was.rlim_cur + OURS_MAX, was.rlim_max};
 	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, &was))
 		return -1;
 	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)was.rlim_cur); /* fcntl64 is new in glibc 2.28 */
-	/* what the program set meanwhile stays: it is put back, or was lower than we may go beyond */
+	/* What another thread set meanwhile stays.  Where it lowered the hard limit, ours is refused: nothing is put back. */
 	if (!syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, &now) &&
 	    (now.rlim_cur != more.rlim_cur || now.rlim_max != more.rlim_max))
 		syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &now, NULL);
@@ -91,8 +91,10 @@ int sl_file_move_high(int fd)
 		high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low);
 	if (high < 0 && fd > STDERR_FILENO)
 		return fd;
-	sl_file_close(fd); /* also a standard descriptor that the program had closed: its output would go into our file */
-	errno = high < 0 ? EMFILE : errno;
+	/* No number is left but that of a standard descriptor, which the program has closed: its output would go into our file. */
+	sl_file_close(fd);
+	if (high < 0)
+		errno = EMFILE;
 	return high;
 }
 

@@ -145,11 +145,14 @@ static bool define_frame(struct sl_stacks_thread *thread, const struct sl_python
 			text->line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
 						    sl_python_word_at(table, where->bytes_size), text->first_line, offset);
 	}
+	*id = 0;
+	if (sl_definition_is_cleanup(text))
+		return true;
 	sl_intern_bytes(&hash, text->function, text->function_bytes);
 	sl_intern_bytes(&hash, text->file, text->file_bytes);
 	sl_intern_word(&hash, (uint64_t)(uint32_t)text->line << 32 | (uint32_t)text->first_line);
-	*id = sl_definition_is_cleanup(text) ? 0 : sl_intern(&frames, hash, publish_frame, &made);
-	return *id || sl_definition_is_cleanup(text);
+	*id = sl_intern(&frames, hash, publish_frame, &made);
+	return *id;
 }
 
 struct stack_ids {

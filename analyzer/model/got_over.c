@@ -186,21 +186,28 @@ static void settle_elsewhere(struct sl_model *model, struct sl_oom *oom, uint64_
 	sl_ledger_thread(model, oom->thread)->pending -= oom->recovered < 0;
 }
 
+/* True: the same function asked, or one that it called; or nothing else was made since the error. */
+static bool is_another_way(const struct sl_model *model, const struct sl_oom *oom, const struct sl_event *event)
+{
+	const struct sl_stacks_of_two both = both_of(model->defs, oom, event);
+
+	return model->tracks.last_birth_ns <= oom->time_ns || is_at(oom, event) || is_beside(&both) ||
+	       is_by_another_function(&both);
+}
+
 /*
- * Finds errors that were got over by another call: the function, or whoever came next, asked it for as much, of pinned or managed
- * memory, and got it.
+ * Finds errors that were got over by another call: the function, or whoever asked next, got as much there, of pinned or managed
+ * memory.
  */
 static void take_another_way(struct sl_model *model, const struct sl_item *item)
 {
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
-		const struct sl_stacks_of_two both = both_of(model->defs, oom, item->event);
 
 		if (oom->thread != item->thread)
 			continue;
 		if (is_settled(oom) || oom->api == item->event->api || oom->asked_bytes != item->event->bytes ||
-		    (model->tracks.last_birth_ns > oom->time_ns && !is_at(oom, item->event) && !is_beside(&both) &&
-		     !is_by_another_function(&both)))
+		    !is_another_way(model, oom, item->event))
 			return;
 		settle_elsewhere(model, oom, item->event->bytes);
 	}

@@ -228,8 +228,10 @@ struct sl_oom {
 	struct sl_surge device_rise, place_rise; /* what was held then and the rises before, on the device and at the place */
 	/* 1 + track of place_rise, the place that most exceeded its former maximum; 0: none */
 	uint32_t surge;
-	/* with what the thread went on: the smaller size that its next call of this name got, as much from another call, or the
-	   place's next usual size; 0: none */
+	/*
+	 * With what the thread went on: the smaller size that its next call of this name got, as much from another call, or the
+	 * place's next usual size.  asked_bytes: it went on without (analyses/accounts.c).  0: none.
+	 */
 	uint64_t less_bytes;
 	bool elsewhere;		      /* less_bytes were got in another way, which counts only if the program did not fail */
 	bool sought;		      /* the place was looking for the largest size that fits */

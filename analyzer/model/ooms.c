@@ -83,10 +83,8 @@ static bool has_rows(const struct sl_item *item)
 }
 
 /* Takes what the place asked for before. */
-static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
+static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item, const struct sl_track *track)
 {
-	const struct sl_track *track = sl_tracks_place(model, item);
-
 	if (!track)
 		return;
 	oom->place_births = track->births;
@@ -102,10 +100,9 @@ static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 }
 
 /* Takes what would be held with this request, compared with earlier rises. */
-static void take_surge(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
+static void take_surge(struct sl_model *model, struct sl_oom *oom, const struct sl_track *place)
 {
 	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
-	const struct sl_track *place = sl_tracks_place(model, item);
 	uint64_t most = 0;
 
 	oom->device_rise = surge_of(&device->swing, device->swing.high + oom->asked_bytes);
@@ -230,6 +227,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	const struct sl_event *event = item->event;
 	int device = (int)event->device;
 	enum sl_scope scope = take_inner(model, item, &device);
+	const struct sl_track *place;
 	struct sl_oom *oom;
 
 	if (++model->ooms_total > SL_OOMS_MAX) { /* the last one is the one that ended the program */
@@ -267,7 +265,8 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	    sl_got_over_same(&model->ooms.item[model->ooms.count - 1], item))
 		oom->group = model->ooms.item[model->ooms.count - 1].group;
 	take_owners(model, oom);
-	take_place(model, oom, item);
+	place = sl_tracks_place(model, item);
+	take_place(model, oom, item, place);
 	take_pool(model, oom, event);
 	if (oom->device >= 0) {
 		oom->torch = sl_ledger_device(model, oom->device)->torch;
@@ -278,7 +277,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
 		sl_beside_take(oom, sl_ledger_device(model, oom->device));
 		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
-		take_surge(model, oom, item);
+		take_surge(model, oom, place);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));
 	}
 	model->ooms.count++;
@@ -294,9 +293,8 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 {
 	if (is_allocation(item->hook->verb))
 		sl_got_over_settle(model, item, failed);
-	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC) {
+	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC)
 		sl_got_over_look(model, item);
-	}
 	if (failed && item->hook->oom && item->event->result == item->hook->oom) {
 		sl_tracks_asked(&model->tracks);
 		add(model, item);
