@@ -10,7 +10,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define SL_MUTE_BIT(signal) (1ull << ((signal)-1))
+
+/* The C library's own.  By the second setuid changes all threads: it would wait for one that is made now, with this mask, for ever. */
+#define SL_MUTE_CANCEL 32
 #define SL_MUTE_SETXID 33
+
+/*
+ * What the thread's own work raises.  The kernel ends a process that blocks them then, and the program may live by them: a filter
+ * whose system calls a broker makes (SIGSYS), pages or a time stamp counter that it lets fault (SIGSEGV, SIGBUS).
+ */
+#define SL_MUTE_FAULTS                                                                                                             \
+	(SL_MUTE_BIT(SIGILL) | SL_MUTE_BIT(SIGTRAP) | SL_MUTE_BIT(SIGBUS) | SL_MUTE_BIT(SIGFPE) | SL_MUTE_BIT(SIGSEGV) |           \
+	 SL_MUTE_BIT(SIGSYS))
 
 struct sl_mute {
 	uint64_t before; /* as the kernel has it: a bit for each of 64 signals */
@@ -18,14 +30,10 @@ struct sl_mute {
 
 static inline struct sl_mute sl_mute_begin(void)
 {
-	/*
-	 * Blocks all signals but the C library's own, by which setuid changes all threads.  Its handler returns; and a
-	 * thread that is made now inherits the mask, so setuid would wait for that thread for ever.
-	 */
-	uint64_t all = ~(1ull << (SL_MUTE_SETXID - 1));
+	uint64_t others = ~(SL_MUTE_BIT(SL_MUTE_SETXID) | SL_MUTE_FAULTS);
 	struct sl_mute mute = {0};
 
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mute.before, sizeof(all));
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &others, &mute.before, sizeof(others));
 	return mute;
 }
 

@@ -14,6 +14,7 @@
 #include "agent/file/asleep.h"
 #include "agent/file/late.h"
 #include "agent/process/file.h"
+#include "agent/process/procfile.h"
 #include "agent/gpu/device.h"
 #include "agent/mute.h"
 #include "agent/pages.h"
@@ -26,7 +27,8 @@
 #define STACK_BYTES (1u << 20) /* independent of the program's default; vendors' libraries run on it too */
 #define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* time between two samples while the recording sleeps */
-#define LOOK_NS	    90000000ull	  /* time between two looks at the program's seccomp filters */
+#define LOOK_NS	    90000000ull	  /* time between two looks at the program's seccomp filters and signals */
+#define SERVED_NS   2000000ull	  /* the same, once the program has sent the writer a signal */
 #define STATE_MASK  3u
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
@@ -116,16 +118,50 @@ static void pause_if_asked(void)
 		say_here();
 }
 
+/* As the kernel prints a set of signals: sixteen hexadecimal digits. */
+static uint64_t mask_of(const char *digits)
+{
+	uint64_t mask = 0;
+
+	for (; (*digits >= '0' && *digits <= '9') || (*digits >= 'a' && *digits <= 'f'); digits++)
+		mask = mask << 4 | (uint64_t)(*digits <= '9' ? *digits - '0' : *digits - 'a' + 10);
+	return mask;
+}
+
+/*
+ * Runs the program's handlers of signals that were sent to this thread alone, here, where it holds no lock.  A program that finds
+ * its threads in /proc or by a pthread_create of its own stops them so, and waits until each has run the handler.
+ */
+static bool serve_signals(void)
+{
+	/* Our own writes may raise the first; the others are the C library's. */
+	const uint64_t never = SL_MUTE_BIT(SIGXFSZ) | SL_MUTE_BIT(SL_MUTE_CANCEL) | SL_MUTE_BIT(SL_MUTE_SETXID);
+	uint64_t pending = 0;
+	char sent[32];
+
+	if (sl_kept_sandboxed() || syscall(SYS_rt_sigpending, &pending, sizeof(pending)) || !(pending & ~never) ||
+	    !sl_procfile_find("/proc/thread-self/status", "SigPnd:", sent, sizeof(sent)))
+		return false;
+	pending = mask_of(sent) & ~never;
+	if (!pending)
+		return false;
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &pending, NULL, sizeof(pending));
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &pending, NULL, sizeof(pending));
+	return true;
+}
+
 static void work(void)
 {
 	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0, looked_ns = 0;
+	bool served = false;
 
 	while (!has_to_end()) {
 		uint32_t wake = atomic_load(&sl_agent->wake);
 		uint64_t now_ns = sl_agent_now(), sleep_ns;
 
-		if (now_ns - looked_ns >= LOOK_NS) {
+		if (now_ns - looked_ns >= (served ? SERVED_NS : LOOK_NS)) {
 			sl_kept_look(sl_threads_trying);
+			served |= serve_signals();
 			looked_ns = now_ns;
 		}
 		if (interval_ns && (now_ns - sampled_ns >= (sl_asleep_is() ? ASLEEP_NS : interval_ns) || sl_device_news())) {
@@ -136,6 +172,8 @@ static void work(void)
 		sleep_ns = sl_writer_pass(now_ns);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
+		if (served && sleep_ns > SERVED_NS)
+			sleep_ns = SERVED_NS;
 		if (sleep_ns && !has_to_end())
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
 		pause_if_asked();

@@ -21,7 +21,7 @@ static bool status(int fd, struct stat *st)
 #endif
 }
 
-int sl_file_open(const char *path, int flags)
+static int open_once(const char *path, int flags)
 {
 	long fd;
 
@@ -29,6 +29,36 @@ int sl_file_open(const char *path, int flags)
 		fd = syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 	while (fd < 0 && errno == EINTR);
 	return (int)fd;
+}
+
+/*
+ * A file that is written must not be a standard descriptor, not even until it is moved: where the program has closed one, its
+ * output would go into ours.  Until ours is open a descriptor that cannot be written stands there, with the same error for a write.
+ */
+static int open_beyond_standard(const char *path, int flags)
+{
+	int held[STDERR_FILENO + 1], count = 0, fd, saved;
+	uint64_t device = 0, inode = 0;
+
+	while (count <= STDERR_FILENO && (fd = open_once("/", O_PATH)) >= 0) {
+		if (fd > STDERR_FILENO) {
+			sl_file_close(fd);
+			break;
+		}
+		sl_file_identity(fd, &device, &inode);
+		held[count++] = fd;
+	}
+	fd = open_once(path, flags);
+	saved = errno;
+	while (count)
+		sl_file_close_own(held[--count], device, inode);
+	errno = saved;
+	return fd;
+}
+
+int sl_file_open(const char *path, int flags)
+{
+	return (flags & O_ACCMODE) == O_RDONLY ? open_once(path, flags) : open_beyond_standard(path, flags);
 }
 
 void sl_file_close(int fd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/symbols/objects.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/mute.h"
+#include "agent/pages.h"
 
 #define NOBODY -1 /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
 
@@ -16,6 +18,7 @@ static _Atomic long trusted = NOBODY; /* pid of the process whose locks are know
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
 
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
+_Atomic bool sl_objects_unreadable;
 
 static long own_pid(void)
 {
@@ -81,8 +84,8 @@ static bool describe(struct dl_phdr_info *info, const struct link_map *map, bool
 		info->dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
 		return info->dlpi_phdr != NULL;
 	}
-	if (!header || map->l_addr & 4095 || header->e_ident[EI_MAG0] != ELFMAG0 || header->e_ident[EI_MAG1] != ELFMAG1 ||
-	    header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
+	if (!header || map->l_addr & 4095 || !sl_pages_readable(map->l_addr) || header->e_ident[EI_MAG0] != ELFMAG0 ||
+	    header->e_ident[EI_MAG1] != ELFMAG1 || header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
 		return false;
 	info->dlpi_phdr = (const void *)(map->l_addr + header->e_phoff);
 	info->dlpi_phnum = header->e_phnum;
@@ -103,12 +106,31 @@ static int walk_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *
 	return result;
 }
 
+struct walk {
+	int (*visit)(struct dl_phdr_info *, size_t, void *);
+	void *data;
+};
+
+static int visit_readable(struct dl_phdr_info *info, size_t size, void *data)
+{
+	const struct walk *walk = data;
+
+	/* The name of the C library's loader lies in the program's own first page. */
+	if (sl_pages_readable((uintptr_t)info->dlpi_phdr) && (!info->dlpi_name || sl_pages_readable((uintptr_t)info->dlpi_name)))
+		return walk->visit(info, size, walk->data);
+	atomic_store(&sl_objects_unreadable, true);
+	return 0;
+}
+
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
+	struct walk walk = {visit, data};
+	int saved = errno; /* asking for a page sets it */
 	struct sl_mute mute = sl_mute_begin();
-	int result = sl_objects_trusted() ? dl_iterate_phdr(visit, data) : walk_list(visit, data);
+	int result = sl_objects_trusted() ? dl_iterate_phdr(visit_readable, &walk) : walk_list(visit_readable, &walk);
 
 	sl_mute_end(&mute);
+	errno = saved;
 	return result;
 }
 

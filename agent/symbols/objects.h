@@ -18,9 +18,12 @@
 
 /*
  * As dl_iterate_phdr.  Any thread, any time; the program's signal handlers wait meanwhile, since one that left by
- * longjmp would keep the lock.
+ * longjmp would keep the lock.  An object whose headers the program has made unreadable is passed over.
  */
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/* True: a walk has met such an object. */
+extern _Atomic bool sl_objects_unreadable SL_HIDDEN;
 
 struct sl_objects_span {
 	uint64_t begin, end;

@@ -18,6 +18,7 @@ except ImportError as error:
 from e2e import Recording, differences, rows_of
 
 FOREIGN = os.path.join(e2e.APPS, "foreign")
+FAULTING = os.path.join(e2e.APPS, "faulting")
 FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
 
 
@@ -185,6 +186,26 @@ class Foreign(unittest.TestCase):
                 row = self.device_row(run)
                 self.assertEqual((row["allocations"], row["frees"]), (4002, 4001))
                 self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
+
+    def test_a_program_handles_the_faults_of_its_threads_in_our_work_too(self):
+        """A broker of a sandbox, a time stamp counter that may not be read: from before the first call on."""
+        for case in ("broker", "no_counter"):
+            with self.subTest(case=case):
+                run = self.plain_and_recorded(case, program=FAULTING, timeout=60)
+                if run.done.returncode == 77:
+                    self.skipTest("the program's handlers are written for x86-64")
+                row = self.device_row(run)
+                self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 10, 10))
+
+    def test_a_program_that_stops_its_threads_by_a_signal_need_not_wait_for_ours(self):
+        run = self.plain_and_recorded("stop_threads", program=FAULTING, timeout=60)
+        row = self.device_row(run)
+        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 31, 31))
+
+    def test_an_object_whose_headers_may_not_be_read_is_passed_over(self):
+        run = self.plain_and_recorded("no_header", program=FAULTING, timeout=60)
+        row = self.device_row(run)
+        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 20, 20))
 
     def test_address_space_is_taken_for_what_is_used_alone(self):
         run = self.plain_and_recorded("little_address_space", 600)

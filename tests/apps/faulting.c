@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* faulting CASE: programs that live by signals of their own threads; test_foreign.py names them. */
+#include "gpu.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { ROUNDS = 10, BROKERED = 0x5afe };
+
+static void call(void)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	OK(cudaFree(p));
+}
+
+static void handle(int number, void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
+
+	CHECK(!sigaction(number, &action, NULL));
+}
+
+#ifdef __x86_64__
+/* Makes the trapped call itself, marked by a sixth argument that openat does not have. */
+static void make_call(int number, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	long result = syscall(info->si_syscall, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX], registers[REG_R10], 0,
+			      BROKERED);
+
+	(void)number;
+	registers[REG_RAX] = result < 0 ? -errno : result;
+}
+
+/* A sandbox whose broker, in the same process, opens the files. */
+static int broker(void)
+{
+	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 2),
+				       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BROKERED, 0, 1),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)};
+	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+	handle(SIGSYS, make_call);
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	for (int i = 0; i < ROUNDS; i++)
+		call();
+	return 0;
+}
+
+/* Answers an instruction that reads the time stamp counter. */
+static void tell_time(int number, siginfo_t *info, void *context)
+{
+	static _Atomic unsigned long time;
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	const unsigned char *code = (const void *)registers[REG_RIP];
+	unsigned long now = atomic_fetch_add(&time, 1000);
+
+	(void)number;
+	(void)info;
+	CHECK(code[0] == 0x0f && (code[1] == 0x31 || (code[1] == 0x01 && code[2] == 0xf9)));
+	registers[REG_RIP] += code[1] == 0x31 ? 2 : 3;
+	registers[REG_RAX] = (unsigned)now;
+	registers[REG_RDX] = (greg_t)(now >> 32);
+}
+
+static int no_counter(void)
+{
+	handle(SIGSEGV, tell_time);
+	CHECK(!prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
+	for (int i = 0; i < ROUNDS; i++)
+		call();
+	CHECK(!prctl(PR_SET_TSC, PR_TSC_ENABLE));
+	return 0;
+}
+#else
+static int broker(void)
+{
+	return 77;
+}
+
+static int no_counter(void)
+{
+	return 77;
+}
+#endif
+
+static sem_t stopped;
+
+static void stop(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)info;
+	(void)context;
+	sem_post(&stopped);
+}
+
+static void *wait_for_signals(void *unused)
+{
+	while (1)
+		pause();
+	return unused;
+}
+
+/* Stops all of its threads by a signal, again and again, as it finds them in /proc. */
+static int stop_threads(void)
+{
+	pthread_t thread;
+
+	sem_init(&stopped, 0, 0);
+	handle(SIGUSR1, stop);
+	CHECK(!pthread_create(&thread, NULL, wait_for_signals, NULL));
+	call();
+	usleep(50000);
+	for (int i = 0; i < 3 * ROUNDS; i++) {
+		DIR *tasks = opendir("/proc/self/task");
+		int sent = 0;
+
+		CHECK(tasks);
+		for (struct dirent *task; (task = readdir(tasks));)
+			if (task->d_name[0] != '.' && atoi(task->d_name) != getpid())
+				sent += !syscall(SYS_tgkill, getpid(), atoi(task->d_name), SIGUSR1);
+		closedir(tasks);
+		for (; sent; sent--)
+			while (sem_wait(&stopped))
+				CHECK(errno == EINTR);
+		call();
+	}
+	return 0;
+}
+
+static int hide_header(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && !info->dlpi_phdr[i].p_offset) {
+			CHECK(!mprotect((void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), 4096, PROT_NONE));
+			break; /* the loop reads what has just gone */
+		}
+	return 1; /* the program's own, which is the first */
+}
+
+/* The program's headers become unreadable after its first call. */
+static int no_header(void)
+{
+	for (int i = 0; i < 2 * ROUNDS; i++) {
+		call();
+		if (i == ROUNDS)
+			dl_iterate_phdr(hide_header, NULL);
+		usleep(i % ROUNDS ? 0 : 100000);
+	}
+	_exit(0); /* exit would read them */
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} cases[] = {{"broker", broker}, {"no_counter", no_counter}, {"stop_threads", stop_threads}, {"no_header", no_header}};
+
+	CHECK(argc == 2);
+	alarm(60);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (!strcmp(argv[1], cases[i].name))
+			return cases[i].run();
+	return 2;
+}
