@@ -159,7 +159,7 @@ size_t strnlen(const char *text, size_t most)
 	return length;
 }
 
-size_t strlen(const char *text)
+SL_STARTUP_TEXT size_t strlen(const char *text)
 {
 	return strnlen(text, SIZE_MAX);
 }
@@ -181,7 +181,7 @@ char *strrchr(const char *text, int byte)
 	return NULL;
 }
 
-int strncmp(const char *a, const char *b, size_t most)
+SL_STARTUP_TEXT int strncmp(const char *a, const char *b, size_t most)
 {
 	for (; most; most--, a++, b++)
 		if (*a != *b || !*a)
@@ -241,7 +241,7 @@ char *strstr(const char *text, const char *part)
 long syscall(long number, long a, long b, long c, long d, long e, long f);
 
 /* Its arguments lie where those of the C library's variadic one do. */
-long syscall(long number, long a, long b, long c, long d, long e, long f)
+SL_STARTUP_TEXT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 #ifdef __x86_64__
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;

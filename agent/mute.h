@@ -12,7 +12,7 @@
 
 #define SL_MUTE_BIT(signal) (1ull << ((signal)-1))
 
-/* The C library's own.  By the second setuid changes all threads: it would wait for one that is made now, with this mask, for ever. */
+/* The C library's own.  By the second setuid changes all threads: it would wait for ever for one that is made now, muted. */
 #define SL_MUTE_CANCEL 32
 #define SL_MUTE_SETXID 33
 

@@ -128,28 +128,35 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 
 static char kept[8192]; /* "NAME=value", one behind the other; "" ends them */
 
-void sl_options_keep(void)
+SL_STARTUP_TEXT void sl_options_keep(void)
 {
 	size_t used = 0;
 
 	for (char **at = environ; at && *at; at++) {
 		size_t size = strncmp(*at, PREFIX, sizeof(PREFIX) - 1) ? 0 : strlen(*at) + 1;
 
-		if (used + size >= sizeof(kept))
+		if (!size || used + size >= sizeof(kept))
 			continue;
 		memcpy(kept + used, *at, size);
 		used += size;
 	}
 }
 
-const char *sl_options_variable(const char *name)
+/* "NAME=value": the value, if that is the name; else NULL. */
+static SL_STARTUP_TEXT const char *value_of(const char *text, const char *name, size_t size)
 {
-	const char *value = getenv(name);
-	size_t size = strlen(name);
+	return !strncmp(text, name, size) && text[size] == '=' ? text + size + 1 : NULL;
+}
 
+SL_STARTUP_TEXT const char *sl_options_variable(const char *name)
+{
+	size_t size = strlen(name);
+	const char *value = NULL;
+
+	for (char **at = environ; at && *at && !value; at++)
+		value = value_of(*at, name, size);
 	for (const char *at = kept; !value && *at; at += strlen(at) + 1)
-		if (!strncmp(at, name, size) && at[size] == '=')
-			value = at + size + 1;
+		value = value_of(at, name, size);
 	return value;
 }
 
