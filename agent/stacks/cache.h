@@ -39,11 +39,14 @@ static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
 
 static inline bool sl_cache_same(const uint64_t *a, const uint64_t *b, uint32_t count)
 {
+	uint64_t differs = 0;
 	uint32_t i = 0;
 
-	while (i < count && a[i] == b[i])
-		i++;
-	return i == count;
+	for (; i + 4 <= count; i += 4)
+		differs |= (a[i] ^ b[i]) | (a[i + 1] ^ b[i + 1]) | (a[i + 2] ^ b[i + 2]) | (a[i + 3] ^ b[i + 3]);
+	for (; i < count; i++)
+		differs |= a[i] ^ b[i];
+	return !differs;
 }
 
 static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
