@@ -383,15 +383,20 @@ static void say_unasked(struct sl_process *process, const struct sl_oom *oom, st
 			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
 				   ? "what the graph takes"
 				   : "what the call takes itself, as code loaded late or a kernel's stack";
-	char contexts[SL_FORMAT_BYTES + 40] = "", room[SL_FORMAT_BYTES + 10] = "";
+	const char *most = account->context_at_most ? "at most " : "";
+	char held[3 * SL_FORMAT_BYTES] = "", room[SL_FORMAT_BYTES + 10] = "";
 
 	if (oom->free_bytes != SL_UNKNOWN)
-		snprintf(room, sizeof(room), "%s free, ", SL_SIZE(oom->free_bytes));
-	if (account->context != SL_UNKNOWN)
-		snprintf(contexts, sizeof(contexts), ", and %s%s by its contexts", account->context_at_most ? "at most " : "",
+		snprintf(room, sizeof(room), "%s free", SL_SIZE(oom->free_bytes));
+	if (account->context != SL_UNKNOWN && oom->live_bytes)
+		snprintf(held, sizeof(held), "%s held by this process, and %s%s by its contexts", SL_SIZE(oom->live_bytes), most,
 			 SL_SIZE(account->context));
-	account->cause_text = sl_memory_print("the device had no room for %s: %s%s held by this process%s", what, room,
-					      SL_SIZE(oom->live_bytes), contexts);
+	else if (account->context != SL_UNKNOWN)
+		snprintf(held, sizeof(held), "%s%s held by its contexts", most, SL_SIZE(account->context));
+	else if (oom->live_bytes)
+		snprintf(held, sizeof(held), "%s held by this process", SL_SIZE(oom->live_bytes));
+	account->cause_text = sl_memory_print("the device had no room for %s%s%s%s%s", what, room[0] || held[0] ? ": " : "", room,
+					      room[0] && held[0] ? ", " : "", held);
 	if (is_of_contexts(oom, account)) {
 		say_contexts(process, oom, account);
 		return;

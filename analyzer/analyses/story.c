@@ -352,18 +352,31 @@ static bool holds_most_at(struct sl_process *process, const struct sl_oom *oom, 
 	return !strcmp(own, line);
 }
 
-/* True: the largest leak of that process on the device is at that line. */
-static bool leaks_at(struct sl_process *process, int device, const char *line)
+/* Writes the line of the largest leak of that process on the device; false: it has none. */
+static bool leaks_on(struct sl_process *process, int device, char *line, size_t size)
 {
-	char other[300];
-
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		if (process->kept.item[i].track->device != device)
-			continue;
-		sl_leaking_line(process, process->kept.item[i].track->stack, other, sizeof(other));
-		return !strcmp(other, line);
-	}
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
+		if (process->kept.item[i].track->device == device) {
+			sl_leaking_line(process, process->kept.item[i].track->stack, line, size);
+			return line[0];
+		}
 	return false;
+}
+
+/* The other process with most on the device; a rank that only strays there, if without it the request had fitted. */
+static unsigned who_to_move(const struct sl_oom *oom, const struct sl_account *account)
+{
+	unsigned most = 0;
+	bool enough = false;
+
+	for (unsigned i = 0; i < account->other_count; i++) {
+		bool strays = account->others[i].stray && account->others[i].bytes >= sl_story_missing(oom);
+
+		if (strays == enough ? account->others[i].bytes > account->others[most].bytes : strays)
+			most = i;
+		enough |= strays;
+	}
+	return most;
 }
 
 const char *sl_story_others(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom,
@@ -378,12 +391,11 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 	struct sl_process *other;
 	struct sl_owners owners;
 	bool alike = false, leaks = false;
-	unsigned most = 0, held;
+	unsigned most, held;
 	char where[300];
 
 	out[0] = 0;
-	for (unsigned i = 1; i < account->other_count; i++)
-		most = account->others[i].bytes > account->others[most].bytes ? i : most;
+	most = who_to_move(oom, account);
 	if (!account->other_count || !(other = account->others[most].process))
 		return own;
 	state = account->others[most].state;
@@ -404,13 +416,17 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 		if (OTHERS_PART * owners.share.item[held].bytes >= account->others_bytes &&
 		    (double)account->others[most].bytes >= NEAR_PEAK * (double)owners.share.item[0].bytes) {
 			alike = holds_most_at(process, oom, owners.share.item[held].name);
-			leaks = !alike && leaks_at(other, state->device, owners.share.item[held].name);
+			leaks = !alike && leaks_on(other, state->device, where, sizeof(where)) &&
+				!strcmp(where, owners.share.item[held].name);
 			snprintf(out, size, ", %s of it at %s%s",
 				 2 * owners.share.item[held].bytes >= account->others_bytes ? "most" : "the largest part",
 				 owners.share.item[held].name,
 				 alike	 ? ", where this one holds most too"
 				 : leaks ? ", where it leaks"
 					 : "");
+		} else if (leaks_on(other, state->device, where, sizeof(where))) {
+			leaks = true;
+			snprintf(out, size, ", and leaks at %s", where);
 		}
 	} else {
 		held = 0;

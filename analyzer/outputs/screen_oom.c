@@ -63,8 +63,9 @@ static void say_other(char *out, size_t size, const struct sl_account *account, 
 	}
 	if (account->others[i].stray)
 		sl_owners_line(process, account->others[i].state->context_stack, 2, where, sizeof(where));
-	snprintf(out, size, "rank %lld of this run%s%s%s", (long long)account->others[i].rank,
-		 account->others[i].stray ? ": stray context" : "", where[0] ? ", made at " : "", where);
+	snprintf(out, size, "%srank %lld of this run%s%s%s", sl_process_is_rank(process) ? "" : "a child of ",
+		 (long long)account->others[i].rank, account->others[i].stray ? ": stray context" : "",
+		 where[0] ? ", made at " : "", where);
 }
 
 /* Prints the other processes on the device; those with the same words share a line. */
