@@ -9,6 +9,8 @@
 #define JOINED_MAX   1.25
 #define DRAINED_NS   500e6
 #define DRAINED_PART 0.5 /* of the time in which it allocated */
+#define WORKED_PART  0.25
+#define PAUSED_PART  0.8 /* of the frees */
 
 /* True: two lines of one function. */
 static bool is_other_line(const struct sl_defs *defs, uint32_t a, uint32_t b)
@@ -81,14 +83,16 @@ static bool is_drained(const struct sl_model *model, const struct sl_track *trac
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	uint64_t teardown_ns = model->tracks.teardown_ns;
-	double took, mean;
+	double took, mean, allocated = (double)(track->last_ns - track->first_ns);
+	bool worked;
 
 	if (!teardown_ns || course->death_tick != model->tracks.asked || !course->died_blocks)
 		return false;
 	took = (double)(course->last_death_ns - teardown_ns);
 	mean = course->died_ns / (double)course->died_blocks;
-	return took > DRAINED_NS && took > DRAINED_PART * (double)(track->last_ns - track->first_ns) && mean > 0.2 * took &&
-	       mean < 0.8 * took;
+	worked = course->paused >= SL_KEEPING_BIRTHS && (double)course->paused > PAUSED_PART * (double)course->died_blocks;
+	return ((worked && took > WORKED_PART * allocated) || (took > DRAINED_NS && took > DRAINED_PART * allocated)) &&
+	       mean > 0.2 * took && mean < 0.8 * took;
 }
 
 bool sl_collected_is_freed(const struct sl_model *model, const struct sl_track *track)

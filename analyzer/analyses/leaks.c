@@ -188,11 +188,16 @@ static double line(const struct birth *births, size_t count, const struct clock 
 	return xy / xx;
 }
 
-/* The verdict of analyses/kept.c, which has seen freed blocks too.  It judges no place with fewer births, and no folded trace. */
+/*
+ * The verdict of analyses/kept.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: what
+ * few blocks were for is not known where memory ran out before there were more.
+ */
 static bool is_kept(const struct sl_process *process, const struct sl_track *track)
 {
-	if (process->model->folded_ns || track->births < SL_KEEPING_BIRTHS)
-		return true;
+	const struct sl_model *model = process->model;
+
+	if (model->folded_ns || track->births < SL_KEEPING_BIRTHS)
+		return model->folded_ns || !model->ooms.count || sl_oom_got_over(&model->ooms.item[model->ooms.count - 1]);
 	for (size_t i = 0; i < process->kept.count; i++)
 		if (process->kept.item[i].track == track)
 			return process->kept.item[i].verdict == SL_KEPT_GROWING;

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks of one host that all allocate on one device while another device that each of them sees has none of the run's processes:
- * most often the device was never set, or by the wrong number.  It is a note: ranks may well share a device on purpose.
+ * Processes of a run that share a device though they need not: two notes, since either may be on purpose.
+ *  - Ranks of one host all allocate on one device while another device that each of them sees has none of the run's processes:
+ *    most often the device was never set, or by the wrong number.
+ *  - Processes that are no ranks hold hardly more than a context there, as workers that load data.
  */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-#define LARGE_PART 4 /* a rank shares a device if it held at least one of so many parts of what the largest held there */
+#define LARGE_PART   4	/* a rank shares a device if it held at least one of so many parts of what the largest held there */
+#define IDLE_PART    16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
+#define IDLE_MIN     2
+#define IDLE_DEVICES 20 /* their contexts take at least one of so many parts of the device */
 
 static unsigned seen_by(const struct sl_process *process)
 {
@@ -75,34 +81,81 @@ static struct sl_stack first_place(const struct sl_process *process, int device)
 	return first ? first->stack : (struct sl_stack){0};
 }
 
+static void find_sharers(struct sl_report *report, const struct sl_shared_device *device)
+{
+	unsigned used = used_on(report, device->host), seen, first = 0, sharers = sharers_of(report, device, used, &seen, &first);
+	struct sl_process *process = &report->processes[first];
+	struct sl_stack stack;
+	char where[300];
+
+	if (sharers < 2)
+		return;
+	stack = first_place(process, sl_devices_home(process)->device);
+	sl_owners_line(process, stack, 2, where, sizeof(where));
+	sl_report_find(report,
+		       &(struct sl_finding){.id = "ranks.share_device",
+					    .severity = "info",
+					    .process = (int)first,
+					    .device = device->device,
+					    .bytes = device->known_peak_bytes,
+					    .text = sl_memory_print("%u ranks share device %d, and this run holds nothing on "
+								    "%u of the %u devices that they see%s%s",
+								    sharers, device->device, seen - used, seen,
+								    where[0] ? ": first allocation at " : "", where),
+					    .stack = stack,
+					    .advice = sl_memory_copy("if that is not intended, set the device first in each rank: "
+								     "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
+}
+
+static void find_idle(struct sl_report *report, const struct sl_shared_device *device)
+{
+	unsigned idle = 0, first = 0;
+	uint64_t bytes = 0;
+	bool used = false; /* by another process of the run */
+	struct sl_stack stack;
+	char where[300];
+
+	for (unsigned i = device->process_count; i--;) {
+		const struct sl_process *process = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (!state || sl_process_is_rank(process))
+			continue;
+		used |= state->context_bytes && state->known_peak >= state->context_bytes;
+		if (IDLE_PART * state->known_peak >= state->context_bytes)
+			continue;
+		bytes += state->context_bytes;
+		first = device->processes[i];
+		idle++;
+	}
+	if (idle < IDLE_MIN || !used || device->total_bytes == SL_UNKNOWN || IDLE_DEVICES * bytes < device->total_bytes)
+		return;
+	stack = first_place(&report->processes[first], sl_devices_state(report, device, first)->device);
+	if (!stack.python && !stack.native)
+		stack = sl_devices_state(report, device, first)->context_stack;
+	sl_owners_line(&report->processes[first], stack, 2, where, sizeof(where));
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "processes.idle_contexts",
+			.severity = "info",
+			.process = (int)first,
+			.device = device->device,
+			.bytes = bytes,
+			.text = sl_memory_print("%u processes hold a context each on device %d and little else there: %s "
+						"hidden%s%s",
+						idle, device->device, SL_SIZE(bytes), where[0] ? ", the first call at " : "",
+						where),
+			.stack = stack,
+			.advice = sl_memory_copy("if they need no GPU, make no GPU call in them: CUDA_VISIBLE_DEVICES= shows "
+						 "which one does; else let one process do their work")});
+}
+
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++) {
-		const struct sl_shared_device *device = &report->devices[i];
-		unsigned used = used_on(report, device->host), seen, first = 0,
-			 sharers = sharers_of(report, device, used, &seen, &first);
-		struct sl_process *process = &report->processes[first];
-		struct sl_stack stack;
-		char where[300];
-
-		if (sharers < 2)
-			continue;
-		stack = first_place(process, sl_devices_home(process)->device);
-		sl_owners_line(process, stack, 2, where, sizeof(where));
-		sl_report_find(
-			report,
-			&(struct sl_finding){.id = "ranks.share_device",
-					     .severity = "info",
-					     .process = (int)first,
-					     .device = device->device,
-					     .bytes = device->known_peak_bytes,
-					     .text = sl_memory_print("%u ranks share device %d, and this run holds nothing on "
-								     "%u of the %u devices that they see%s%s",
-								     sharers, device->device, seen - used, seen,
-								     where[0] ? ": first allocation at " : "", where),
-					     .stack = stack,
-					     .advice = sl_memory_copy("if that is not intended, set the device first in each rank: "
-								      "cudaSetDevice(LOCAL_RANK), or CUDA_VISIBLE_DEVICES")});
+		find_sharers(report, &report->devices[i]);
+		find_idle(report, &report->devices[i]);
 	}
 }
 

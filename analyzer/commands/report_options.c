@@ -24,7 +24,7 @@ const struct sl_option sl_report_options_table[] = {
 	{"--threads", 'j', "N", "processes replayed at once (default: one per core)", SL_TO_COUNT(pipeline.threads, 1, 4096)},
 	{"--telemetry-samples", 0, "N", "samples in each telemetry sink (default: 2000; 250000 in all)",
 	 SL_TO_COUNT(pipeline.samples, 1, 1000000)},
-	{"--oom-max-dumps", 0, "N", "keep the newest N bundles (default: 64)", SL_TO_COUNT(pipeline.oom_max_dumps, 1, 1000000)},
+	{"--oom-max-dumps", 0, "N", "keep the newest N bundles (default: 16)", SL_TO_COUNT(pipeline.oom_max_dumps, 1, 1000000)},
 	{"--oom-max-total-mb", 0, "N", "keep the newest bundles that take at most N MB together",
 	 SL_TO_COUNT(pipeline.oom_max_mb, 1, 1 << 30)},
 	{"--oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)",

@@ -16,8 +16,9 @@
 #include "analyzer/model/swing.h"
 #include "analyzer/trace/stack.h"
 
-#define SL_TRACK_WINDOWS 32
-#define SL_TRACK_RECENT	 32
+#define SL_TRACK_WINDOWS  32
+#define SL_TRACK_RECENT	  32
+#define SL_TRACK_PAUSE_NS 200000 /* between two frees, in which the program did something else */
 
 /* Objects that are counted like blocks; the numbers continue those of the kinds of memory. */
 enum sl_object {
@@ -90,6 +91,8 @@ struct sl_track_course {
 	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
 	uint64_t died_bytes, died_blocks;		  /* freed since then */
 	double died_ns;					  /* the sum of the times from teardown_ns until each of these was freed */
+	uint64_t paused;				  /* so many of these after a pause; see pauses */
+	uint64_t pauses;				  /* of all tracks, when one of its blocks was freed last */
 };
 
 /* The newest births of a track with more births than windows; the index is a birth's number modulo SL_TRACK_RECENT. */
@@ -110,4 +113,6 @@ struct sl_tracks {
 	uint64_t launches; /* of graphs */
 	uint64_t last_birth_ns;
 	uint64_t teardown_ns; /* first death after which nothing was allocated any more; 0: none */
+	/* the end of the last call that freed; how often the program did something else for SL_TRACK_PAUSE_NS before the next */
+	uint64_t freed_ns, pauses;
 };

@@ -336,6 +336,8 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	swing(track, course, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;
+	tracks->pauses += model->call_begin_ns > tracks->freed_ns + SL_TRACK_PAUSE_NS;
+	tracks->freed_ns = model->call_end_ns;
 	if (!course->count) /* only tracks from a checkpoint of --keep have none */
 		return;
 	last = &course->windows[course->count - 1];
@@ -345,6 +347,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 		course->death_tick = tracks->asked;
 		course->died_bytes = course->died_blocks = 0;
 		course->died_ns = 0;
+		course->paused = 0;
 		course->lived = course->late_lived > course->lived ? course->late_lived : course->lived;
 		course->late_lived = 0;
 		if (course->recent)
@@ -356,6 +359,8 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	course->died_bytes += bytes;
 	course->died_blocks++;
 	course->died_ns += (double)(model->now_ns - tracks->teardown_ns);
+	course->paused += course->pauses != tracks->pauses;
+	course->pauses = tracks->pauses;
 	if (track->live_bytes < last->least_bytes)
 		last->least_bytes = track->live_bytes;
 	if (track->live_blocks < last->least_blocks)

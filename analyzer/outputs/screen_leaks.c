@@ -365,14 +365,14 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 {
 	const struct left *worst = worst_left(all);
 	size_t places = all->place.count, growing = 0;
-	char where[200], left[160], right[512], who[64] = "", on[32] = "";
+	char where[300], left[160], right[600], amount[40] = "", who[64] = "", on[32] = "";
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < places; i++) {
 		bytes += all->place.item[i].bytes;
 		growing += all->place.item[i].growing > 0;
 	}
-	sl_owners_line(worst->most, worst->leak->stack, 1, where, sizeof(where));
+	sl_owners_line(worst->most, worst->leak->stack, 2, where, sizeof(where));
 	sl_screen_head(page, growing ? "LEAK" : "LEFT", growing ? SL_SCREEN_WARNING : SL_SCREEN_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %zu place%s", growing ? "" : " ", SL_SIZE(bytes), places,
 		 places == 1 ? "" : "s");
@@ -385,9 +385,13 @@ static void put_left(struct sl_screen_page *page, const struct all_left *all)
 			 *who ? who : SL_WHO(worst->most));
 	if (worst->device != -1 && sl_devices_held(worst->most) > 1)
 		snprintf(on, sizeof(on), worst->device == SEVERAL ? " on several devices" : " on device %d", worst->device);
-	snprintf(right, sizeof(right), "%s%s, %s in %llu %s%s%s", places > 1 && page->report->process_count == 1 ? "worst: " : "",
-		 where[0] ? where : worst->leak->library, SL_SIZE(worst->bytes), (unsigned long long)worst->blocks,
-		 sl_kept_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "");
+	if (places > 1)
+		snprintf(amount, sizeof(amount), "%s%s in ", page->report->process_count == 1 ? "worst: " : "",
+			 SL_SIZE(worst->bytes));
+	/* the place last: its outer frames go where the line is too narrow */
+	snprintf(right, sizeof(right), "%s%llu %s%s%s, %s", amount, (unsigned long long)worst->blocks,
+		 sl_kept_noun(worst->leak->kind, worst->blocks != 1), on, worst->growing ? ", growing" : "",
+		 where[0] ? where : worst->leak->library);
 	sl_screen_line(page, 30, left, right);
 	page->said |= growing > 0;
 	page->noted = true;

@@ -266,11 +266,12 @@ static void put_cured(struct sl_screen_page *page, const struct cured *cured)
 	sl_screen_head(page, "RETRIED", SL_SCREEN_PLAIN);
 	sl_owners_line(cured->process, cured->most->stack, 1, where, sizeof(where));
 	if (where[0])
-		snprintf(asked, sizeof(asked), "%s%s at %s, ", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
+		snprintf(asked, sizeof(asked), ", %s%s at %s", cured->count == 1 ? "" : "up to ", SL_SIZE(cured->most->asked_bytes),
 			 where);
 	if (cured->attempts > cured->count)
-		snprintf(attempts, sizeof(attempts), "%u attempts, ", cured->attempts);
-	sl_screen_say(page, "  %u failed allocation%s, %s%sgot over", cured->count, cured->count == 1 ? "" : "s", attempts, asked);
+		snprintf(attempts, sizeof(attempts), ", %u attempts", cured->attempts);
+	sl_screen_say(page, "  %u failed allocation%s%s%s: the program went on", cured->count, cured->count == 1 ? "" : "s",
+		      attempts, asked);
 }
 
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, struct cured *cured)

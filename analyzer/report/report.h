@@ -204,7 +204,7 @@ struct sl_alert_thresholds;
 struct sl_suppressions;
 struct sl_emit_options;
 
-#define SL_OOM_DUMPS  64
+#define SL_OOM_DUMPS  16
 #define SL_OOM_EVENTS 200
 /* What is wanted of one image: a replay up to until_ns, and what was born after since_ns (CLOCK_MONOTONIC of the process). */
 struct sl_stretch {
