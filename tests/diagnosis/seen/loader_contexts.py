@@ -1,46 +1,61 @@
 # SPDX-License-Identifier: MIT
-"""Workers that only read files ask the runtime for a scratch value at their start, and each has a context from then on."""
+"""Ten workers load batches, and each puts its batch on the device itself: a context for each of them, until training has no room."""
 import ctypes
-import multiprocessing
+import os
+import sys
 import time
 
+WORKERS = 10
 
-def device_memory(nbytes):
+
+def empty(nbytes):
     rt = ctypes.CDLL("libcudart.so.13")
     at = ctypes.c_void_p()
     if rt.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(nbytes)):
-        raise MemoryError
-    return rt, at
+        raise MemoryError(nbytes)
+    return at
 
 
-def seed_of(worker):
-    rt, at = device_memory(512)  # CULPRIT
-    rt.cudaFree(at)
-    return worker * 7919
+def collate(batch):
+    return empty(batch << 20)  # CULPRIT
 
 
-def read_files(worker, queue):
-    seed = seed_of(worker)
-    for item in range(40):
-        queue.put(seed + item)
-        time.sleep(0.002)
+def work(ready, stop):
+    batch = collate(4)
+    os.write(ready, b".")
+    os.read(stop, 1)
+    return batch
 
 
-def train():
-    fork = multiprocessing.get_context("fork")
-    queue = fork.Queue()
-    readers = [fork.Process(target=read_files, args=(worker, queue)) for worker in range(5)]
-    for reader in readers:
-        reader.start()
-    rt, weights = device_memory(1500 << 20)
-    for step in range(5 * 40):
-        queue.get()
-        if step % 10 == 0:
-            _, batch = device_memory(60 << 20)
-            rt.cudaFree(batch)
-    for reader in readers:
-        reader.join()
-    rt.cudaFree(weights)
+def start():
+    (ready, told), (stop, stopped) = os.pipe(), os.pipe()
+    for _ in range(WORKERS):
+        if not os.fork():
+            os.close(stopped)
+            work(told, stop)
+            os._exit(0)
+    for _ in range(WORKERS):
+        os.read(ready, 1)
+    return stopped
 
 
-train()
+def train(steps):
+    rt = ctypes.CDLL("libcudart.so.13")
+    model = [empty(200 << 20) for _ in range(10)]
+    for step in range(steps):
+        activations = [empty((20 + step) << 20) for _ in range(6)]
+        time.sleep(0.004)
+        for block in activations:
+            rt.cudaFree(block)
+    return model
+
+
+stopped, code = start(), 0
+try:
+    train(120)
+except MemoryError:
+    code = 1
+os.close(stopped)
+for _ in range(WORKERS):
+    os.wait()
+sys.exit(code)
