@@ -538,7 +538,9 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		char *others = account->advice;
 
 		account->cause_text = sl_memory_print("%s; of this process: %s", cause, story.text);
-		account->advice = sl_memory_print("%s; or %s", story.advice, others);
+		account->advice = sl_process_is_rank(process) && sl_devices_visible(process) > 1
+					  ? sl_memory_print("%s; or %s", others, story.advice)
+					  : sl_memory_print("%s; or %s", story.advice, others);
 		free(others);
 		free(cause);
 	}

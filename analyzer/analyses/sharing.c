@@ -6,7 +6,6 @@
  *  - Processes that are no ranks hold hardly more than a context there, as workers that load data.
  */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
@@ -20,13 +19,6 @@
 #define IDLE_PART    16 /* a process hardly uses a device if it held less than one of so many parts of its context there */
 #define IDLE_MIN     2
 #define IDLE_DEVICES 20 /* their contexts take at least one of so many parts of the device */
-
-static unsigned seen_by(const struct sl_process *process)
-{
-	const char *visible = sl_defs_capability(&process->trace->defs, "visible_devices");
-
-	return visible ? (unsigned)strtoul(visible, NULL, 10) : 0;
-}
 
 /* Devices of the host that hold memory of a process of the run. */
 static unsigned used_on(const struct sl_report *report, const char *host)
@@ -57,9 +49,9 @@ static unsigned sharers_of(const struct sl_report *report, const struct sl_share
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
 		if (!sl_process_is_rank(process) || !state || sl_devices_home(process) != state ||
-		    LARGE_PART * state->known_peak < most || seen_by(process) <= used)
+		    LARGE_PART * state->known_peak < most || sl_devices_visible(process) <= used)
 			continue;
-		*seen = seen_by(process) < *seen ? seen_by(process) : *seen;
+		*seen = sl_devices_visible(process) < *seen ? sl_devices_visible(process) : *seen;
 		*first = device->processes[i];
 		sharers++;
 	}

@@ -387,6 +387,7 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 				     "CUDA_VISIBLE_DEVICES";
 	static const char leak[] = "free there what is not needed any more; or give each process a device of its own: "
 				   "CUDA_VISIBLE_DEVICES";
+	static const char ranks[] = "give each rank a device of its own: cudaSetDevice(LOCAL_RANK) first, or CUDA_VISIBLE_DEVICES";
 	const struct sl_device_state *state;
 	struct sl_process *other;
 	struct sl_owners owners;
@@ -436,8 +437,12 @@ const char *sl_story_others(char *out, size_t size, struct sl_process *process, 
 	sl_owners_free(&owners);
 	if (account->others[most].stray)
 		return "let those ranks use their own device alone: set it first, name it there, or set CUDA_VISIBLE_DEVICES";
-	if (alike || leaks)
-		return alike ? shared : leak;
+	if (leaks)
+		return leak;
+	if (sl_process_is_rank(process) && sl_process_is_rank(other) && sl_devices_visible(process) > 1)
+		return ranks;
+	if (alike)
+		return shared;
 	return held ? own : "let those processes make no context there, or give each a device of its own: CUDA_VISIBLE_DEVICES";
 }
 

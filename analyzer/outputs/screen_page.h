@@ -17,6 +17,7 @@ struct sl_screen_page {
 	const struct sl_oom *ooms[SL_SCREEN_OOMS]; /* the errors printed so far */
 	struct sl_leaking leaking;		   /* the leaking places of the run */
 	unsigned leaks_shown;			   /* number of LEAK blocks printed */
+	bool round_told;			   /* it has been said what a round is */
 };
 
 /* Prints a heading, which begins a line; sl_screen_line continues it. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
 #include "analyzer/report/devices.h"
 
 #include <string.h>
@@ -348,4 +350,11 @@ uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_sha
 			bytes += state->hidden_peak_rounded;
 	}
 	return bytes;
+}
+
+unsigned sl_devices_visible(const struct sl_process *process)
+{
+	const char *visible = sl_defs_capability(&process->trace->defs, "visible_devices");
+
+	return visible ? (unsigned)strtoul(visible, NULL, 10) : 0;
 }

@@ -31,3 +31,6 @@ struct sl_process *sl_devices_fullest_process(const struct sl_report *report);
  * hidden memory was at its peak.  Only blocks of cudaMalloc and its like of 1 MiB and more count; smaller ones share a unit.
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
+
+/* How many devices the process sees; 0: not known. */
+unsigned sl_devices_visible(const struct sl_process *process);
