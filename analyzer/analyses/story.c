@@ -8,6 +8,7 @@
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/tracks.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/leaking.h"
 #include "analyzer/report/owners.h"

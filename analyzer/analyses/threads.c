@@ -10,6 +10,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
@@ -64,8 +65,7 @@ static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
-		const char *visible = sl_defs_capability(&process->trace->defs, "visible_devices");
-		unsigned devices = visible ? (unsigned)strtoul(visible, NULL, 10) : 0;
+		unsigned devices = sl_devices_visible(process);
 		int device = only_device(process->model);
 		bool others_set = device >= 0 && process->model->devices_set & ~(1ull << device % 64);
 		const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0

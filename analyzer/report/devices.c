@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include "analyzer/report/devices.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/memory.h"
