@@ -141,7 +141,7 @@ static double steps_between(const struct sl_process *process, const struct sl_ke
 	if (!all && kept->rounds && kept->rounds < ROUNDS_MIN)
 		return 0;
 	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
-		return whole;
+		return by_label || once == 1 || whole != once ? whole : 0; /* else its own blocks are the rounds */
 	if (each > 1 && fabs(births - each * (steps + ends)) <= each * slack)
 		return once / each;
 	return steps > 0 ? (steps + ends * (slack - 1)) / gaps : 0;
