@@ -6,6 +6,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,12 +18,13 @@
 #define SL_MUTE_SETXID 33
 
 /*
- * What the thread's own work raises.  The kernel ends a process that blocks them then, and the program may live by them: a filter
- * whose system calls a broker makes (SIGSYS), pages or a time stamp counter that it lets fault (SIGSEGV, SIGBUS).
+ * Faults of the thread's own work for which the program has a handler.  The kernel ends a process that blocks them then, and the
+ * program may live by them: a filter whose system calls a broker makes (SIGSYS), pages or a time stamp counter that it lets fault.
  */
-#define SL_MUTE_FAULTS                                                                                                             \
-	(SL_MUTE_BIT(SIGILL) | SL_MUTE_BIT(SIGTRAP) | SL_MUTE_BIT(SIGBUS) | SL_MUTE_BIT(SIGFPE) | SL_MUTE_BIT(SIGSEGV) |           \
-	 SL_MUTE_BIT(SIGSYS))
+extern _Atomic uint64_t sl_mute_handled __attribute__((visibility("hidden")));
+
+/* Asks the kernel for these handlers. */
+void sl_mute_look(void);
 
 struct sl_mute {
 	uint64_t before; /* as the kernel has it: a bit for each of 64 signals */
@@ -30,7 +32,7 @@ struct sl_mute {
 
 static inline struct sl_mute sl_mute_begin(void)
 {
-	uint64_t others = ~(SL_MUTE_BIT(SL_MUTE_SETXID) | SL_MUTE_FAULTS);
+	uint64_t others = ~(SL_MUTE_BIT(SL_MUTE_SETXID) | atomic_load_explicit(&sl_mute_handled, memory_order_relaxed));
 	struct sl_mute mute = {0};
 
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &others, &mute.before, sizeof(others));

@@ -44,6 +44,7 @@
 
 #define LIBRARIES_NS  20000000ull   /* longest wait of the first call for the header and libunwind */
 #define START_NS      1000000000ull /* a thread that waits for another's start looks again after this time */
+#define STARTS	      10	    /* and so often: a handler of a fault may have left the start by longjmp */
 #define STARVED_STEPS 50	    /* most waits of LIBRARIES_NS, where the writer has no processor */
 #define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
 #define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
@@ -202,7 +203,7 @@ static bool is_second_copy(void)
 
 static void say_second_copy(void)
 {
-	if (sl_resolve_next(OF_EVERY_COPY))
+	if (sl_resolve_is_behind_us(OF_EVERY_COPY))
 		sl_define_note("the library is loaded twice, from two paths: the first of them records");
 }
 
@@ -217,9 +218,16 @@ void sl_preload_status(int status)
 		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* the eight bits that the parent sees */
 }
 
+void sl_preload_uncounted(void)
+{
+	if (is_ours(sl_agent) && atomic_load(&sl_agent->phase) == SL_PHASE_RUNNING && sl_sanitizers_of_threads())
+		sl_writer_thread_park(true);
+}
+
 static void note_status(int status, void *unused)
 {
 	sl_preload_status(status);
+	sl_preload_uncounted();
 }
 
 /*
@@ -358,22 +366,30 @@ static bool borrows_memory(void)
 
 /*
  * Only the thread that moved IDLE to STARTING starts the recording.  Others wait, except for that thread's own signal
- * handler.
+ * handler.  If that thread comes again it has left its start, and nothing is recorded.
  */
 static bool ensure_started(const struct sl_mute *signals)
 {
+	static _Atomic long starter;
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
+	long tid = syscall(SYS_gettid);
 
 	if (!agent || (atomic_load(&agent->phase) == SL_PHASE_IDLE && borrows_memory()))
 		return false;
 	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING)) {
+		atomic_store(&starter, tid);
 		sl_writer_thread_signals(signals);
 		start(agent);
 		sl_agent_wake(&agent->phase);
 	}
-	while (atomic_load(&agent->phase) == SL_PHASE_STARTING)
-		sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, START_NS);
+	for (unsigned waits = 0; atomic_load(&agent->phase) == SL_PHASE_STARTING; waits++) {
+		expected = SL_PHASE_STARTING;
+		if (atomic_load(&starter) == tid || waits == STARTS)
+			atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_OFF);
+		else
+			sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, START_NS);
+	}
 	return is_ours(agent); /* not in a vfork child: what it stored in its parent's sl_thread would pass for the parent's */
 }
 
@@ -441,6 +457,8 @@ static bool undisturbed(bool (*work)(struct sl_agent_thread *, const struct sl_m
 
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF || !sl_stacks_has_room(SL_STACKS_ROOM_FIRST))
 		return false;
+	if (!sl_kept_sandboxed())
+		sl_mute_look();
 	mute = sl_mute_begin();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sl_agent_begin(thread);
@@ -513,6 +531,7 @@ void sl_preload_finish(const char *how)
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
 	if (atomic_load(&agent->finished) == 1 && (!agent->store->plain || !sl_ring_is_used(agent->ring)) && !sl_kept_sandboxed())
 		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring);
+	sl_writer_thread_await_end();
 	errno = saved;
 }
 

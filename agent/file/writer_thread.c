@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/sanitizers.h"
 #include "agent/symbols/threads.h"
 #include "agent/agent.h"
 #include "agent/file/asleep.h"
@@ -161,6 +164,8 @@ static void work(void)
 
 		if (now_ns - looked_ns >= (served ? SERVED_NS : LOOK_NS)) {
 			sl_kept_look(sl_threads_trying);
+			if (!sl_kept_sandboxed())
+				sl_mute_look();
 			served |= serve_signals();
 			looked_ns = now_ns;
 		}
@@ -200,8 +205,28 @@ static void be_the_last(void)
 	sl_mute_end(&program_signals);
 }
 
+/*
+ * Such a signal that is sent to the process would come to this thread if all others block it, so it takes only those that its own
+ * work raises: where filters trap its system calls, or its clock faults.
+ */
+static void block_faults(void)
+{
+	uint64_t faults = SL_MUTE_BIT(SIGSEGV) | SL_MUTE_BIT(SIGBUS) | (sl_kept_filtered() ? 0 : SL_MUTE_BIT(SIGSYS));
+
+#ifdef PR_GET_TSC
+	int counter = PR_TSC_ENABLE;
+
+	if (!syscall(SYS_prctl, PR_GET_TSC, &counter, 0, 0, 0) && counter == PR_TSC_SIGSEGV)
+		faults &= ~SL_MUTE_BIT(SIGSEGV);
+#endif
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &faults, NULL, sizeof(faults));
+}
+
 static void *run(void *unused)
 {
+	bool leaves = false;
+
+	block_faults();
 	sl_agent_begin(&sl_thread);
 	sl_agent->last_writer = (uint32_t)syscall(SYS_gettid);
 	say_here();
@@ -212,11 +237,16 @@ static void *run(void *unused)
 	for (work(); atomic_load(&sl_agent->finish); work()) { /* once more: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
+		leaves = !strcmp(sl_agent->how, "exit") && sl_sanitizers_of_threads();
+		if (leaves) {
+			change_to(PARKED);
+			atomic_store(&sl_agent->stalled, 1); /* nobody is there for what comes after the end */
+		}
 		sl_writer_finish();
-		if (!sl_late_serve(nobody_is_left))
+		if (leaves || !sl_late_serve(nobody_is_left))
 			break;
 	}
-	if (atomic_load(&sl_agent->finish) || !is_in(PARKED)) {
+	if (!leaves && (atomic_load(&sl_agent->finish) || !is_in(PARKED))) {
 		be_the_last();
 		return unused;
 	}
@@ -234,6 +264,14 @@ void sl_writer_thread_signals(const struct sl_mute *mute)
 static bool is_listed(uint32_t tid)
 {
 	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);
+}
+
+void sl_writer_thread_await_end(void)
+{
+	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
+
+	while (is_in(PARKED) && sl_agent->last_writer && is_listed(sl_agent->last_writer) && sl_agent_now() < deadline_ns)
+		sched_yield();
 }
 
 /*

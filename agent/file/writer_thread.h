@@ -26,5 +26,8 @@ void sl_writer_thread_put_off(void);
 bool sl_writer_thread_park(bool ends);
 bool sl_writer_thread_resume(void); /* after a pause; false: there was none.  Takes no lock. */
 
+/* After the end of the recording: waits, no longer than a tenth of a second, until a writer that left with it is gone. */
+void sl_writer_thread_await_end(void);
+
 bool sl_writer_thread_is_parked(void);
 void sl_writer_thread_unpark(void); /* starts it again if it is parked */

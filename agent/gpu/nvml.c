@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
 #include "common/base.h"
@@ -56,6 +57,8 @@ static const char *try_open(void)
 		return "the program has no dlopen";
 	if (sl_sanitizers_present())
 		return "beside a sanitizer or valgrind no library is opened";
+	if (!sl_objects_are_readable())
+		return "the headers of a loaded object cannot be read, and to open a library the loader reads them";
 	library = open_library("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!library)
 		return "libnvidia-ml.so.1 cannot be loaded";

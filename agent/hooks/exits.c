@@ -110,6 +110,8 @@ SPAWN(posix_spawnp)
 AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload_alone(), sl_preload_not_alone())
 AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
 
+AROUND(fork, (void), (), sl_preload_uncounted(), )
+
 /*
  * The C library makes each of these calls on every thread, and ends the process where the results differ.  The writer's result
  * may: it lacks what the calling thread alone was given or has lost (PR_SET_KEEPCAPS, capset, seccomp).  So the writer ends before

@@ -156,6 +156,11 @@ bool sl_kept_sandboxed(void)
 	return SL_UNLIKELY(atomic_load_explicit(&sandboxed, memory_order_relaxed));
 }
 
+bool sl_kept_filtered(void)
+{
+	return filters_at_start > 0;
+}
+
 void sl_kept_begin(void)
 {
 	for (unsigned i = 0; i < KEPT_MAX; i++) {

@@ -22,6 +22,9 @@ void sl_kept_look(bool (*another)(void));
  */
 bool sl_kept_sandboxed(void);
 
+/* There were filters when the recording began: a container's, or the program's own. */
+bool sl_kept_filtered(void);
+
 /* True: the process has only our threads.  The first thread, which the kernel lists until the end, and all others have ended. */
 bool sl_kept_deserted(void);
 

@@ -162,6 +162,15 @@ bool sl_unwinder_lost_descriptors(void)
 	return false;
 }
 
+/*
+ * libunwind blocks all signals while it asks the kernel, so that a call which a filter traps for a broker ends the process.  It
+ * reads the headers of objects without asking.
+ */
+static bool would_end_the_program(void)
+{
+	return !sl_objects_are_readable() || (sl_kept_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS));
+}
+
 /* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
 void sl_unwinder_load(void)
 {
@@ -171,7 +180,7 @@ void sl_unwinder_load(void)
 
 	if (!open || !find || atomic_load(&libunwind))
 		return;
-	if (sl_sanitizers_present()) {
+	if (sl_sanitizers_present() || would_end_the_program()) {
 		atomic_store(&alone, true);
 		return;
 	}

@@ -134,6 +134,17 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	return result;
 }
 
+static int pass(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	return 0;
+}
+
+bool sl_objects_are_readable(void)
+{
+	sl_objects_walk(pass, NULL);
+	return !atomic_load(&sl_objects_unreadable);
+}
+
 static _Atomic unsigned holes, said;
 static _Atomic uint64_t said_in; /* generation of the recording */
 

@@ -25,6 +25,9 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
 /* True: a walk has met such an object. */
 extern _Atomic bool sl_objects_unreadable SL_HIDDEN;
 
+/* Looks at all objects: false, and the loader, which reads their headers to open a library, must not be called. */
+bool sl_objects_are_readable(void);
+
 struct sl_objects_span {
 	uint64_t begin, end;
 };

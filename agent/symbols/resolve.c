@@ -274,6 +274,7 @@ const char *sl_resolve_own_name(void)
 	return own ? own->l_name : NULL;
 }
 
+/* Without the lock, which a sanitizer that is about to start cannot take: what is looked for lies in an object of the start. */
 static void *find_between(const char *text, const struct link_map *map, const struct link_map *end)
 {
 	struct sl_elf_name name = sl_elf_name(text, NULL);
@@ -296,6 +297,25 @@ void *sl_resolve_next(const char *name)
 void *sl_resolve_before_us(const char *name, const struct link_map *after)
 {
 	return find_between(name, after ? after->l_next : sl_objects_first(), own_map());
+}
+
+static int add_behind_us(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct providers *all = data;
+	struct sl_elf_object object;
+
+	if (contains(info, own_object))
+		all->own_order = 1;
+	else if (all->own_order && sl_needed_read(&object, info) && sl_elf_find(&object, &all->name))
+		all->count = 1;
+	return all->count;
+}
+
+bool sl_resolve_is_behind_us(const char *name)
+{
+	struct providers all = {.name = sl_elf_name(name, NULL)};
+
+	return sl_objects_walk(add_behind_us, &all);
 }
 
 static void *cached_next(_Atomic(void *) *cache, const char *name)

@@ -33,6 +33,9 @@ void *sl_resolve_beside(const void *address, const char *name);
  */
 void *sl_resolve_next(const char *name);
 
+/* True: an object behind us defines it.  All are looked at, so others may come and go meanwhile. */
+bool sl_resolve_is_behind_us(const char *name);
+
 /* The glibc dlsym and dlvsym themselves, or the next interposer's. */
 void *sl_resolve_dlsym(void);
 void *sl_resolve_dlvsym(void);

@@ -17,6 +17,14 @@ bool sl_sanitizers_present(void)
 	       (rare && !sl_resolve_beside(rare, "gnu_get_libc_version"));
 }
 
+/* Other sanitizers leave the C library's usleep as it is. */
+bool sl_sanitizers_of_threads(void)
+{
+	const void *usual = sl_resolve_symbol("usleep");
+
+	return usual && !sl_resolve_beside(usual, "gnu_get_libc_version") && sl_sanitizers_present() && !sl_valgrind_present();
+}
+
 /*
  * AddressSanitizer's shared runtime calls a function of this name for its options; the program's own comes first.  By default
  * the runtime insists on being the first library, since an earlier one could hold memory of the C library's malloc.  The agent

@@ -10,3 +10,8 @@
  * thread run.
  */
 bool sl_sanitizers_present(void);
+
+/*
+ * True: ThreadSanitizer's.  It counts threads: a child of a process with more than one can make none, and an exit waits a second.
+ */
+bool sl_sanitizers_of_threads(void);

@@ -40,6 +40,11 @@ void *sl_resolve_next(const char *name)
 	return NULL;
 }
 
+bool sl_resolve_is_behind_us(const char *name)
+{
+	return false;
+}
+
 void *sl_resolve_before_us(const char *name, const struct link_map *after)
 {
 	return NULL;
@@ -50,6 +55,11 @@ bool sl_resolve_loaded(const void *address)
 	Dl_info object;
 
 	return dladdr(address, &object);
+}
+
+bool sl_sanitizers_of_threads(void)
+{
+	return false;
 }
 
 bool sl_sanitizers_present(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* faulting CASE: programs that live by signals of their own threads; test_foreign.py names them. */
+/* faulting CASE [ARGUMENT]: programs that live by signals of their own threads, or hide or close libraries; test_foreign.py names them. */
 #include "gpu.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <linux/filter.h>
@@ -13,6 +14,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -35,7 +37,7 @@ static void handle(int number, void (*handler)(int, siginfo_t *, void *))
 }
 
 #ifdef __x86_64__
-/* Makes the trapped call itself, marked by a sixth argument that openat does not have. */
+/* Makes the trapped call itself, marked by a sixth argument that it does not have. */
 static void make_call(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -46,11 +48,11 @@ static void make_call(int number, siginfo_t *info, void *context)
 	registers[REG_RAX] = result < 0 ? -errno : result;
 }
 
-/* A sandbox whose broker, in the same process, opens the files. */
-static int broker(void)
+/* A sandbox whose broker, in the same process, makes the calls of a number. */
+static int broker(const char *number)
 {
 	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 2),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(number), 0, 2),
 				       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
 				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BROKERED, 0, 1),
 				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -81,8 +83,9 @@ static void tell_time(int number, siginfo_t *info, void *context)
 	registers[REG_RDX] = (greg_t)(now >> 32);
 }
 
-static int no_counter(void)
+static int no_counter(const char *unused)
 {
+	(void)unused;
 	handle(SIGSEGV, tell_time);
 	CHECK(!prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
 	for (int i = 0; i < ROUNDS; i++)
@@ -91,13 +94,15 @@ static int no_counter(void)
 	return 0;
 }
 #else
-static int broker(void)
+static int broker(const char *unused)
 {
+	(void)unused;
 	return 77;
 }
 
-static int no_counter(void)
+static int no_counter(const char *unused)
 {
+	(void)unused;
 	return 77;
 }
 #endif
@@ -120,10 +125,11 @@ static void *wait_for_signals(void *unused)
 }
 
 /* Stops all of its threads by a signal, again and again, as it finds them in /proc. */
-static int stop_threads(void)
+static int stop_threads(const char *unused)
 {
 	pthread_t thread;
 
+	(void)unused;
 	sem_init(&stopped, 0, 0);
 	handle(SIGUSR1, stop);
 	CHECK(!pthread_create(&thread, NULL, wait_for_signals, NULL));
@@ -146,41 +152,109 @@ static int stop_threads(void)
 	return 0;
 }
 
-static int hide_header(struct dl_phdr_info *info, size_t size, void *unused)
+static int hide_header(struct dl_phdr_info *info, size_t size, void *name)
 {
 	(void)size;
-	(void)unused;
+	if (strcmp(info->dlpi_name, name))
+		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && !info->dlpi_phdr[i].p_offset) {
 			CHECK(!mprotect((void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr), 4096, PROT_NONE));
 			break; /* the loop reads what has just gone */
 		}
-	return 1; /* the program's own, which is the first */
+	return 1;
 }
 
 /* The program's headers become unreadable after its first call. */
-static int no_header(void)
+static int no_header(const char *unused)
 {
+	(void)unused;
 	for (int i = 0; i < 2 * ROUNDS; i++) {
 		call();
 		if (i == ROUNDS)
-			dl_iterate_phdr(hide_header, NULL);
+			dl_iterate_phdr(hide_header, "");
 		usleep(i % ROUNDS ? 0 : 100000);
 	}
 	_exit(0); /* exit would read them */
+}
+
+/* The headers of a library are unreadable before the first call. */
+static int hidden_library(const char *path)
+{
+	CHECK(dlopen(path, RTLD_NOW));
+	CHECK(dl_iterate_phdr(hide_header, (void *)path));
+	for (int i = 0; i < ROUNDS; i++)
+		call();
+	usleep(100000);
+	_exit(0);
+}
+
+static atomic_int ended;
+
+static void *open_and_close(void *path)
+{
+	while (!atomic_load(&ended)) {
+		void *library = dlopen(path, RTLD_NOW);
+
+		CHECK(library);
+		dlclose(library);
+	}
+	return NULL;
+}
+
+/* The first call is made while other threads open and close libraries of that folder. */
+static int closes(const char *folder)
+{
+	static const char *const names[] = {"fake_clock.so", "old_kernel.so", "libc10.so"};
+	static char paths[3][4096];
+	pthread_t thread[3];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s/%s", folder, names[i]);
+		CHECK(!pthread_create(&thread[i], NULL, open_and_close, paths[i]));
+	}
+	usleep(2000);
+	call();
+	atomic_store(&ended, 1);
+	for (int i = 0; i < 3; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+	return 0;
+}
+
+/* All signals are blocked and read from a file, those of faults too. */
+static int signal_file(const char *unused)
+{
+	static const int sent[] = {SIGFPE, SIGSEGV, SIGSYS, SIGTERM};
+	struct signalfd_siginfo info;
+	sigset_t all;
+	int fd;
+
+	(void)unused;
+	call();
+	usleep(50000);
+	sigfillset(&all);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &all, NULL));
+	CHECK((fd = signalfd(-1, &all, 0)) >= 0);
+	for (size_t i = 0; i < sizeof(sent) / sizeof(*sent); i++) {
+		CHECK(!kill(getpid(), sent[i]));
+		CHECK(read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == (unsigned)sent[i]);
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		int (*run)(void);
-	} cases[] = {{"broker", broker}, {"no_counter", no_counter}, {"stop_threads", stop_threads}, {"no_header", no_header}};
+		int (*run)(const char *argument);
+	} cases[] = {{"broker", broker},       {"no_counter", no_counter},   {"stop_threads", stop_threads},
+		     {"no_header", no_header}, {"signal_file", signal_file}, {"hidden_library", hidden_library},
+		     {"closes", closes}};
 
-	CHECK(argc == 2);
+	CHECK(argc == 3);
 	alarm(60);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name))
-			return cases[i].run();
+			return cases[i].run(argv[2]);
 	return 2;
 }

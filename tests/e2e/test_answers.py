@@ -1847,6 +1847,20 @@ class RankComparison(Answers):
             with self.subTest(devices, **environment):
                 self.absent("ranks.share_device", on(*devices, **environment)[0])
 
+    def test_processes_that_hold_hardly_more_than_a_context_are_noted_with_their_first_call(self):
+        def beside(own, **environment):
+            with Ranks(3, lambda rank: ["device=0", "alloc=%d" % (own if rank else 1500), "meet=there", "samples=2", "meet=done"],
+                       SIM_VRAM="8G", **environment) as ranks:
+                return ranks.report(), summary(ranks)
+        report, text = beside(1, numbered=False)
+        (finding,) = self.found("processes.idle_contexts", report)
+        self.assertRegex(finding["description"], r"^2 processes hold a context each on device 0 and little else there: 60\d MiB hidden, the first call at script\.py:\d+")
+        self.assertEqual((finding["severity"], finding["bytes"] // (100 << 20)), ("info", 6))
+        self.assertRegex(text, "NOTE    pid [0-9]+: 2 processes hold a context each")
+        for own, environment in ((400, {"numbered": False}), (1, {})):
+            with self.subTest(own, **environment):
+                self.absent("processes.idle_contexts", beside(own, **environment)[0])
+
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
             said = summary(ranks, "table", "--by", "rank")

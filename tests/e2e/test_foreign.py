@@ -188,24 +188,35 @@ class Foreign(unittest.TestCase):
                 self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
 
     def test_a_program_handles_the_faults_of_its_threads_in_our_work_too(self):
-        """A broker of a sandbox, a time stamp counter that may not be read: from before the first call on."""
-        for case in ("broker", "no_counter"):
-            with self.subTest(case=case):
-                run = self.plain_and_recorded(case, program=FAULTING, timeout=60)
+        """A broker of a sandbox (openat, mincore, pipe2), a time stamp counter that may not be read: from before the first call on."""
+        for case, number in (("broker", 257), ("broker", 27), ("broker", 293), ("no_counter", 0)):
+            with self.subTest(case=case, number=number):
+                run = self.plain_and_recorded(case, number, program=FAULTING, timeout=60)
                 if run.done.returncode == 77:
                     self.skipTest("the program's handlers are written for x86-64")
                 row = self.device_row(run)
                 self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 10, 10))
 
     def test_a_program_that_stops_its_threads_by_a_signal_need_not_wait_for_ours(self):
-        run = self.plain_and_recorded("stop_threads", program=FAULTING, timeout=60)
+        run = self.plain_and_recorded("stop_threads", "", program=FAULTING, timeout=60)
         row = self.device_row(run)
         self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 31, 31))
 
     def test_an_object_whose_headers_may_not_be_read_is_passed_over(self):
-        run = self.plain_and_recorded("no_header", program=FAULTING, timeout=60)
-        row = self.device_row(run)
-        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 20, 20))
+        for case, argument, calls in (("no_header", "", 20), ("hidden_library", os.path.join(e2e.APPS, "plugin13.so"), 10)):
+            with self.subTest(case=case):
+                run = self.plain_and_recorded(case, argument, program=FAULTING, timeout=60)
+                row = self.device_row(run)
+                self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, calls, calls))
+
+    def test_signals_of_faults_that_all_threads_block_do_not_come_to_ours(self):
+        run = self.plain_and_recorded("signal_file", "", program=FAULTING, timeout=60)
+        self.assertEqual(run.done.returncode, 0)
+
+    def test_a_first_call_while_libraries_are_closed_is_recorded(self):
+        for round in range(40):
+            with Recording(FAULTING, "closes", e2e.APPS) as run:
+                self.assertEqual(self.device_row(run)["allocations"], 1, round)
 
     def test_address_space_is_taken_for_what_is_used_alone(self):
         run = self.plain_and_recorded("little_address_space", 600)

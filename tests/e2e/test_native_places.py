@@ -136,7 +136,7 @@ class Native(unittest.TestCase):
             screen = self.screen(run)
         self.assertRegex(screen, r"LEAK +device 1  .* 40 of 80 blocks kept, 120 MiB")
         self.assertRegex(screen, r"PEAK .*, device 0 +400 MiB .* other devices 223 MiB")
-        self.assertRegex(screen, r"weights, 500 MiB in 2 blocks on several devices")
+        self.assertRegex(screen, r"500 MiB never freed, 1 place  2 blocks on several devices, prog.c:6 weights")
 
     def test_a_function_that_was_inlined_in_a_namespace_is_named_without_parameters(self):
         line = {text: number for number, text in enumerate(NAMESPACE.splitlines(), 1)}

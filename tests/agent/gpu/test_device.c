@@ -234,6 +234,11 @@ bool sl_objects_trusted(void)
 	return true;
 }
 
+bool sl_objects_are_readable(void)
+{
+	return true;
+}
+
 bool sl_sanitizers_present(void)
 {
 	return false;

@@ -85,6 +85,16 @@ bool sl_resolve_loaded(const void *address)
 	return dladdr(address, &object);
 }
 
+bool sl_objects_are_readable(void)
+{
+	return true;
+}
+
+bool sl_kept_filtered(void)
+{
+	return false;
+}
+
 bool sl_kept_sandboxed(void)
 {
 	return false;
