@@ -237,7 +237,7 @@ static void *run(void *unused)
 	for (work(); atomic_load(&sl_agent->finish); work()) { /* once more: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
-		leaves = !strcmp(sl_agent->how, "exit") && sl_sanitizers_of_threads();
+		leaves = strcmp(sl_agent->how, "exec") != 0 && sl_sanitizers_of_threads();
 		if (leaves) {
 			change_to(PARKED);
 			atomic_store(&sl_agent->stalled, 1); /* nobody is there for what comes after the end */
