@@ -11,8 +11,10 @@
 #include "agent/file/define.h"
 #include "agent/mute.h"
 #include "agent/pages.h"
+#include "common/now.h"
 
-#define NOBODY -1 /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
+#define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */
+#define NOBODY	-1	    /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
@@ -109,22 +111,49 @@ static int walk_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *
 struct walk {
 	int (*visit)(struct dl_phdr_info *, size_t, void *);
 	void *data;
+	uint32_t index; /* of the object in the list */
 };
+
+/* The list, by the loader's counts, of which the first `readable` objects were found so since then.  A walk's lock orders it. */
+static struct {
+	_Atomic uint64_t counts, since_ns;
+	_Atomic uint32_t readable;
+} looked_at;
+
+static void begin_look(const struct dl_phdr_info *first)
+{
+	uint64_t counts = (uint64_t)first->dlpi_adds << 32 | (uint32_t)first->dlpi_subs, now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
+
+	if (counts == atomic_load(&looked_at.counts) && now_ns - atomic_load(&looked_at.since_ns) < LOOK_NS)
+		return;
+	atomic_store(&looked_at.counts, counts);
+	atomic_store(&looked_at.since_ns, now_ns);
+	atomic_store(&looked_at.readable, 0);
+}
 
 static int visit_readable(struct dl_phdr_info *info, size_t size, void *data)
 {
-	const struct walk *walk = data;
+	struct walk *walk = data;
+	uint32_t index = walk->index++;
 
-	/* The name of the C library's loader lies in the program's own first page. */
-	if (sl_pages_readable((uintptr_t)info->dlpi_phdr) && (!info->dlpi_name || sl_pages_readable((uintptr_t)info->dlpi_name)))
-		return walk->visit(info, size, walk->data);
-	atomic_store(&sl_objects_unreadable, true);
-	return 0;
+	if (!index)
+		begin_look(info);
+	if (index >= atomic_load(&looked_at.readable)) {
+		/* The name of the C library's loader lies in the program's own first page. */
+		if (!sl_pages_readable((uintptr_t)info->dlpi_phdr) ||
+		    (info->dlpi_name && !sl_pages_readable((uintptr_t)info->dlpi_name))) {
+			atomic_store(&sl_objects_unreadable, true);
+			return 0;
+		}
+		if (index == atomic_load(&looked_at.readable))
+			atomic_store(&looked_at.readable, index + 1);
+	}
+	return walk->visit(info, size, walk->data);
 }
 
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
-	struct walk walk = {visit, data};
+	struct walk walk = {.visit = visit, .data = data};
 	int saved = errno; /* asking for a page sets it */
 	struct sl_mute mute = sl_mute_begin();
 	int result = sl_objects_trusted() ? dl_iterate_phdr(visit_readable, &walk) : walk_list(visit_readable, &walk);
