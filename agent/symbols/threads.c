@@ -18,11 +18,12 @@
 #include "agent/symbols/resolve.h"
 
 #define TRY_NS	   20000000ull
+#define TRIES	   50 /* so often, for a thread that has no processor yet */
 #define LOOK_NS	   1000000
 #define ASLEEP_MAX 20	/* looks in a row that find the process asleep although it has nothing to wait for */
 #define LOOKS_MAX  2000 /* where /proc does not tell */
 
-static _Atomic uint32_t tried;
+static _Atomic uint32_t tried, trial_tid;
 static pthread_t trial;
 static int (*join)(pthread_t, void **); /* pthread_tryjoin_np: does not wait, and asks the kernel for nothing */
 static bool is_trial;			/* `trial` was made and is not joined yet */
@@ -37,6 +38,7 @@ static void *try_locks(void *open_self)
 {
 	void *(*open)(const char *, int) = open_self;
 
+	atomic_store(&trial_tid, (uint32_t)syscall(SYS_gettid));
 	if (open)
 		open(NULL, 1 /* RTLD_LAZY */);
 	dl_iterate_phdr(stop, NULL);
@@ -111,9 +113,16 @@ static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, 
 	return copy > 0 && outcome((pid_t)copy) == 0;
 }
 
+/* It waits for a lock; one that is ready to run only has no processor. */
+static bool is_asleep(uint32_t tid)
+{
+	return tid && sl_procfile_state(tid) == 'S';
+}
+
 bool sl_threads_try(void)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	unsigned tries = 0;
 
 	is_trial = false; /* of a parent's */
 	if (sl_objects_trusted())
@@ -121,10 +130,13 @@ bool sl_threads_try(void)
 	create = sl_resolve_symbol("pthread_create");
 	join = sl_resolve_symbol("pthread_tryjoin_np");
 	atomic_store(&tried, 0);
+	atomic_store(&trial_tid, 0);
 	if (!create || !can_make_threads(create) || create(&trial, NULL, try_locks, sl_resolve_symbol("dlopen")))
 		return false;
 	is_trial = true;
-	sl_agent_sleep(&tried, 0, TRY_NS);
+	do
+		sl_agent_sleep(&tried, 0, TRY_NS);
+	while (++tries < TRIES && !atomic_load(&tried) && !is_asleep(atomic_load(&trial_tid)));
 	return true;
 }
 
