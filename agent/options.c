@@ -128,11 +128,12 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 
 static char kept[8192]; /* "NAME=value", one behind the other; "" ends them */
 
+/* __environ: a program may have a variable of its own that is called environ. */
 SL_STARTUP_TEXT void sl_options_keep(void)
 {
 	size_t used = 0;
 
-	for (char **at = environ; at && *at; at++) {
+	for (char **at = __environ; at && *at; at++) {
 		size_t size = strncmp(*at, PREFIX, sizeof(PREFIX) - 1) ? 0 : strlen(*at) + 1;
 
 		if (!size || used + size >= sizeof(kept))
@@ -153,7 +154,7 @@ SL_STARTUP_TEXT const char *sl_options_variable(const char *name)
 	size_t size = strlen(name);
 	const char *value = NULL;
 
-	for (char **at = environ; at && *at && !value; at++)
+	for (char **at = __environ; at && *at && !value; at++)
 		value = value_of(*at, name, size);
 	for (const char *at = kept; !value && *at; at += strlen(at) + 1)
 		value = value_of(at, name, size);

@@ -42,7 +42,10 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define LIBRARIES_NS  20000000ull   /* longest wait of the first call for the header and libunwind */
+#define LIBRARIES_NS 20000000ull /* longest wait of the first call for the header and libunwind */
+#define END_NS	     20000000ull /* other threads that made no call for so long are at work no more */
+/* If exec fails when the ring's file has gone, a new one takes its place: a call of another thread just then would be lost. */
+#define EXEC_NS	      1000000000ull
 #define START_NS      1000000000ull /* a thread that waits for another's start looks again after this time */
 #define STARTS	      10	    /* and so often: a handler of a fault may have left the start by longjmp */
 #define STARVED_STEPS 50	    /* most waits of LIBRARIES_NS, where the writer has no processor */
@@ -286,7 +289,7 @@ static void await_libraries(struct sl_agent *agent)
 }
 
 /*
- * The environment that the kernel gave.  A program's .preinit_array runs before the C library has set environ, which it sets to
+ * The environment that the kernel gave.  A program's .preinit_array runs before the C library has set __environ, which it sets to
  * the same.  NULL: not known.
  */
 static char **first_environment(void)
@@ -306,8 +309,8 @@ static void start(struct sl_agent *agent)
 		sl_pages_unlock(agent, sizeof(struct recording));
 	agent->ring = &((struct recording *)agent)->ring;
 	agent->store = &((struct recording *)agent)->store;
-	if (!environ && !constructed)
-		environ = first_environment();
+	if (!__environ && !constructed)
+		__environ = first_environment();
 	sl_options_read(options, NULL);
 	sl_process_identify(&agent->process, options);
 	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_file_can_open(DESCRIPTORS) ||
@@ -530,7 +533,7 @@ void sl_preload_finish(const char *how)
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
 	if (atomic_load(&agent->finished) == 1 && (!agent->store->plain || !sl_ring_is_used(agent->ring)) && !sl_kept_sandboxed())
-		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring);
+		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring, !strcmp(how, "exec") ? EXEC_NS : END_NS);
 	sl_writer_thread_await_end();
 	errno = saved;
 }

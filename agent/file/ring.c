@@ -20,7 +20,6 @@
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS                                                                                                               \
 	500000ull /* as long as the writer takes for a segment; a thread that looks more often takes the processor from it */
-#define MOMENT_NS	20000000ull
 #define SEIZED_NS	20000
 #define WAIT_EACH_NS	50000ull
 #define WAIT_LONG_NS	2000000ull
@@ -678,7 +677,7 @@ uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next)
 	return 0;
 }
 
-bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, uint64_t silent_ns)
 {
 	uint64_t now_ns = sl_agent_now();
 
@@ -689,7 +688,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
 			continue;
 		if (atomic_load(&sl_ring_segment_of(producer)->tail) != next ||
-		    (producer != mine && !sl_thread.writer && now_ns - sl_ring_last_ns(producer, next) < MOMENT_NS))
+		    (producer != mine && !sl_thread.writer && now_ns - sl_ring_last_ns(producer, next) < silent_ns))
 			return false;
 	}
 	return true;

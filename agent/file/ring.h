@@ -119,8 +119,8 @@ static inline bool sl_ring_is_used(const struct sl_ring *ring)
 	return atomic_load(&ring->file->threads);
 }
 
-/* True: no event waits, no call is in flight, and no living thread but `mine` (NULL: none) made a call just now. */
-bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
+/* True: no event waits, no call is in flight, and no living thread but `mine` (NULL: none) made a call for so long. */
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, uint64_t silent_ns);
 
 /* Called when the thread ends: the writer drains its events and frees its segment. */
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer);

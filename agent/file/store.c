@@ -353,10 +353,11 @@ int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring)
 }
 
 /* The flag is set before the look: a call that ends later waits for the writer (late.c), and one that ended earlier is seen. */
-void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine)
+void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine,
+			  uint64_t silent_ns)
 {
 	atomic_store(&store->ring_removed, true);
-	if (sl_ring_quiet(ring, mine))
+	if (sl_ring_quiet(ring, mine, silent_ns))
 		sl_file_remove(store->ring);
 	else
 		atomic_store(&store->ring_removed, false);

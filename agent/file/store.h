@@ -75,8 +75,9 @@ int sl_store_continue(struct sl_trace_store *store);
 /* Moves a ring that stays and lies elsewhere to the trace. 0 or errno. */
 int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring);
 
-/* Removes the ring file if all its events are in the trace and no thread but `mine` is at work. */
-void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine);
+/* Removes the ring file if all its events are in the trace and no thread but `mine` made a call for so long. */
+void sl_store_remove_ring(struct sl_trace_store *store, const struct sl_ring *ring, const struct sl_producer *mine,
+			  uint64_t silent_ns);
 
 /* Closes and removes both files, because the recording could not begin. */
 void sl_store_abandon(struct sl_trace_store *store);

@@ -82,12 +82,12 @@ EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[
 
 EXPORTED int execv(const char *path, char *const argv[])
 {
-	return execve(path, argv, environ);
+	return execve(path, argv, __environ);
 }
 
 EXPORTED int execvp(const char *file, char *const argv[])
 {
-	return execvpe(file, argv, environ);
+	return execvpe(file, argv, __environ);
 }
 
 /* The spawn functions return an error number and leave errno as it was. */

@@ -132,7 +132,7 @@ static void pack_environment(struct sl_definition *out)
 	unsigned count = 0;
 	size_t left = VALUES_MAX;
 
-	for (char **at = environ; at && *at && count < SL_COUNT(kept); at++)
+	for (char **at = __environ; at && *at && count < SL_COUNT(kept); at++)
 		if (is_listed(*at, strcspn(*at, "=")))
 			kept[count++] = *at;
 	sl_definition_key(out, "environment");

@@ -39,7 +39,7 @@ static inline void sl_valgrind_hush(int64_t more)
 /* Threads share this memory without locks: Helgrind and DRD need not look at it.  DHAT would warn of these requests. */
 static inline void sl_valgrind_share(const void *memory, uint64_t bytes)
 {
-	for (char **variable = sl_valgrind_present() ? environ : NULL; variable && *variable; variable++)
+	for (char **variable = sl_valgrind_present() ? __environ : NULL; variable && *variable; variable++)
 		if (strstr(*variable, "vgpreload_dhat")) /* LD_PRELOAD */
 			return;
 	sl_valgrind_ask(0x48470127, (uintptr_t)memory, bytes); /* _VG_USERREQ__HG_ARANGE_MAKE_UNTRACKED */

@@ -170,6 +170,11 @@ class Foreign(unittest.TestCase):
         row = self.device_row(run)
         self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (0, 1, 1))
 
+    def test_a_program_may_have_a_variable_that_is_called_environ(self):
+        run = self.plain_and_recorded(program=os.path.join(e2e.APPS, "own_environ"))
+        row = self.device_row(run)
+        self.assertEqual((run.done.returncode, row["allocations"], row["frees"]), (3, 1, 1))
+
     def test_calls_before_the_c_library_is_ready_have_the_settings_too(self):
         program = os.path.join(e2e.APPS, "preinit")
         row = self.device_row(self.plain_and_recorded(program=program))
