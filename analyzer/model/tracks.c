@@ -292,10 +292,16 @@ static void settle_recent(struct sl_track_recent *recent)
 /* Notes which of the newest births was freed; an older birth counts as SL_TRACK_RECENT births old. */
 static void end_recent(struct sl_track_recent *recent, uint64_t births, uint64_t born_ns)
 {
-	uint32_t age = 0;
+	uint32_t age = 0, older = SL_TRACK_RECENT; /* the first one that was not born later lies from age to older */
 
-	while (age < SL_TRACK_RECENT && recent->time_ns[(births - 1 - age) % SL_TRACK_RECENT] > born_ns)
-		age++;
+	while (age < older) {
+		uint32_t middle = (age + older) / 2;
+
+		if (recent->time_ns[(births - 1 - middle) % SL_TRACK_RECENT] > born_ns)
+			age = middle + 1;
+		else
+			older = middle;
+	}
 	if (age < SL_TRACK_RECENT)
 		recent->late |= 1u << (births - 1 - age) % SL_TRACK_RECENT;
 	recent->longest_late = age > recent->longest_late ? age : recent->longest_late;
