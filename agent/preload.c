@@ -215,6 +215,11 @@ static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
 	return agent != &sl_agent_idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
 }
 
+static bool is_running(struct sl_agent *agent)
+{
+	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING;
+}
+
 void sl_preload_status(int status)
 {
 	if (is_ours(sl_agent))
@@ -223,7 +228,7 @@ void sl_preload_status(int status)
 
 void sl_preload_uncounted(void)
 {
-	if (is_ours(sl_agent) && atomic_load(&sl_agent->phase) == SL_PHASE_RUNNING && sl_sanitizers_of_threads())
+	if (is_running(sl_agent) && sl_sanitizers_of_threads())
 		sl_writer_thread_park(true);
 }
 
@@ -570,11 +575,6 @@ void sl_preload_resume(void)
 }
 
 /* --- what only a process of one thread may do ------------------------------------------------------- */
-
-static bool is_running(struct sl_agent *agent)
-{
-	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING;
-}
 
 bool sl_preload_alone(void)
 {

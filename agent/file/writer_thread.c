@@ -142,7 +142,7 @@ static bool serve_signals(void)
 	uint64_t pending = 0;
 	char sent[32];
 
-	if (sl_kept_sandboxed() || syscall(SYS_rt_sigpending, &pending, sizeof(pending)) || !(pending & ~never) ||
+	if (syscall(SYS_rt_sigpending, &pending, sizeof(pending)) || !(pending & ~never) ||
 	    !sl_procfile_find("/proc/thread-self/status", "SigPnd:", sent, sizeof(sent)))
 		return false;
 	pending = mask_of(sent) & ~never;
@@ -164,9 +164,10 @@ static void work(void)
 
 		if (now_ns - looked_ns >= (served ? SERVED_NS : LOOK_NS)) {
 			sl_kept_look(sl_threads_trying);
-			if (!sl_kept_sandboxed())
+			if (!sl_kept_sandboxed()) {
 				sl_mute_look();
-			served |= serve_signals();
+				served |= serve_signals();
+			}
 			looked_ns = now_ns;
 		}
 		if (interval_ns && (now_ns - sampled_ns >= (sl_asleep_is() ? ASLEEP_NS : interval_ns) || sl_device_news())) {
@@ -206,8 +207,8 @@ static void be_the_last(void)
 }
 
 /*
- * Such a signal that is sent to the process would come to this thread if all others block it, so it takes only those that its own
- * work raises: where filters trap its system calls, or its clock faults.
+ * Signals of faults: one that is sent to the process comes to this thread if all others block it.  So it takes only those that its
+ * own work raises: where filters trap its system calls, or its clock faults.
  */
 static void block_faults(void)
 {

@@ -299,23 +299,14 @@ void *sl_resolve_before_us(const char *name, const struct link_map *after)
 	return find_between(name, after ? after->l_next : sl_objects_first(), own_map());
 }
 
-static int add_behind_us(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct providers *all = data;
-	struct sl_elf_object object;
-
-	if (contains(info, own_object))
-		all->own_order = 1;
-	else if (all->own_order && sl_needed_read(&object, info) && sl_elf_find(&object, &all->name))
-		all->count = 1;
-	return all->count;
-}
-
 bool sl_resolve_is_behind_us(const char *name)
 {
-	struct providers all = {.name = sl_elf_name(name, NULL)};
+	struct providers all = providers_of(name, NULL, NULL);
 
-	return sl_objects_walk(add_behind_us, &all);
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.found[i].order > all.own_order)
+			return true;
+	return false;
 }
 
 static void *cached_next(_Atomic(void *) *cache, const char *name)

@@ -8,9 +8,9 @@
 #define JOINED_MIN   0.9 /* of the bytes held, in one block */
 #define JOINED_MAX   1.25
 #define DRAINED_NS   500e6
-#define DRAINED_PART 0.5 /* of the time in which it allocated */
-#define WORKED_PART  0.25
-#define PAUSED_PART  0.8 /* of the frees */
+#define DRAINED_PART 0.5  /* of the time in which it allocated */
+#define WORKED_PART  0.25 /* the same, where the program did something else between the frees */
+#define PAUSED_PART  0.8  /* of the frees */
 
 /* True: two lines of one function. */
 static bool is_other_line(const struct sl_defs *defs, uint32_t a, uint32_t b)

@@ -89,13 +89,6 @@ static bool by_count(const struct sl_track *track)
 	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
 }
 
-static bool is_ended_by_error(const struct sl_model *model)
-{
-	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
-
-	return last && !sl_oom_got_over(last);
-}
-
 /*
  * When its births may have ended.  After an error from which the program did not recover comes only its end, however long that
  * takes.
@@ -104,7 +97,7 @@ static uint64_t end_of(const struct sl_model *model)
 {
 	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
 
-	if (is_ended_by_error(model) && model->ooms.item[model->ooms.count - 1].time_ns < end)
+	if (sl_model_ended_by_error(model) && model->ooms.item[model->ooms.count - 1].time_ns < end)
 		end = model->ooms.item[model->ooms.count - 1].time_ns;
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
@@ -183,7 +176,7 @@ static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 /* True: the program ends with these births, many in one burst, and did nothing else. */
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
-	return track->births >= (is_ended_by_error(model) ? BURST_MAX : BURST_NOTED) &&
+	return track->births >= (sl_model_ended_by_error(model) ? BURST_MAX : BURST_NOTED) &&
 	       (double)(end_of(model) - track->last_ns) < ending_of(model) &&
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
@@ -218,13 +211,14 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 
 	if ((track->births < BURST_MAX && is_burst(model, track)) || is_first_phase(model, track))
 		return true;
-	if (process->trace->exited > 1 && !is_ended_by_error(model) && !by_count(track) && track->most_blocks == track->births)
+	if (process->trace->exited > 1 && !sl_model_ended_by_error(model) && !by_count(track) &&
+	    track->most_blocks == track->births)
 		return true; /* it failed while it took these */
-	if (is_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
+	if (sl_model_ended_by_error(model) && track->kind < SL_OBJECT_CONTEXT &&
 	    (double)(track->last_ns - track->first_ns) < MOMENT_PART * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
 	return (!by_count(track) || track->kind >= SL_OBJECT_STREAM) && track->device >= 0 && only_takes(model, track) &&
-	       (process->trace->status == SL_STATUS_RUNNING || is_ended_by_error(model) ||
+	       (process->trace->status == SL_STATUS_RUNNING || sl_model_ended_by_error(model) ||
 		(track->births < LOADED_MAX && (sl_keeping_gap(series->time, 0, series->count - 1) < LOADED_NS * births ||
 						(double)(track->last_ns - track->first_ns) < ending_of(model))));
 }
@@ -339,7 +333,7 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 {
 	uint64_t bytes, blocks;
 
-	if (!is_ended_by_error(model) || model->tracks.last_birth_ns > model->ooms.item[model->ooms.count - 1].time_ns)
+	if (!sl_model_ended_by_error(model) || model->tracks.last_birth_ns > model->ooms.item[model->ooms.count - 1].time_ns)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
@@ -512,7 +506,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 static enum sl_kept_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
 					  enum sl_kept_verdict verdict)
 {
-	if (is_ended_by_error(model) || verdict == SL_KEPT_PARTLY || verdict == SL_KEPT_MEANT)
+	if (sl_model_ended_by_error(model) || verdict == SL_KEPT_PARTLY || verdict == SL_KEPT_MEANT)
 		return verdict;
 	if (sl_collected_is_freed(model, track))
 		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;
@@ -837,7 +831,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 	const struct sl_track *track = kept->track;
 	bool left = kept->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], kept);
 	unsigned how = left ? LEFT : kept->verdict;
-	bool error = told[how].at_error && is_ended_by_error(report->processes[index].model);
+	bool error = told[how].at_error && sl_model_ended_by_error(report->processes[index].model);
 
 	sl_report_find(report, &(struct sl_finding){.id = ids[how],
 						    .severity = told[how].severity,
@@ -895,9 +889,9 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->verdict == SL_KEPT_UNCLEAR && !is_ended_by_error(model) && is_one_pass(process, kept))
+	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && is_one_pass(process, kept))
 		return true;
-	if (kept->verdict == SL_KEPT_UNCLEAR && is_ended_by_error(model)) /* what holds little is not why */
+	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
 		return kept->bytes != SL_UNKNOWN &&
 		       kept->bytes < LITTLE_PART * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
 	if (kept->verdict != SL_KEPT_PARTLY && kept->verdict != SL_KEPT_STAIRS)

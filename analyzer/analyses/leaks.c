@@ -196,8 +196,10 @@ static bool is_kept(const struct sl_process *process, const struct sl_track *tra
 {
 	const struct sl_model *model = process->model;
 
-	if (model->folded_ns || track->births < SL_KEEPING_BIRTHS)
-		return model->folded_ns || !model->ooms.count || sl_oom_got_over(&model->ooms.item[model->ooms.count - 1]);
+	if (model->folded_ns)
+		return true;
+	if (track->births < SL_KEEPING_BIRTHS)
+		return !sl_model_ended_by_error(model);
 	for (size_t i = 0; i < process->kept.count; i++)
 		if (process->kept.item[i].track == track)
 			return process->kept.item[i].verdict == SL_KEPT_GROWING;

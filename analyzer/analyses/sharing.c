@@ -104,6 +104,7 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	unsigned idle = 0, first = 0;
 	uint64_t bytes = 0;
 	bool used = false; /* by another process of the run */
+	const struct sl_device_state *there = NULL;
 	struct sl_stack stack;
 	char where[300];
 
@@ -118,13 +119,14 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 			continue;
 		bytes += state->context_bytes;
 		first = device->processes[i];
+		there = state;
 		idle++;
 	}
 	if (idle < IDLE_MIN || !used || device->total_bytes == SL_UNKNOWN || IDLE_DEVICES * bytes < device->total_bytes)
 		return;
-	stack = first_place(&report->processes[first], sl_devices_state(report, device, first)->device);
+	stack = first_place(&report->processes[first], there->device);
 	if (!stack.python && !stack.native)
-		stack = sl_devices_state(report, device, first)->context_stack;
+		stack = there->context_stack;
 	sl_owners_line(&report->processes[first], stack, 2, where, sizeof(where));
 	sl_report_find(
 		report,

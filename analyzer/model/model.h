@@ -609,3 +609,9 @@ struct sl_physical {
 };
 /* All physical blocks, for leaks; site SL_NO_SITE: the block has ended. */
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);
+
+/* True: the last out-of-memory error is one that the program did not get over. */
+static inline bool sl_model_ended_by_error(const struct sl_model *model)
+{
+	return model->ooms.count && !sl_oom_got_over(&model->ooms.item[model->ooms.count - 1]);
+}

@@ -162,7 +162,7 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 {
 	struct sl_process *process = &page->report->processes[place->process];
 	const struct sl_kept *kept = place->kept;
-	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[140], *explained;
+	char text[800], time[SL_FORMAT_BYTES], full[400], thread[100], rounds[140];
 
 	put_full_ins(full, sizeof(full), process, kept->track->kind, place->where);
 	snprintf(text, sizeof(text), "      since %s; %s%s%s%s", sl_kept_begin(time, process, kept),
@@ -173,11 +173,8 @@ static void put_course(struct sl_screen_page *page, const struct sl_leaking_plac
 	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
 			 place->processes > 1 ? "of them" : "on several devices");
-	sl_kept_rounds(rounds, sizeof(rounds), process, kept);
-	explained = strstr(rounds, " (a round:");
-	if (explained && page->round_told)
-		*explained = 0;
-	page->round_told |= explained != NULL;
+	sl_kept_rounds(rounds, sizeof(rounds), process, kept, !page->round_told);
+	page->round_told |= rounds[0] != 0;
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", rounds, full);
 	sl_screen_line(page, 0, text, "");
 }

@@ -400,7 +400,7 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 	return out;
 }
 
-const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept, bool explained)
 {
 	unsigned long long all = process->iterations.count, meanwhile = kept->rounds ? kept->rounds : all;
 	double part = kept->amount / (kept->per_birth * (double)kept->births);
@@ -410,8 +410,9 @@ const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *proc
 		return out;
 	meanwhile = part < ONSET_PART ? (unsigned long long)((double)meanwhile * part) : meanwhile;
 	snprintf(out, size, meanwhile < all ? "; about %llu of %llu rounds" : "; %llu rounds", meanwhile, all);
-	snprintf(out + strlen(out), size - strlen(out),
-		 " (a round: several places that allocate equally often; your own loop may be another)");
+	if (explained)
+		snprintf(out + strlen(out), size - strlen(out),
+			 " (a round: several places that allocate equally often; your own loop may be another)");
 	return out;
 }
 
@@ -470,5 +471,5 @@ char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
 	sl_kept_label(label, sizeof(label), process, kept);
 	return sl_memory_print("%s leaks %s%s: %s, %s%s%s%s%s", where, rate, label, what, left,
 			       sl_kept_thread(thread, sizeof(thread), process, kept), sl_kept_young(kept),
-			       sl_kept_cut(process, kept), sl_kept_rounds(rounds, sizeof(rounds), process, kept));
+			       sl_kept_cut(process, kept), sl_kept_rounds(rounds, sizeof(rounds), process, kept, true));
 }

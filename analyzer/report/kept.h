@@ -34,8 +34,11 @@ const char *sl_kept_thread(char *out, size_t size, const struct sl_process *proc
 /* True: one thread keeps all that it allocates there, and others free all of theirs. */
 bool sl_kept_by_thread(const struct sl_model *model, const struct sl_kept *kept);
 
-/* "; 80 rounds: ...", "; about 80 of 240 rounds: ...", what a rate per round is counted by; "" where it is by another thing. */
-const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/*
+ * "; 80 rounds", "; about 80 of 240 rounds", what a rate per round is counted by; "" where it is by another thing.  explained: with
+ * what a round is.
+ */
+const char *sl_kept_rounds(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept, bool explained);
 
 /* "; most are no older than ...", where it may be a queue and no leak; else "". */
 const char *sl_kept_young(const struct sl_kept *kept);
