@@ -602,11 +602,13 @@ static void before_fork(void)
 {
 	if (is_running(sl_agent))
 		sl_writer_thread_park(counts_threads());
+	sl_objects_fork_begin();
 }
 
 /* Makes no thread: a library that asked for fork() after us still holds its locks, which making one may take. */
 static void after_fork(void)
 {
+	sl_objects_fork_end();
 	if (is_running(sl_agent) && !sl_writer_thread_resume())
 		sl_ring_remind(sl_agent->ring);
 }

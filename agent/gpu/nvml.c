@@ -82,8 +82,11 @@ const char *sl_nvml_open(void)
 	static bool tried;
 	static const char *why;
 
-	if (!tried)
+	if (!tried) {
+		sl_objects_open_begin();
 		why = try_open();
+		sl_objects_open_end();
+	}
 	tried = true;
 	return why;
 }

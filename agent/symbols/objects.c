@@ -11,10 +11,15 @@
 #include "agent/file/define.h"
 #include "agent/mute.h"
 #include "agent/pages.h"
+#include "agent/process/kept.h"
+#include "agent/process/procfile.h"
 #include "common/now.h"
 
-#define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */
-#define NOBODY	-1	    /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
+#define LOOK_NS	     10000000ull    /* how long an object that could be read is not looked at again */
+#define OPEN_NS	     10000000000ull /* longest wait of fork() for the writer to open a library */
+#define OPEN_STEP_NS 1000000ull
+#define ASLEEP_MAX   20 /* looks in a row that find the writer asleep: it may wait for a lock of the thread that forks */
+#define NOBODY	     -1 /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
@@ -44,9 +49,52 @@ bool sl_objects_is_forked(void)
 	return atomic_load(&forked) == own_pid();
 }
 
+static _Atomic uint32_t forking; /* fork() under way */
+static _Atomic uint32_t opening; /* tid of the writer while it opens libraries */
+
 void sl_objects_forked(void)
 {
 	atomic_store(&forked, own_pid());
+	atomic_store(&forking, 0);
+	atomic_store(&opening, 0);
+}
+
+void sl_objects_open_begin(void)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid), others;
+
+	for (atomic_store(&opening, tid); (others = atomic_load(&forking)); atomic_store(&opening, tid)) {
+		sl_objects_open_end();
+		sl_agent_sleep(&forking, others, OPEN_NS);
+	}
+}
+
+void sl_objects_open_end(void)
+{
+	atomic_store(&opening, 0);
+	sl_agent_wake(&opening);
+}
+
+void sl_objects_fork_begin(void)
+{
+	uint64_t begin_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
+	unsigned asleep = 0;
+	uint32_t tid, own = (uint32_t)syscall(SYS_gettid);
+	int saved = errno;
+
+	atomic_fetch_add(&forking, 1);
+	while ((tid = atomic_load(&opening)) && tid != own /* NVML starts nvidia-modprobe */ && asleep < ASLEEP_MAX &&
+	       sl_now_kernel_ns(CLOCK_MONOTONIC) - begin_ns < OPEN_NS) {
+		sl_agent_sleep(&opening, tid, OPEN_STEP_NS);
+		asleep = sl_kept_sandboxed() || sl_procfile_state(tid) == 'S' ? asleep + 1 : 0;
+	}
+	errno = saved;
+}
+
+void sl_objects_fork_end(void)
+{
+	atomic_fetch_sub(&forking, 1);
+	sl_agent_wake(&forking);
 }
 
 SL_STARTUP_TEXT void sl_objects_construct(void)

@@ -64,6 +64,17 @@ void sl_objects_trust(void); /* says that somebody has taken those locks, so the
 bool sl_objects_is_forked(void);
 
 /*
+ * The writer opens libraries between these two.  A child that is forked meanwhile would have a loader that is half way, which
+ * ends the child at its next dlopen.  So fork() waits for the end, and the writer begins when no fork() is under way.
+ */
+void sl_objects_open_begin(void);
+void sl_objects_open_end(void);
+
+/* Around each fork(), in the parent. */
+void sl_objects_fork_begin(void);
+void sl_objects_fork_end(void);
+
+/*
  * Unloads so far (dlclose as we see it), times SL_UNLOAD; the low byte counts those under way.  What was found in an object holds
  * until this changes.
  */

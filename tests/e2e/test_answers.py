@@ -625,7 +625,7 @@ sys.exit(take(3000))
 
     def test_neighbours_that_have_contexts_alone_are_to_make_none(self):
         program = """
-import ctypes, os
+import ctypes, os, time
 (ready, told), (stop, stopped) = os.pipe(), os.pipe()
 for _ in range(4):
     if not os.fork():
@@ -635,8 +635,11 @@ for _ in range(4):
         os.read(stop, 1)
         os._exit(0)
 os.read(ready, 1), os.read(ready, 1), os.read(ready, 1), os.read(ready, 1)
-at = ctypes.c_void_p()
-raise SystemExit(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1000 << 20)))
+at, runtime = ctypes.c_void_p(), ctypes.CDLL("libcudart.so.13")
+assert runtime.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1 << 20)) == 0
+while not ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked():
+    time.sleep(0.01)
+raise SystemExit(runtime.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(1000 << 20)))
 """
         with Recording("python3", "-c", program, code=2, SIM_VRAM="2400M") as run:
             (finding,) = self.found("oom.neighbour", run.report())

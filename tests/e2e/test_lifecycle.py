@@ -70,6 +70,31 @@ for i in range(20):
     assert hip.hipDeviceReset() == 0
 """
 
+SLOW_LOADER = """
+#define _GNU_SOURCE
+#include <link.h>
+#include <string.h>
+#include <time.h>
+unsigned la_version(unsigned version) { return version; }
+unsigned la_objopen(struct link_map *map, Lmid_t id, uintptr_t *cookie)
+{
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 2; strstr(map->l_name, "libnvidia-ml") && clock() < end;)
+        ;
+    return 0;
+}
+"""
+FORKS = """
+import ctypes, os
+runtime = ctypes.CDLL("libcudart.so.13")
+assert runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20)) == 0
+for _ in range(200):
+    child = os.fork()
+    if not child:
+        ctypes.CDLL("libcudart.so.13")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
 
 class Life(unittest.TestCase):
     maxDiff = None
@@ -138,6 +163,15 @@ class Life(unittest.TestCase):
         run = self.same_end(LIFE, "fork_walking", 40)
         self.assertEqual(len(run.report()["processes"]), 40)
         self.assert_journal(run)
+
+    def test_children_forked_while_the_writer_opens_a_library_have_a_whole_loader(self):
+        """An audit library has the loader compute for a while in the middle of its work."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, audit = os.path.join(folder, "slow.c"), os.path.join(folder, "slow.so")
+            with open(source, "w") as file:
+                file.write(SLOW_LOADER)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", audit, source], check=True)
+            self.same_end("/usr/bin/python3", "-c", FORKS, LD_AUDIT=audit)
 
     def test_children_made_while_another_thread_holds_the_lock_of_thread_local_data(self):
         """They cannot start a thread, and so have no writer: the thread that ends the process writes."""

@@ -239,6 +239,14 @@ bool sl_objects_are_readable(void)
 	return true;
 }
 
+void sl_objects_open_begin(void)
+{
+}
+
+void sl_objects_open_end(void)
+{
+}
+
 bool sl_sanitizers_present(void)
 {
 	return false;
