@@ -17,12 +17,19 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 	sample->processes[sample->count++].bytes = bytes;
 }
 
-/* The pids of this process in every namespace that /proc shows, outermost first. */
+/* The pids of this process in every namespace that /proc shows, outermost first.  They stay the same for its life. */
 static unsigned own_pids(uint64_t pids[8])
 {
+	static uint64_t known[8], known_of;
+	static unsigned known_count;
+	uint64_t own = (uint64_t)syscall(SYS_getpid);
 	char line[180], *at = line;
 	unsigned count = 0;
 
+	if (own == known_of) {
+		memcpy(pids, known, sizeof(known));
+		return known_count;
+	}
 	sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
 	while (count < 8 && sl_procfile_digits(at, &pids[count])) {
 		count++;
@@ -30,7 +37,10 @@ static unsigned own_pids(uint64_t pids[8])
 		at += strspn(at, " \t");
 	}
 	if (!count)
-		pids[count++] = (uint64_t)syscall(SYS_getpid);
+		pids[count++] = own;
+	memcpy(known, pids, sizeof(known));
+	known_count = count;
+	known_of = own;
 	return count;
 }
 

@@ -79,8 +79,9 @@ static bool own_path(const char *content, bool second, char *out, size_t size)
 }
 
 /* Searches from our cgroup upward for the tightest limit, by which we would be killed; without limits, takes our own cgroup. */
-static bool find_folder(struct sl_hostmem_process *of, struct sl_hostmem_cgroup *cgroup, const char *path)
+static bool find_folder(struct sl_hostmem_cgroup *cgroup, const char *path)
 {
+	static const struct sl_hostmem_process once = {.read = sl_procfile_read}; /* the files of most are not read again */
 	char at[sizeof(cgroup->folder)];
 	struct sl_text text = sl_text_begin(at, sizeof(at));
 	uint64_t limit, tightest = UINT64_MAX, usage;
@@ -91,8 +92,8 @@ static bool find_folder(struct sl_hostmem_process *of, struct sl_hostmem_cgroup 
 	sl_text_add(&text, path);
 	for (;;) {
 		/* A container sees its cgroup at the root although the path it is given is the host's. */
-		if (read_number(of, at, cgroup->layout->usage, &usage)) {
-			bool tighter = read_limit(of, cgroup->layout, at, &limit) && limit < tightest;
+		if (read_number(&once, at, cgroup->layout->usage, &usage)) {
+			bool tighter = read_limit(&once, cgroup->layout, at, &limit) && limit < tightest;
 
 			if (tighter)
 				tightest = limit;
@@ -119,14 +120,14 @@ static bool find(struct sl_hostmem_process *of, unsigned at)
 	if (read_file(of, of->proc, "/cgroup", content, sizeof(content)) <= 0)
 		return false;
 	named = sl_fnv_text(content);
-	if (named == of->named)
+	if (named == of->named || sl_kept_sandboxed())
 		return true;
 	of->named = named;
 	cgroup->layout = &version1;
-	found = own_path(content, false, path, sizeof(path)) && find_folder(of, cgroup, path);
+	found = own_path(content, false, path, sizeof(path)) && find_folder(cgroup, path);
 	if (!found) {
 		cgroup->layout = &version2;
-		found = own_path(content, true, path, sizeof(path)) && find_folder(of, cgroup, path);
+		found = own_path(content, true, path, sizeof(path)) && find_folder(cgroup, path);
 	}
 	if (!found)
 		return false;

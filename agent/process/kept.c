@@ -14,7 +14,7 @@
 #include "common/base.h"
 #include "common/fnv.h"
 
-#define KEPT_MAX	8
+#define KEPT_MAX	12
 #define DESCRIPTORS_MIN 256
 #define OWN_STAT	"/proc/self/stat"
 #define EXIT_CODE	52 /* the number of its field in /proc/PID/stat, from 1 on */

@@ -237,8 +237,9 @@ static void fork_busy(void)
 	for (intptr_t t = 0; t < 4; t++)
 		threads[t] = start(busy, (void *)t);
 	for (int i = 0; i < count; i++) {
-		most_pairs = pairs + 1000; /* so that a slow machine takes longer and makes no more events */
-		for (int before = pairs; pairs < before + 8;)
+		int before = pairs;
+		most_pairs = before + 1000; /* so that a slow machine takes longer and makes no more events */
+		while (pairs < before + 8)
 			sched_yield();
 		switch (i % 5) {
 		case 0:
