@@ -6,6 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LOOK_NS	  20000000ull
+#define LOOKS_MAX 5 /* long after an exec has failed or has ended the program */
+
 struct sl_agent sl_agent_idle;
 struct sl_agent *_Atomic sl_agent = &sl_agent_idle;
 __thread struct sl_agent_thread sl_thread;
@@ -25,6 +28,17 @@ void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 void sl_agent_wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void sl_agent_await_exec(void)
+{
+	struct sl_agent *agent = sl_agent;
+
+	if (SL_LIKELY(!atomic_load(&agent->in_exec)))
+		return;
+	for (unsigned looks = 0; atomic_load(&agent->in_exec) && looks < LOOKS_MAX; looks++)
+		sl_agent_sleep(&agent->in_exec, 1, LOOK_NS);
+	atomic_store(&agent->in_exec, 0);
 }
 
 void sl_agent_call_writer(struct sl_agent *agent)

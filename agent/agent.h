@@ -45,6 +45,7 @@ struct sl_agent {
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t blocks;	     /* those frames that hold events */
+	_Atomic uint32_t in_exec;	     /* futex: the ring's file was removed for an exec that may fail */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */
 	const char *how;		     /* why the recording was told to finish */
@@ -153,6 +154,12 @@ static inline uint32_t sl_agent_tag(void)
 /* futex: sleep while *word is `value`, at most timeout_ns; wake all sleepers. */
 void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void sl_agent_wake(_Atomic uint32_t *word);
+
+/*
+ * While an exec may fail: waits for that, since the ring is copied into a new file then.  Called where room in the ring is looked
+ * for, which all threads do after sl_ring_remind(), and for definitions.
+ */
+void sl_agent_await_exec(void);
 
 /* Wakes the writer, even if it is just about to sleep. */
 void sl_agent_call_writer(struct sl_agent *agent);

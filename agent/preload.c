@@ -507,6 +507,23 @@ static SL_NOINLINE void finish_alone(void)
 		sl_writer_leave();
 }
 
+static void exec_is_over(struct sl_agent *agent)
+{
+	atomic_store(&agent->in_exec, 0);
+	sl_agent_wake(&agent->in_exec);
+}
+
+static void remove_ring(struct sl_agent *agent, bool exec)
+{
+	if (exec) {
+		atomic_store(&agent->in_exec, 1);
+		sl_ring_remind(agent->ring);
+	}
+	sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring, exec ? EXEC_NS : END_NS);
+	if (!agent->store->ring_removed)
+		exec_is_over(agent);
+}
+
 void sl_preload_finish(const char *how)
 {
 	struct sl_agent *agent = sl_agent;
@@ -538,7 +555,7 @@ void sl_preload_finish(const char *how)
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
 	if (atomic_load(&agent->finished) == 1 && (!agent->store->plain || !sl_ring_is_used(agent->ring)) && !sl_kept_sandboxed())
-		sl_store_remove_ring(agent->store, agent->ring, sl_thread.ring, !strcmp(how, "exec") ? EXEC_NS : END_NS);
+		remove_ring(agent, !strcmp(how, "exec"));
 	sl_writer_thread_await_end();
 	errno = saved;
 }
@@ -563,13 +580,16 @@ void sl_preload_resume(void)
 		agent->store->ring_removed = false;
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
+		sl_agent_wake(&agent->late_written);
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
 		if (!sl_ring_is_used(agent->ring))
 			atomic_store(&agent->ring->file->outside, SL_OUTSIDE_MAY);
+		exec_is_over(agent);
 		sl_define_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 		sl_agent_call_writer(agent);
 	}
+	exec_is_over(agent);
 	sl_mute_end(&mute);
 	errno = saved;
 }

@@ -79,6 +79,7 @@ bool sl_define_publish(struct sl_definition *map)
 
 	if (!ring || !ring->file || !sl_definition_end(map) || map->pack.used > MAP_MAX)
 		return false;
+	sl_agent_await_exec();
 	/* with signals blocked, since a record that is never finished would end the log for all threads */
 	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);

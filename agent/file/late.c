@@ -10,6 +10,7 @@
 #define LOOK_NS 100000000ull
 #define WAIT_NS 2000000000ull /* longest wait for the disk, as at the end; after that no wait until something was written */
 
+/* Waits no more where exec failed meanwhile and the recording goes on. */
 static void wait_for_writer(void)
 {
 	struct sl_agent *agent = sl_agent;
@@ -17,10 +18,13 @@ static void wait_for_writer(void)
 	uint32_t mine = atomic_fetch_add(&agent->late, 1) + 1, written;
 
 	sl_agent_call_writer(agent);
-	while ((int32_t)((written = atomic_load(&agent->late_written)) - mine) < 0 && sl_agent_now() < deadline_ns)
+	while ((int32_t)((written = atomic_load(&agent->late_written)) - mine) < 0 && atomic_load(&agent->finished)) {
+		if (sl_agent_now() >= deadline_ns) {
+			atomic_store(&agent->stalled, 1);
+			return;
+		}
 		sl_agent_sleep(&agent->late_written, written, LOOK_NS);
-	if ((int32_t)(written - mine) < 0)
-		atomic_store(&agent->stalled, 1);
+	}
 }
 
 static SL_NOINLINE void drain_as_writer(void)

@@ -685,6 +685,8 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, u
 		const struct sl_producer *producer = &ring->producers[i];
 		uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE);
 
+		if (atomic_load(&producer->taken) == SL_PRODUCER_BUSY)
+			return false;
 		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
 			continue;
 		if (atomic_load(&sl_ring_segment_of(producer)->tail) != next ||
@@ -889,8 +891,11 @@ static bool find_room(struct sl_producer *producer, unsigned slots)
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	int saved = errno;
-	bool writer = sl_agent_unpark(), room = find_room(producer, slots);
+	bool writer, room;
 
+	sl_agent_await_exec();
+	writer = sl_agent_unpark();
+	room = find_room(producer, slots);
 	if (SL_UNLIKELY(!writer)) /* the next call looks again, or this one if a signal handler's call came in between */
 		__atomic_store_n(&producer->limit, (sl_ring_next(producer) & ~SL_RING_NOWHERE) + slots, __ATOMIC_RELAXED);
 	errno = saved;

@@ -70,7 +70,7 @@ int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewher
 
 /*
  * Gives a ring whose file was removed a new file with the same name, addresses and contents. 0 or errno.  Needed after an exec that
- * failed; events that other threads record at this moment may be lost.
+ * failed; calls that other threads begin wait meanwhile (sl_agent_await_exec).
  */
 int sl_ring_rebuild(struct sl_ring *ring);
 

@@ -18,6 +18,19 @@ import e2e
 APP = [os.path.join(e2e.APPS, "threads"), "4", "3000"]
 ALONE = [os.path.join(e2e.APPS, "oom"), "retry"]  # makes no thread
 
+OPENS_TWICE = """
+import ctypes, os, time
+assert ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20)) == 0
+while not ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked():
+    time.sleep(0.01)
+time.sleep(1)
+for name in "/begin", "/end":
+    try:
+        open(name)
+    except FileNotFoundError:
+        time.sleep(2)
+"""
+
 
 def inject(*faults):
     """The words of a strace command that makes these system calls fail, in every thread by its own count."""
@@ -44,9 +57,12 @@ class Faults(unittest.TestCase):
         report = subprocess.run([e2e.ANALYZE, self.traces], capture_output=True, timeout=600)
         return said[0], (report.stdout + report.stderr).decode()
 
-    def strace(self, *faults, **how):
+    def needs_strace(self):
         if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
             self.skipTest("strace cannot trace here")
+
+    def strace(self, *faults, **how):
+        self.needs_strace()
         return self.run_with(inject(*faults), **how)
 
     def mounted(self, options):
@@ -103,6 +119,17 @@ class Faults(unittest.TestCase):
     def test_a_quota_that_leaves_nothing(self):
         said, _ = self.strace("fallocate:error=EDQUOT")
         self.assertRegex(said, "nothing recorded: .*[Qq]uota exceeded")
+
+    def test_no_file_is_opened_while_the_program_runs(self):
+        """Whatever is open for a moment takes the lowest number, which the program may be about to get."""
+        self.needs_strace()
+        log = os.path.join(self.folder, "strace")
+        with e2e.Recording("strace", "-f", "-qq", "-o", log, "-e", "trace=openat", "-E", "LD_PRELOAD=" + e2e.PRELOAD, "/usr/bin/python3", "-c", OPENS_TWICE, preload=False):
+            with open(log) as file:
+                lines = file.read().splitlines()
+        begin, end = [number for number, line in enumerate(lines) if "/begin" in line or "/end" in line]
+        # the simulated NVML reads when the processes of its devices began
+        self.assertEqual([line for line in lines[begin + 1:end] if not re.search(r'"/proc/\d+/stat"', line)], [])
 
     def test_threads_that_are_slow_to_end(self):
         """A slow thread of the agent that tries the loader's locks must not pass for the last thread of a bare clone, whose status would be lost."""

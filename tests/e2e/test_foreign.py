@@ -140,7 +140,7 @@ class Foreign(unittest.TestCase):
                 self.assertEqual(differences(process, run.truth()[0], rows_of(run.traces), threads), [])
 
     def test_what_threads_do_while_an_exec_fails_is_recorded_or_counted(self):
-        run = self.plain_and_recorded("exec_fails", 20)
+        run = self.plain_and_recorded("exec_fails", 200)
         process, = run.report()["processes"]
         truth, = run.truth()
         real = {name: truth.apis[name].calls for name in ("cudaMalloc", "cudaFree")}
