@@ -5,6 +5,8 @@ import multiprocessing
 from images.dataset import Images
 from images.pinned import pinned
 
+AHEAD = 4  # samples that are asked for before they are needed
+
 
 def worker_loop(dataset, tasks, results):
     while (key := tasks.get()) is not None:
@@ -20,10 +22,12 @@ def train():
     for worker in workers:
         worker.start()
     staging = [pinned(4 << 20) for _ in range(3)]
-    for step in range(len(dataset)):
+    for step in range(AHEAD):
         tasks[step % 2].put(step)
     for step in range(len(dataset)):
         results.get()
+        if step + AHEAD < len(dataset):
+            tasks[step % 2].put(step + AHEAD)
         batch = pinned(3 << 20)
         batch.free()
     for queue in tasks:
