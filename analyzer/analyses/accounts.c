@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/model/pending.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/story.h"
@@ -265,7 +266,7 @@ static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, 
 		return;
 	if (oom->context_bytes) {
 		account->context = oom->context_bytes < rest ? oom->context_bytes : rest;
-		account->context_at_most = state && state->context_sampled;
+		account->context_bound = state ? sl_pending_context_bound(state) : NULL;
 		rest -= account->context;
 	}
 	if (oom->module_bytes) {
@@ -383,16 +384,16 @@ static void say_unasked(struct sl_process *process, const struct sl_oom *oom, st
 			   : hook && hook->verb == SL_VERB_GRAPH_LAUNCH
 				   ? "what the graph takes"
 				   : "what the call takes itself, as code loaded late or a kernel's stack";
-	const char *most = account->context_at_most ? "at most " : "";
+	const char *bound = account->context_bound ? account->context_bound : "", *space = *bound ? " " : "";
 	char held[3 * SL_FORMAT_BYTES] = "", room[SL_FORMAT_BYTES + 10] = "";
 
 	if (oom->free_bytes != SL_UNKNOWN)
 		snprintf(room, sizeof(room), "%s free", SL_SIZE(oom->free_bytes));
 	if (account->context != SL_UNKNOWN && oom->live_bytes)
-		snprintf(held, sizeof(held), "%s held by this process, and %s%s by its contexts", SL_SIZE(oom->live_bytes), most,
-			 SL_SIZE(account->context));
+		snprintf(held, sizeof(held), "%s held by this process, and %s%s%s by its contexts", SL_SIZE(oom->live_bytes), bound,
+			 space, SL_SIZE(account->context));
 	else if (account->context != SL_UNKNOWN)
-		snprintf(held, sizeof(held), "%s%s held by its contexts", most, SL_SIZE(account->context));
+		snprintf(held, sizeof(held), "%s%s%s held by its contexts", bound, space, SL_SIZE(account->context));
 	else if (oom->live_bytes)
 		snprintf(held, sizeof(held), "%s held by this process", SL_SIZE(oom->live_bytes));
 	account->cause_text = sl_memory_print("the device had no room for %s%s%s%s%s", what, room[0] || held[0] ? ": " : "", room,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a device that no recorded call asked for, by name: see sl_hidden_split. */
+#include "analyzer/model/pending.h"
 #include "analyzer/analyses/hidden.h"
 
 #include <stdlib.h>
@@ -84,7 +85,8 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 			if (!name->bytes)
 				set_first(name, p, &part->first);
 			name->bytes += part->peak_bytes;
-			name->at_most |= state->context_sampled == k + 1;
+			if (state->context_sampled == k + 1 && (!name->bound || !state->context_steady))
+				name->bound = sl_pending_context_bound(state);
 		}
 	}
 }

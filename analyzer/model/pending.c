@@ -85,6 +85,11 @@ static int64_t more_contexts(const struct sl_device_state *device, uint64_t most
 	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
 }
 
+const char *sl_pending_context_bound(const struct sl_device_state *device)
+{
+	return !device->context_sampled ? NULL : device->context_steady ? "at most" : "about";
+}
+
 uint64_t sl_pending_contexts(const struct sl_device_state *device)
 {
 	return device->context_bytes + (uint64_t)more_contexts(device, UINT64_MAX >> 1);

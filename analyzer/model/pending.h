@@ -10,5 +10,10 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 void sl_pending_code(struct sl_model *model, struct sl_device_state *device);
 /* If a sample is waiting, it is used now: its figure minus what was held while it was taken. */
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device);
+/*
+ * How well a context is known: NULL: by calls; "at most": by samples, which count what nobody named of its process as part of it;
+ * "about": each of these samples was taken while memory came or went.
+ */
+const char *sl_pending_context_bound(const struct sl_device_state *device);
 /* What the process's contexts take: those of unknown size as much as the ones that a sample showed.  0: not known. */
 uint64_t sl_pending_contexts(const struct sl_device_state *device);

@@ -54,7 +54,8 @@ static void put_hidden(struct sl_json *j, const struct sl_report *report, const 
 		sl_json_string(j, "library", name->library);
 		sl_json_known(j, "pid", name->pid ? name->pid : -1);
 		sl_json_uint(j, "bytes", name->bytes);
-		sl_json_bool(j, "at_most", name->at_most);
+		sl_json_bool(j, "at_most", name->bound && !strcmp(name->bound, "at most"));
+		sl_json_bool(j, "about", name->bound && !strcmp(name->bound, "about"));
 		sl_json_known_uint(j, "first_ns", name->first_unix_ns ? name->first_unix_ns : SL_UNKNOWN);
 		sl_json_string(j, "label", name->label);
 		sl_json_known_uint(j, "step", name->step);

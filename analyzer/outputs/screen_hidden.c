@@ -47,7 +47,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	const struct sl_hidden_name *name = &hidden->item[first];
 	uint64_t bytes = 0, most = 0;
 	unsigned count = 0;
-	bool at_most = false;
+	const char *bound = "";
 	size_t at;
 
 	for (size_t i = first; i < hidden->count; i++) {
@@ -55,12 +55,13 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 			continue;
 		bytes += hidden->item[i].bytes;
 		most = hidden->item[i].bytes > most ? hidden->item[i].bytes : most;
-		at_most |= hidden->item[i].at_most;
+		if (hidden->item[i].bound && strcmp(bound, "about") != 0)
+			bound = hidden->item[i].bound;
 		count++;
 	}
 	if (count > 1 && (!strcmp(name->what, "context") || !strcmp(name->what, "process")))
-		return (size_t)snprintf(out, size, "%u %s%s%s %s", count, *name->what == 'c' ? "contexts" : "processes",
-					bytes == most * count ? " of" : ", together", at_most ? " at most" : "",
+		return (size_t)snprintf(out, size, "%u %s%s%s%s %s", count, *name->what == 'c' ? "contexts" : "processes",
+					bytes == most * count ? " of" : ", together", *bound ? " " : "", bound,
 					SL_SIZE(bytes == most * count ? most : bytes));
 	if (!strcmp(name->what, "rounding"))
 		return (size_t)snprintf(out, size, "about %s rounding to 2 MiB", SL_SIZE(bytes));
@@ -73,7 +74,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	else if (!strcmp(name->what, "process"))
 		at += (size_t)snprintf(out + at, size - at, " %lld", (long long)name->pid);
 	if (at < size)
-		at += (size_t)snprintf(out + at, size - at, "%s %s", at_most ? " at most" : "", SL_SIZE(bytes));
+		at += (size_t)snprintf(out + at, size - at, "%s%s %s", *bound ? " " : "", bound, SL_SIZE(bytes));
 	if (at < size && name->step != SL_UNKNOWN)
 		at += (size_t)snprintf(out + at, size - at, " (step %llu)", (unsigned long long)name->step);
 	return at;

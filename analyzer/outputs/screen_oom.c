@@ -105,7 +105,7 @@ static void put_others(struct sl_screen_page *page, const struct sl_account *acc
  */
 static void put_rest(struct sl_screen_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
-	char right[256] = "";
+	char right[256] = "", context[32];
 	size_t at = 0;
 
 	if (account->cached != SL_UNKNOWN && account->cached) {
@@ -118,7 +118,9 @@ static void put_rest(struct sl_screen_page *page, const struct sl_account *accou
 	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
 		right[0] = 0;
-		at = add_part(right, sizeof(right), at, account->context_at_most ? "context at most" : "context", account->context);
+		snprintf(context, sizeof(context), "context%s%s", account->context_bound ? " " : "",
+			 account->context_bound ? account->context_bound : "");
+		at = add_part(right, sizeof(right), at, context, account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		at = add_part(right, sizeof(right), at, "rounding to 2 MiB about", account->rounding);
 		at = add_part(right, sizeof(right), at, "set aside by its limit", account->aside);

@@ -122,8 +122,8 @@ struct sl_account {
 	uint64_t cached, largest_cached; /* unused memory that PyTorch kept */
 	/* memory of this process that no call named; rounding: about; aside: what its limit had the context set aside */
 	uint64_t hidden, context, modules, rounding, unexplained, aside;
-	bool context_at_most;  /* samples alone show it */
-	uint64_t others_bytes; /* sum over `others`, limited to what the device had room for */
+	const char *context_bound; /* sl_pending_context_bound() */
+	uint64_t others_bytes;	   /* sum over `others`, limited to what the device had room for */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
 		uint64_t bytes;

@@ -62,7 +62,7 @@ static void put_account(struct sl_page *page, const struct sl_account *account)
 	sl_page_put_known(page, "cached", account->cached);
 	sl_page_put_known(page, "largest_cached", account->largest_cached);
 	sl_page_put_known(page, "context", account->context);
-	sl_page_put_bool(page, "context_at_most", account->context_at_most);
+	sl_page_put_text(page, "context_bound", account->context_bound);
 	sl_page_put_known(page, "modules", account->modules);
 	sl_page_put_known(page, "rounding", account->rounding);
 	sl_page_put_known(page, "aside", account->aside);

@@ -99,7 +99,7 @@ export class Cards {
 
 	oom(o) {
 		const where = `${this.rank(o.process)}${o.device === null ? "" : `, device ${o.device}`}`;
-		const hidden = [[o.context_at_most ? "context at most" : "context", o.context], ["modules", o.modules], ["rounding to 2 MiB about", o.rounding], ["set aside by its limit", o.aside], ["unexplained", o.unexplained]].filter(([, v]) => v).map(([k, v]) => `${k} ${bytes(v)}`).join(", ") || null;
+		const hidden = [[["context", o.context_bound].filter(Boolean).join(" "), o.context], ["modules", o.modules], ["rounding to 2 MiB about", o.rounding], ["set aside by its limit", o.aside], ["unexplained", o.unexplained]].filter(([, v]) => v).map(([k, v]) => `${k} ${bytes(v)}`).join(", ") || null;
 		const scope = {vram: "device memory", host: "host memory", address_space: "address space", context: "a context", code: "memory for code"}[o.scope] || o.scope;
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", bytes: o.requested, process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
