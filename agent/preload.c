@@ -154,7 +154,7 @@ static int open_files(struct sl_agent *agent)
 		sl_file_lock(ring_fd);
 		int defs = sl_ring_claim(agent->ring, SL_SEGMENT_DEFS, 0, 0, 0);
 
-		atomic_store(&agent->ring->defs, (uint32_t)defs);
+		atomic_store(&agent->ring->log, (uint64_t)defs << 32);
 		err = write_header(agent);
 	}
 	if (err)

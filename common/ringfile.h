@@ -94,7 +94,7 @@ _Static_assert(sizeof(struct sl_ringfile) <= SL_RINGFILE_HEADER_AT, "header map 
  *	u64 word = bytes << 8 | state, then `bytes` bytes of one msgpack map, padded.
  * A producer reserves by exchanging a zero word for one that is SL_DEF_WRITING, so that a record has a length
  * from the first moment; it becomes SL_DEF_DONE when the map is whole.  SL_DEF_END: the log goes on in the
- * segment with the next order.  Positions count bytes since the process began.
+ * segment with the next order, whose index the agent has there instead of a length.  Positions count bytes since the process began.
  */
 enum sl_def_state { SL_DEF_NONE, SL_DEF_WRITING, SL_DEF_DONE, SL_DEF_END };
 #define SL_DEF_WORD(bytes, state) ((uint64_t)(bytes) << 8 | (state))

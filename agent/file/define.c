@@ -8,66 +8,76 @@
 #include "agent/mute.h"
 #include "agent/file/ring.h"
 
-#define MAP_MAX	  (64u << 10)
-#define SPINS_MAX 1000
+#define MAP_MAX		 (64u << 10)
+#define TRIES_MAX	 1000				  /* another thread may be making the file longer */
+#define PLACE(index, at) ((uint64_t)(index) << 32 | (at)) /* in the log, as in ring->log */
 
 static _Atomic uint64_t *word_at(struct sl_ring *ring, unsigned index, size_t offset)
 {
 	return (_Atomic uint64_t *)(sl_ring_segment_bytes(ring, index) + offset);
 }
 
-/* This thread has closed segment `index` at `offset`; the log goes on in a fresh one. */
-static bool continue_log(struct sl_ring *ring, unsigned index, size_t offset)
+/* What is known of the log's end moves on from segment `index`, or in it. */
+static void go_on(struct sl_ring *ring, unsigned index, uint64_t to)
 {
-	uint64_t position = ring->file->segment[index].first + offset + 8;
-	int fresh = sl_ring_claim(ring, SL_SEGMENT_DEFS, 0, 0, position);
+	uint64_t seen = atomic_load(&ring->log);
 
-	if (fresh < 0) {
-		atomic_store(word_at(ring, index, offset), 0); /* the next thread tries again */
-		return false;
+	while (seen >> 32 == index && (to >> 32 != index || seen < to) && !atomic_compare_exchange_weak(&ring->log, &seen, to))
+		;
+}
+
+/*
+ * Closes segment `index` at `at` with a mark that names the next one, so that nobody waits for the thread that closes it.
+ * found: the mark, or what another thread wrote there before.  False: there is no segment, and no thread makes one.
+ */
+static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size_t at, uint64_t *found)
+{
+	_Atomic uint64_t *word = word_at(ring, index, at);
+	uint64_t first = ring->file->segment[index].first + at + 8, mark;
+	int next;
+
+	for (unsigned tries = 0; (next = sl_ring_claim_or_grow(ring, SL_SEGMENT_CLAIMED, 0, 0, first)) < 0; tries++) {
+		if ((*found = atomic_load(word)))
+			return true;
+		if (tries == TRIES_MAX)
+			return false;
+		sched_yield();
 	}
-	atomic_store(&ring->defs_hint, 0);
-	atomic_store(&ring->defs, (uint32_t)fresh);
+	mark = SL_DEF_WORD((unsigned)next, SL_DEF_END);
+	if (atomic_compare_exchange_strong(word, found, mark))
+		*found = mark;
+	else
+		sl_ring_unclaim(ring, (unsigned)next);
 	return true;
 }
 
 static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 {
 	size_t size = SL_DEF_SIZE(bytes);
-	unsigned index = atomic_load(&ring->defs), spins = 0;
-	size_t at = atomic_load(&ring->defs_hint);
+	uint64_t place = atomic_load(&ring->log);
 
 	for (;;) {
+		unsigned index = (unsigned)(place >> 32);
+		size_t at = (uint32_t)place;
 		_Atomic uint64_t *word = word_at(ring, index, at);
-		bool fits = at + size + 8 <= SL_SEGMENT_BYTES; /* there is always room for the end mark */
 		uint64_t found = 0;
 
-		if (atomic_compare_exchange_strong(word, &found,
-						   fits ? SL_DEF_WORD(bytes, SL_DEF_WRITING) : SL_DEF_WORD(0, SL_DEF_END))) {
-			if (!fits) {
-				if (!continue_log(ring, index, at))
-					return false;
-			} else {
-				memcpy((void *)(word + 1), map, bytes);
-				atomic_store_explicit(word, SL_DEF_WORD(bytes, SL_DEF_DONE), memory_order_release);
-				atomic_store_explicit(&ring->defs_hint, (uint32_t)(at + size), memory_order_relaxed);
-				return true;
-			}
-		} else if ((found & 0xff) != SL_DEF_END) {
-			at += SL_DEF_SIZE(found >> 8);
-			continue;
-		}
-		/*
-		 * The thread that closed the segment is about to name the next one.  It may be the thread that our signal
-		 * handler interrupted, so the wait is bounded.
-		 */
-		while (atomic_load(&ring->defs) == index)
-			if (++spins > SPINS_MAX)
+		if (at + size + 8 > SL_SEGMENT_BYTES) { /* there is always room for the mark */
+			found = atomic_load(word);
+			if (!found && !close_segment(ring, index, at, &found))
 				return false;
-			else
-				sched_yield();
-		index = atomic_load(&ring->defs);
-		at = 0;
+		} else if (atomic_compare_exchange_strong(word, &found, SL_DEF_WORD(bytes, SL_DEF_WRITING))) {
+			memcpy((void *)(word + 1), map, bytes);
+			atomic_store_explicit(word, SL_DEF_WORD(bytes, SL_DEF_DONE), memory_order_release);
+			go_on(ring, index, PLACE(index, at + size));
+			return true;
+		}
+		place += SL_DEF_SIZE(found >> 8);
+		if ((found & 0xff) == SL_DEF_END) {
+			place = PLACE(found >> 8, 0);
+			sl_ring_open_log(ring, (unsigned)(found >> 8));
+			go_on(ring, index, place);
+		}
 	}
 }
 
@@ -85,6 +95,8 @@ bool sl_define_publish(struct sl_definition *map)
 	atomic_fetch_add(&ring->defs_users, 1);
 	done = append(ring, map->pack.bytes, map->pack.used);
 	atomic_fetch_sub(&ring->defs_users, 1);
+	if (!done)
+		atomic_store(&ring->log_cut, true);
 	sl_mute_end(&mute);
 	return done;
 }

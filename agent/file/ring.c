@@ -406,6 +406,16 @@ int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread
 	return -1;
 }
 
+int sl_ring_claim_or_grow(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first)
+{
+	int index;
+
+	while ((index = sl_ring_claim(ring, use, thread, tid, first)) < 0 &&
+	       grow(ring, atomic_load(&ring->file->segments) - atomic_load(&ring->holes) + GROWTH))
+		;
+	return index;
+}
+
 static void set_free(struct sl_ring *ring, unsigned index, uint32_t left_by)
 {
 	ring->free_ns[index] = sl_agent_now();
@@ -413,6 +423,18 @@ static void set_free(struct sl_ring *ring, unsigned index, uint32_t left_by)
 	atomic_store(&ring->left_by[index], left_by);
 	atomic_store_explicit(&ring->file->segment[index].use, SL_SEGMENT_FREE, memory_order_release);
 	atomic_fetch_add(&ring->freed, 1);
+}
+
+void sl_ring_unclaim(struct sl_ring *ring, unsigned index)
+{
+	set_free(ring, index, 0);
+}
+
+void sl_ring_open_log(struct sl_ring *ring, unsigned index)
+{
+	uint32_t claimed = SL_SEGMENT_CLAIMED;
+
+	atomic_compare_exchange_strong(&ring->file->segment[index].use, &claimed, SL_SEGMENT_DEFS);
 }
 
 void sl_ring_release(struct sl_ring *ring, unsigned index)
@@ -534,17 +556,6 @@ static bool stalled(struct patience *patience)
 	if (sl_agent->no_writer || patience->steps > STARVED_STEPS || disk_hangs(patience, now_ns))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
-}
-
-/* Claims a free segment, if need be a new one; -1: none. */
-static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
-{
-	int index;
-
-	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0 &&
-	       grow(ring, atomic_load(&ring->file->segments) - atomic_load(&ring->holes) + GROWTH))
-		;
-	return index;
 }
 
 /* True: nearly all segments belong to threads. */
@@ -757,7 +768,7 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 	uint64_t next = producer->next & ~SL_RING_NOWHERE;
 	int index;
 
-	index = claim_or_grow(ring, producer->thread, producer->tid, next);
+	index = sl_ring_claim_or_grow(ring, SL_SEGMENT_EVENTS, producer->thread, producer->tid, next);
 	if (index < 0) {
 		atomic_store(&ring->wanted, 1);
 		return false;
@@ -779,7 +790,7 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 
 	if (producer->next != producer->settled)
 		sl_ring_settle(producer);
-	index = claim_or_grow(ring, full->thread, full->tid, producer->next);
+	index = sl_ring_claim_or_grow(ring, SL_SEGMENT_EVENTS, full->thread, full->tid, producer->next);
 	if (index < 0)
 		return false;
 	begin_segment(ring, producer, (unsigned)index);

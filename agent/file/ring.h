@@ -48,8 +48,8 @@ struct sl_ring {
 	_Atomic uint64_t refused_ns; /* when the disk last had no room for it; 0: it had */
 	_Atomic uint32_t holes;	     /* segments that have no blocks */
 	_Atomic uint32_t orders;     /* segments begun */
-	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
-	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
+	_Atomic uint64_t log;	     /* definitions: index of their segment << 32 | an offset at or before its first free byte */
+	_Atomic bool log_cut;	     /* a definition found no room */
 	_Atomic uint32_t defs_users; /* threads inside sl_define_publish */
 	_Atomic uint32_t held;	     /* segments that belong to threads */
 	_Atomic uint32_t wanted;     /* a thread found no segment */
@@ -228,6 +228,15 @@ static inline uint8_t *sl_ring_segment_bytes(const struct sl_ring *ring, unsigne
 
 /* Claims a free segment for `use`, with `first` and `tail` set and its bytes zero; -1: none. */
 int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first);
+
+/* The same; makes the file longer where there is none. */
+int sl_ring_claim_or_grow(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first);
+
+/* Frees a segment that was claimed for SL_SEGMENT_CLAIMED and not used. */
+void sl_ring_unclaim(struct sl_ring *ring, unsigned index);
+
+/* A segment so claimed, which the end mark of the log names, is part of the log from now on.  Any thread, any number of times. */
+void sl_ring_open_log(struct sl_ring *ring, unsigned index);
 
 /* Writer: frees a drained segment. */
 void sl_ring_release(struct sl_ring *ring, unsigned index);

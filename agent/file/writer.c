@@ -97,20 +97,23 @@ static uint64_t def_word(const uint8_t *bytes, size_t at)
 static bool drain_defs_once(struct sl_ring *ring)
 {
 	int index = defs_segment(ring);
-	struct sl_segment *segment = &ring->file->segment[index];
-	const uint8_t *bytes = sl_ring_segment_bytes(ring, (unsigned)index);
-	uint64_t from, position;
+	struct sl_segment *segment;
+	const uint8_t *bytes;
+	uint64_t from, position, word;
 	size_t used = 0;
 	struct sl_frame_index frame = {.kind = SL_FRAME_DEFS};
 	bool ended = false;
 
 	if (index < 0)
 		return false;
+	segment = &ring->file->segment[index];
+	bytes = sl_ring_segment_bytes(ring, (unsigned)index);
 	from = position = atomic_load(&segment->tail);
 	for (;;) {
-		uint64_t word = def_word(bytes, position - segment->first);
-		size_t size = word >> 8;
+		size_t size;
 
+		word = def_word(bytes, position - segment->first);
+		size = word >> 8;
 		ended = (word & 0xff) == SL_DEF_END;
 		if ((word & 0xff) != SL_DEF_DONE || used + size > DEF_BYTES)
 			break;
@@ -124,8 +127,10 @@ static bool drain_defs_once(struct sl_ring *ring)
 	if (used && sl_store_append(sl_agent->store, frame, def_bytes, used))
 		return false;
 	atomic_store_explicit(&segment->tail, position, memory_order_release);
-	if (ended)
+	if (ended) {
+		sl_ring_open_log(ring, (unsigned)(word >> 8));
 		atomic_store(&segment->end, position + 8);
+	}
 	return used || ended;
 }
 
@@ -135,8 +140,8 @@ static void release_defs(struct sl_ring *ring)
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
 		struct sl_segment *segment = &ring->file->segment[i];
 
-		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) && atomic_load(&ring->defs) != i &&
-		    !atomic_load(&ring->defs_users))
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) &&
+		    atomic_load(&ring->log) >> 32 != i && !atomic_load(&ring->defs_users))
 			sl_ring_release(ring, i);
 	}
 }
@@ -499,6 +504,8 @@ static void say_holes(void)
 	    !sl_resolve_beside(tensorflow, SL_TENSORFLOW_ALLOCATE("10tensorflow")))
 		sl_objects_hole(SL_HOLE_TENSORFLOW);
 	sl_objects_say_holes();
+	if (atomic_exchange(&sl_agent->ring->log_cut, false))
+		sl_define_note("no room was left for definitions: stacks of some calls, or names, are missing");
 }
 
 /* Notes which stacks this recording has, or why it lacks them, each time that changes. */

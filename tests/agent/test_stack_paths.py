@@ -31,7 +31,7 @@ POINTERS += [("sl_options_read", "bad_option")]
 # Not reached by a call that was made before and succeeds: each is a separate function so that the tables show it.
 RARE = ("sl_agent_attach", "close_failed", "close_limit", "close_late", "take_stack", "take_late_stack", "find_real", "first_used", "sample_here",
         "ask_place", "ask_more", "device_of_pointer", "free_around", "tell_version", "sl_resolve_for", "sl_ring_next",
-        "sl_unwound_drop", "sl_unwound_inside", "is_autograd", "sl_objects_walk", "sl_ring_make_room", "sl_stacks_capture", "sl_record_failed")
+        "sl_unwound_drop", "sl_unwound_inside", "is_autograd", "sl_objects_walk", "sl_ring_make_room", "close_segment", "sl_stacks_capture", "sl_record_failed")
 
 OURS = ("finish_as_writer", "drain_as_writer")  # where the writer is the last thread and the process ends on it
 

@@ -547,6 +547,47 @@ static int bad_environments(int unused)
 	return 0;
 }
 
+static __attribute__((noinline)) int by_one(unsigned path, int depth);
+
+/* Two functions that call each other by the bits of `path`: each path is a stack of its own. */
+static __attribute__((noinline)) int by_zero(unsigned path, int depth)
+{
+	void *p;
+
+	if (depth)
+		return (path & 1 ? by_one : by_zero)(path >> 1, depth - 1) + 1; /* + 1: no tail call */
+	OK(cudaMalloc(&p, 4096));
+	OK(cudaFree(p));
+	return 0;
+}
+
+static __attribute__((noinline)) int by_one(unsigned path, int depth)
+{
+	return (depth ? (path & 1 ? by_one : by_zero)(path >> 1, depth - 1) : by_zero(0, 0)) + 1;
+}
+
+static int stacks_of_each;
+
+static void *make_stacks(void *first)
+{
+	for (int i = 0; i < stacks_of_each; i++)
+		by_zero((unsigned)(intptr_t)first + (unsigned)i, 60);
+	return NULL;
+}
+
+/* Eight threads make calls from so many stacks each, no two alike. */
+static int many_stacks(int count)
+{
+	pthread_t threads[8];
+
+	stacks_of_each = count;
+	for (intptr_t i = 0; i < 8; i++)
+		CHECK(!pthread_create(&threads[i], NULL, make_stacks, (void *)(i * count)));
+	for (int i = 0; i < 8; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -557,6 +598,7 @@ int main(int argc, char **argv)
 		     {"small_default_stack", small_default_stack},
 		     {"unshare", unshare_user},
 		     {"many_threads", many_threads},
+		     {"many_stacks", many_stacks},
 		     {"exec_fails", exec_fails},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},

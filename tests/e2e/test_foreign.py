@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """End to end: programs that conflict with a recorder (tests/apps/foreign.c) end as they do without one."""
+import json
 import os
 import shutil
 import subprocess
@@ -138,6 +139,14 @@ class Foreign(unittest.TestCase):
                 row = self.device_row(run)
                 self.assertEqual((row["allocations"], row["frees"], process["lost_events"]), (6 * threads, 5 * threads, 0))
                 self.assertEqual(differences(process, run.truth()[0], rows_of(run.traces), threads), [])
+
+    def test_each_of_many_stacks_of_several_threads_is_kept(self):
+        """Definitions of stacks fill segment after segment of the ring while all threads write them."""
+        for _ in range(3):
+            run = self.plain_and_recorded("many_stacks", 4000)
+            dump = subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout
+            calls = [call for call in map(json.loads, dump.splitlines()) if call["api"] == "cudaMalloc"]
+            self.assertEqual((len(calls), len({tuple(call["stack"] or ()) for call in calls})), (32000, 32000))
 
     def test_what_threads_do_while_an_exec_fails_is_recorded_or_counted(self):
         run = self.plain_and_recorded("exec_fails", 200)
