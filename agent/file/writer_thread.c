@@ -88,9 +88,9 @@ static bool nobody_is_left(void)
 static void open_libraries(void)
 {
 	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE) {
-		sl_objects_open_begin();
+		sl_objects_use_begin(true);
 		sl_stacks_open_libraries();
-		sl_objects_open_end();
+		sl_objects_use_end();
 	}
 	atomic_store(&sl_agent->libraries, 1);
 	sl_agent_wake(&sl_agent->libraries);

@@ -83,9 +83,9 @@ const char *sl_nvml_open(void)
 	static const char *why;
 
 	if (!tried) {
-		sl_objects_open_begin();
+		sl_objects_use_begin(true);
 		why = try_open();
-		sl_objects_open_end();
+		sl_objects_use_end();
 	}
 	tried = true;
 	return why;

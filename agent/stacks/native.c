@@ -148,7 +148,9 @@ static void learn(void)
 	if (tables_lie() || !lib || !lib->steps || atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
 		return;
 	atomic_fetch_add(&learn_tries, 1);
+	sl_objects_use_begin(false);
 	learn_with(lib);
+	sl_objects_use_end();
 	atomic_store(&learning, 0);
 }
 

@@ -274,7 +274,9 @@ int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 	int state, got;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	sl_objects_use_begin(false); /* libunwind walks the loader's list */
 	got = sl_unwinder_walk(pcs, max, allocates);
+	sl_objects_use_end();
 	pthread_setcancelstate(state, NULL);
 	sl_mute_end(&mute);
 	return got;

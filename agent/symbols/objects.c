@@ -15,11 +15,12 @@
 #include "agent/process/procfile.h"
 #include "common/now.h"
 
-#define LOOK_NS	     10000000ull    /* how long an object that could be read is not looked at again */
-#define OPEN_NS	     10000000000ull /* longest wait of fork() for the writer to open a library */
-#define OPEN_STEP_NS 1000000ull
-#define ASLEEP_MAX   20 /* looks in a row that find the writer asleep: it may wait for a lock of the thread that forks */
-#define NOBODY	     -1 /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
+#define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */
+#define STEP_NS 20000000ull
+#define USE_NS	500000000ull   /* longest wait for fork(): its handlers may wait for a lock of the thread that waits */
+#define FORK_NS 100000000ull   /* longest wait of fork() for others */
+#define OPEN_NS 10000000000ull /* the same while the writer is at work to open a library */
+#define NOBODY	-1	       /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
@@ -50,49 +51,85 @@ bool sl_objects_is_forked(void)
 }
 
 static _Atomic uint32_t forking; /* fork() under way */
+static _Atomic uint32_t users;	 /* threads in sl_objects_use_begin() */
 static _Atomic uint32_t opening; /* tid of the writer while it opens libraries */
+
+static bool uses(void)
+{
+	return sl_thread.loader_uses;
+}
 
 void sl_objects_forked(void)
 {
 	atomic_store(&forked, own_pid());
 	atomic_store(&forking, 0);
+	atomic_store(&users, uses());
 	atomic_store(&opening, 0);
+	sl_thread.forks = false;
 }
 
-void sl_objects_open_begin(void)
+static uint64_t now_ns(void)
 {
-	uint32_t tid = (uint32_t)syscall(SYS_gettid), others;
+	return sl_now_kernel_ns(CLOCK_MONOTONIC);
+}
 
-	for (atomic_store(&opening, tid); (others = atomic_load(&forking)); atomic_store(&opening, tid)) {
-		sl_objects_open_end();
-		sl_agent_sleep(&forking, others, OPEN_NS);
+void sl_objects_use_begin(bool opens)
+{
+	uint32_t others;
+
+	if (sl_thread.loader_uses++)
+		return;
+	if (opens)
+		atomic_store(&opening, (uint32_t)syscall(SYS_gettid));
+	atomic_fetch_add(&users, 1);
+	if (SL_LIKELY(!atomic_load(&forking)) || sl_thread.forks)
+		return;
+	for (uint64_t until_ns = now_ns() + USE_NS; (others = atomic_load(&forking)) && now_ns() < until_ns;) {
+		atomic_fetch_sub(&users, 1);
+		sl_agent_wake(&users);
+		sl_agent_sleep(&forking, others, STEP_NS);
+		atomic_fetch_add(&users, 1);
 	}
 }
 
-void sl_objects_open_end(void)
+void sl_objects_use_end(void)
 {
-	atomic_store(&opening, 0);
-	sl_agent_wake(&opening);
+	if (--sl_thread.loader_uses)
+		return;
+	if (atomic_load(&opening) && atomic_load(&opening) == (uint32_t)syscall(SYS_gettid))
+		atomic_store(&opening, 0);
+	atomic_fetch_sub(&users, 1);
+	if (atomic_load(&forking))
+		sl_agent_wake(&users);
+}
+
+/* A writer that opens a library is waited for until it sleeps: it may wait for a lock of the thread that forks. */
+static bool is_at_work(uint32_t tid)
+{
+	return tid && !sl_kept_sandboxed() && sl_procfile_state(tid) != 'S';
 }
 
 void sl_objects_fork_begin(void)
 {
-	uint64_t begin_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
-	unsigned asleep = 0;
-	uint32_t tid, own = (uint32_t)syscall(SYS_gettid);
+	uint64_t begin_ns, idle_ns;
 	int saved = errno;
+	uint32_t count;
 
+	sl_thread.forks = true;
 	atomic_fetch_add(&forking, 1);
-	while ((tid = atomic_load(&opening)) && tid != own /* NVML starts nvidia-modprobe */ && asleep < ASLEEP_MAX &&
-	       sl_now_kernel_ns(CLOCK_MONOTONIC) - begin_ns < OPEN_NS) {
-		sl_agent_sleep(&opening, tid, OPEN_STEP_NS);
-		asleep = sl_kept_sandboxed() || sl_procfile_state(tid) == 'S' ? asleep + 1 : 0;
+	if (atomic_load(&users) <= uses())
+		return;
+	for (begin_ns = idle_ns = now_ns(); (count = atomic_load(&users)) > uses() && now_ns() - idle_ns < FORK_NS;) {
+		sl_agent_sleep(&users, count, STEP_NS);
+		if (is_at_work(atomic_load(&opening)) && now_ns() - begin_ns < OPEN_NS)
+			idle_ns = now_ns();
 	}
 	errno = saved;
 }
 
 void sl_objects_fork_end(void)
 {
+	sl_thread.forks = false;
 	atomic_fetch_sub(&forking, 1);
 	sl_agent_wake(&forking);
 }
@@ -204,8 +241,11 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	struct walk walk = {.visit = visit, .data = data};
 	int saved = errno; /* asking for a page sets it */
 	struct sl_mute mute = sl_mute_begin();
-	int result = sl_objects_trusted() ? dl_iterate_phdr(visit_readable, &walk) : walk_list(visit_readable, &walk);
+	int result;
 
+	sl_objects_use_begin(false);
+	result = sl_objects_trusted() ? dl_iterate_phdr(visit_readable, &walk) : walk_list(visit_readable, &walk);
+	sl_objects_use_end();
 	sl_mute_end(&mute);
 	errno = saved;
 	return result;

@@ -64,11 +64,12 @@ void sl_objects_trust(void); /* says that somebody has taken those locks, so the
 bool sl_objects_is_forked(void);
 
 /*
- * The writer opens libraries between these two.  A child that is forked meanwhile would have a loader that is half way, which
- * ends the child at its next dlopen.  So fork() waits for the end, and the writer begins when no fork() is under way.
+ * What uses the loader's list or has it changed stands between these two, since a child that was forked meanwhile would have a lock
+ * of the loader's for ever, or a loader that is half way.  fork() waits for the end, and they begin when no fork() is under way;
+ * none waits for ever.  Nests.  opens: the writer opens a library, for which fork() waits as long as it works.
  */
-void sl_objects_open_begin(void);
-void sl_objects_open_end(void);
+void sl_objects_use_begin(bool opens);
+void sl_objects_use_end(void);
 
 /* Around each fork(), in the parent. */
 void sl_objects_fork_begin(void);

@@ -304,6 +304,55 @@ static void fork_walking(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
+static __attribute__((noinline)) int odd(unsigned path, int depth);
+
+/* Two functions that call each other by the bits of `path`: each path is a stack of its own. */
+static __attribute__((noinline)) int even(unsigned path, int depth)
+{
+	if (depth)
+		return (path & 1 ? odd : even)(path >> 1, depth - 1) + 1; /* + 1: no tail call */
+	allocate_and_free(MB);
+	return 0;
+}
+
+static __attribute__((noinline)) int odd(unsigned path, int depth)
+{
+	return (depth ? (path & 1 ? odd : even)(path >> 1, depth - 1) : even(0, 0)) + 1;
+}
+
+static void *call_from_new_stacks(void *first)
+{
+	for (unsigned i = 0; i < 3000; i++)
+		even((unsigned)(intptr_t)first << 16 | i, 20);
+	return NULL;
+}
+
+/* Children need the lock of dl_iterate_phdr, which nobody of the parent takes. */
+static void *fork_children(void *unused)
+{
+	for (int i = 0; i < count; i++) {
+		pid_t child = fork();
+		if (!child) {
+			alarm(20);
+			dl_iterate_phdr(look, NULL);
+			_exit(!dlopen("libm.so.6", RTLD_NOW));
+		}
+		join_child(child);
+	}
+	return NULL;
+}
+
+/* Children forked by several threads while others make calls from stacks that are not known yet. */
+static void fork_unwinding(void)
+{
+	pthread_t threads[8];
+	allocate_and_free(MB);
+	for (intptr_t t = 0; t < 8; t++)
+		threads[t] = start(t % 2 ? fork_children : call_from_new_stacks, (void *)t);
+	for (int t = 0; t < 8; t++)
+		CHECK(!pthread_join(threads[t], NULL));
+}
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -401,6 +450,8 @@ int main(int argc, char **argv)
 		fork_busy();
 	else if (!strcmp(mode, "fork_walking"))
 		fork_walking();
+	else if (!strcmp(mode, "fork_unwinding"))
+		fork_unwinding();
 	else if (!strcmp(mode, "daemonize"))
 		daemonize();
 	else if (!strcmp(mode, "close_under"))

@@ -164,6 +164,9 @@ class Life(unittest.TestCase):
         self.assertEqual(len(run.report()["processes"]), 40)
         self.assert_journal(run)
 
+    def test_children_forked_while_stacks_are_unwound_have_the_lock_of_the_loaders_list(self):
+        self.assert_journal(self.same_end(LIFE, "fork_unwinding", 40), threads=9)
+
     def test_children_forked_while_the_writer_opens_a_library_have_a_whole_loader(self):
         """An audit library has the loader compute for a while in the middle of its work."""
         with tempfile.TemporaryDirectory() as folder:

@@ -239,11 +239,11 @@ bool sl_objects_are_readable(void)
 	return true;
 }
 
-void sl_objects_open_begin(void)
+void sl_objects_use_begin(bool opens)
 {
 }
 
-void sl_objects_open_end(void)
+void sl_objects_use_end(void)
 {
 }
 

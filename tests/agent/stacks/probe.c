@@ -64,6 +64,14 @@ bool sl_define_publish(struct sl_definition *map)
 _Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 _Atomic bool sl_objects_unreadable;
 
+void sl_objects_use_begin(bool opens)
+{
+}
+
+void sl_objects_use_end(void)
+{
+}
+
 void sl_objects_hole(enum sl_hole hole)
 {
 }
