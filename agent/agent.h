@@ -45,6 +45,7 @@ struct sl_agent {
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t blocks;	     /* those frames that hold events */
+	_Atomic uint32_t exec_by;	     /* futex: thread whose exec is under way; 0: none */
 	_Atomic uint32_t in_exec;	     /* futex: the ring's file was removed for an exec that may fail */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */

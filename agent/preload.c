@@ -524,10 +524,28 @@ static void remove_ring(struct sl_agent *agent, bool exec)
 		exec_is_over(agent);
 }
 
+/* True: this thread finishes the recording.  One exec at a time: the next one waits until the first has failed. */
+static bool begin_finish(struct sl_agent *agent, bool exec)
+{
+	uint64_t begin_ns = sl_agent_now();
+	uint32_t expected = SL_PHASE_RUNNING, other;
+
+	while (!atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_LATE)) {
+		other = atomic_load(&agent->exec_by);
+		if (!exec || !other || other == (uint32_t)syscall(SYS_gettid) || sl_agent_now() - begin_ns > FINISH_NS)
+			return false;
+		sl_agent_sleep(&agent->exec_by, other, FINISH_NS / 20);
+		expected = SL_PHASE_RUNNING;
+	}
+	if (exec)
+		atomic_store(&agent->exec_by, (uint32_t)syscall(SYS_gettid));
+	return true;
+}
+
 void sl_preload_finish(const char *how)
 {
 	struct sl_agent *agent = sl_agent;
-	uint32_t expected = SL_PHASE_RUNNING;
+	bool exec = !strcmp(how, "exec");
 	int saved = errno;
 	struct sl_mute mute;
 	uint64_t deadline;
@@ -535,8 +553,9 @@ void sl_preload_finish(const char *how)
 	if (!is_ours(agent))
 		return;
 	mute = sl_mute_begin();
-	if (!atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_LATE)) {
+	if (!begin_finish(agent, exec)) {
 		sl_mute_end(&mute);
+		errno = saved;
 		return;
 	}
 	atomic_store(&agent->ring->file->state, SL_PROCESS_COMPLETED);
@@ -555,7 +574,7 @@ void sl_preload_finish(const char *how)
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and holds what they still do. */
 	if (atomic_load(&agent->finished) == 1 && (!agent->store->plain || !sl_ring_is_used(agent->ring)) && !sl_kept_sandboxed())
-		remove_ring(agent, !strcmp(how, "exec"));
+		remove_ring(agent, exec);
 	sl_writer_thread_await_end();
 	errno = saved;
 }
@@ -569,14 +588,15 @@ void sl_agent_left(int status)
 void sl_preload_resume(void)
 {
 	struct sl_agent *agent = sl_agent;
+	uint32_t own = (uint32_t)syscall(SYS_gettid);
 	int saved = errno;
 	struct sl_mute mute;
 
-	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
+	if (!is_ours(agent) || atomic_load(&agent->exec_by) != own)
 		return;
 	mute = sl_mute_begin();
 	/* Where other threads are at work the ring is still there, and a new file would miss what they do meanwhile. */
-	if (!agent->store->ring_removed || !sl_ring_rebuild(agent->ring)) {
+	if (atomic_load(&agent->finished) == 1 && (!agent->store->ring_removed || !sl_ring_rebuild(agent->ring))) {
 		agent->store->ring_removed = false;
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
@@ -590,6 +610,8 @@ void sl_preload_resume(void)
 		sl_agent_call_writer(agent);
 	}
 	exec_is_over(agent);
+	atomic_compare_exchange_strong(&agent->exec_by, &own, 0); /* where the next exec has not begun */
+	sl_agent_wake(&agent->exec_by);
 	sl_mute_end(&mute);
 	errno = saved;
 }

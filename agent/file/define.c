@@ -9,7 +9,7 @@
 #include "agent/file/ring.h"
 
 #define MAP_MAX		 (64u << 10)
-#define TRIES_MAX	 1000				  /* another thread may be making the file longer */
+#define TRIES_MAX	 1000				  /* while another thread makes the file longer */
 #define PLACE(index, at) ((uint64_t)(index) << 32 | (at)) /* in the log, as in ring->log */
 
 static _Atomic uint64_t *word_at(struct sl_ring *ring, unsigned index, size_t offset)
@@ -39,7 +39,7 @@ static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size
 	for (unsigned tries = 0; (next = sl_ring_claim_or_grow(ring, SL_SEGMENT_CLAIMED, 0, 0, first)) < 0; tries++) {
 		if ((*found = atomic_load(word)))
 			return true;
-		if (tries == TRIES_MAX)
+		if (tries == TRIES_MAX || (tries && !atomic_load(&ring->growing)))
 			return false;
 		sched_yield();
 	}

@@ -17,7 +17,7 @@
 
 #define LOOK_NS 10000000ull /* how long an object that could be read is not looked at again */
 #define STEP_NS 20000000ull
-#define USE_NS	500000000ull   /* longest wait for fork(): its handlers may wait for a lock of the thread that waits */
+#define USE_NS	50000000ull    /* longest wait for a fork(): its handlers may wait for a lock of the thread that waits */
 #define FORK_NS 100000000ull   /* longest wait of fork() for others */
 #define OPEN_NS 10000000000ull /* the same while the writer is at work to open a library */
 #define NOBODY	-1	       /* not 0: zeroed variables lie on a page that a process without a GPU never touches */
@@ -51,6 +51,8 @@ bool sl_objects_is_forked(void)
 }
 
 static _Atomic uint32_t forking; /* fork() under way */
+static _Atomic uint32_t forks;	 /* begun so far */
+static _Atomic uint32_t awaited; /* the last of these that was waited for in vain: nobody waits for it again */
 static _Atomic uint32_t users;	 /* threads in sl_objects_use_begin() */
 static _Atomic uint32_t opening; /* tid of the writer while it opens libraries */
 
@@ -75,6 +77,7 @@ static uint64_t now_ns(void)
 
 void sl_objects_use_begin(bool opens)
 {
+	uint64_t begin_ns;
 	uint32_t others;
 
 	if (sl_thread.loader_uses++)
@@ -84,7 +87,10 @@ void sl_objects_use_begin(bool opens)
 	atomic_fetch_add(&users, 1);
 	if (SL_LIKELY(!atomic_load(&forking)) || sl_thread.forks)
 		return;
-	for (uint64_t until_ns = now_ns() + USE_NS; (others = atomic_load(&forking)) && now_ns() < until_ns;) {
+	begin_ns = now_ns();
+	while ((others = atomic_load(&forking)) && atomic_load(&awaited) != atomic_load(&forks)) {
+		if (now_ns() - begin_ns > USE_NS)
+			atomic_store(&awaited, atomic_load(&forks));
 		atomic_fetch_sub(&users, 1);
 		sl_agent_wake(&users);
 		sl_agent_sleep(&forking, others, STEP_NS);
@@ -116,6 +122,7 @@ void sl_objects_fork_begin(void)
 	uint32_t count;
 
 	sl_thread.forks = true;
+	atomic_fetch_add(&forks, 1);
 	atomic_fetch_add(&forking, 1);
 	if (atomic_load(&users) <= uses())
 		return;

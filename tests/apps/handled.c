@@ -87,9 +87,10 @@ static void end(int signal)
 static void sleep_in_handler(int signal)
 {
 	const struct itimerval once = {.it_value = {.tv_usec = ALARM_US}};
+	unsigned before = inside;
 
 	CHECK(!setitimer(ITIMER_REAL, &once, NULL));
-	for (unsigned before = inside; inside == before;)
+	while (inside == before)
 		usleep(1000);
 }
 
