@@ -1619,11 +1619,11 @@ globals()[sys.argv[1]]()
             self.absent("hidden.place", run.report())
 
     def test_code_that_was_unloaded_is_not_counted(self):
-        with script("alloc=1", *["module", "samples=1", "unload"] * 5, "module", "samples=2", SIM_MODULE_BYTES="40M",
+        with script("alloc=1", *["module", "samples=1", "unload"] * 5, "module", "module", "samples=2", SIM_MODULE_BYTES="40M",
                     CUDA_MODULE_LOADING="EAGER") as run:
             report = run.report()
         by = {name["what"]: name["bytes"] for name in report["run"]["devices"][0]["hidden"]}
-        self.assertEqual(by["code"], 40 * MIB)
+        self.assertEqual(by["code"], 80 * MIB)
         self.assertNotIn("unexplained", by)
 
 
