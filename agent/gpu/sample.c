@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/process/procfile.h"
+#include "common/base.h"
 
 void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes)
 {
@@ -18,30 +19,27 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 }
 
 /* The pids of this process in every namespace that /proc shows, outermost first.  They stay the same for its life. */
-static unsigned own_pids(uint64_t pids[8])
+static const uint64_t *own_pids(unsigned *count)
 {
-	static uint64_t known[8], known_of;
-	static unsigned known_count;
+	static uint64_t pids[8], of;
+	static unsigned known;
 	uint64_t own = (uint64_t)syscall(SYS_getpid);
 	char line[180], *at = line;
-	unsigned count = 0;
 
-	if (own == known_of) {
-		memcpy(pids, known, sizeof(known));
-		return known_count;
+	if (own != of) {
+		known = 0;
+		sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
+		while (known < SL_COUNT(pids) && sl_procfile_digits(at, &pids[known])) {
+			known++;
+			at += strspn(at, "0123456789");
+			at += strspn(at, " \t");
+		}
+		if (!known)
+			pids[known++] = own;
+		of = own;
 	}
-	sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
-	while (count < 8 && sl_procfile_digits(at, &pids[count])) {
-		count++;
-		at += strspn(at, "0123456789");
-		at += strspn(at, " \t");
-	}
-	if (!count)
-		pids[count++] = own;
-	memcpy(known, pids, sizeof(known));
-	known_count = count;
-	known_of = own;
-	return count;
+	*count = known;
+	return pids;
 }
 
 /*
@@ -69,13 +67,13 @@ static bool pids_are_ours(const struct sl_device_sample *sample)
 
 void sl_sample_listed(struct sl_device_sample *sample)
 {
-	uint64_t own[8];
+	const uint64_t *own;
 	unsigned pids;
 
 	sample->has_processes = pids_are_ours(sample);
 	if (!sample->has_processes)
 		return;
-	pids = own_pids(own);
+	own = own_pids(&pids);
 	for (unsigned i = 0; i < sample->count; i++)
 		for (unsigned j = 0; j < pids; j++)
 			if (sample->processes[i].pid == own[j])

@@ -120,8 +120,10 @@ static bool find(struct sl_hostmem_process *of, unsigned at)
 	if (read_file(of, of->proc, "/cgroup", content, sizeof(content)) <= 0)
 		return false;
 	named = sl_fnv_text(content);
-	if (named == of->named || sl_kept_sandboxed())
+	if (named == of->named)
 		return true;
+	if (sl_kept_sandboxed())
+		return false;
 	of->named = named;
 	cgroup->layout = &version1;
 	found = own_path(content, false, path, sizeof(path)) && find_folder(cgroup, path);

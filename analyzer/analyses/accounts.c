@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/model/pending.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/analyses/story.h"
@@ -20,6 +19,7 @@
 #include "analyzer/report/words.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/model/pending.h"
 #include "analyzer/model/tracks.h"
 
 #define WENT_ON_MIN  16	 /* least allocations of a place by which a program went on after an error */

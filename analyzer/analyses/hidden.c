@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a device that no recorded call asked for, by name: see sl_hidden_split. */
-#include "analyzer/model/pending.h"
 #include "analyzer/analyses/hidden.h"
 
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/model/pending.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/format.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* foreign CASE [NUMBER]: cases that a recorder in the same process may break; test_foreign.py names them.  Longer than other files: each case is one function. */
 #include "gpu.h"
+#include "paths.h"
 #include "late_free.h"
 
 #include <errno.h>
@@ -547,23 +548,12 @@ static int bad_environments(int unused)
 	return 0;
 }
 
-static __attribute__((noinline)) int by_one(unsigned path, int depth);
-
-/* Two functions that call each other by the bits of `path`: each path is a stack of its own. */
-static __attribute__((noinline)) int by_zero(unsigned path, int depth)
+static void one_call(void)
 {
 	void *p;
 
-	if (depth)
-		return (path & 1 ? by_one : by_zero)(path >> 1, depth - 1) + 1; /* + 1: no tail call */
 	OK(cudaMalloc(&p, 4096));
 	OK(cudaFree(p));
-	return 0;
-}
-
-static __attribute__((noinline)) int by_one(unsigned path, int depth)
-{
-	return (depth ? (path & 1 ? by_one : by_zero)(path >> 1, depth - 1) : by_zero(0, 0)) + 1;
 }
 
 static int stacks_of_each;
@@ -571,7 +561,7 @@ static int stacks_of_each;
 static void *make_stacks(void *first)
 {
 	for (int i = 0; i < stacks_of_each; i++)
-		by_zero((unsigned)(intptr_t)first + (unsigned)i, 60);
+		call_by_path((unsigned)(intptr_t)first + (unsigned)i, 60, one_call);
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
  * life MODE [COUNT]: threads and processes begin and end in many ways, each with GPU calls at a moment that is hard for a tracer.  Prints nothing and exits 0, with and without a tracer.
  */
 #include "gpu.h"
+#include "paths.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -304,26 +305,15 @@ static void fork_walking(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
-static __attribute__((noinline)) int odd(unsigned path, int depth);
-
-/* Two functions that call each other by the bits of `path`: each path is a stack of its own. */
-static __attribute__((noinline)) int even(unsigned path, int depth)
+static void one_call(void)
 {
-	if (depth)
-		return (path & 1 ? odd : even)(path >> 1, depth - 1) + 1; /* + 1: no tail call */
 	allocate_and_free(MB);
-	return 0;
-}
-
-static __attribute__((noinline)) int odd(unsigned path, int depth)
-{
-	return (depth ? (path & 1 ? odd : even)(path >> 1, depth - 1) : even(0, 0)) + 1;
 }
 
 static void *call_from_new_stacks(void *first)
 {
 	for (unsigned i = 0; i < 3000; i++)
-		even((unsigned)(intptr_t)first << 16 | i, 20);
+		call_by_path((unsigned)(intptr_t)first << 16 | i, 20, one_call);
 	return NULL;
 }
 
