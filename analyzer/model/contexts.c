@@ -107,8 +107,7 @@ static void end_cost(struct sl_model *model, uint64_t key)
 		return;
 	device = sl_ledger_device(model, (int)live->thread);
 	if (live->refs == device->age) {
-		sl_pending_code(model, device);
-		device->parts.item[live->site].bytes -= live->bytes;
+		sl_pending_left(model, device, &device->parts.item[live->site], live->bytes);
 		*bytes_of(device, device->parts.item[live->site].what) -= live->bytes;
 	}
 	sl_table_remove(&model->costs, live);
@@ -151,6 +150,7 @@ static size_t part_of(struct sl_model *model, struct sl_device_state *device, co
 			.library = library ? sl_arena_strdup(&model->arena, library) : NULL,
 			.first = sl_labels_instant(model, item->thread),
 		};
+		device->parts.item[at].first.time_ns = model->call_begin_ns; /* a sample during the call may show it */
 	}
 	return at;
 }
@@ -189,7 +189,7 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 	device->context_bytes = device->module_bytes = device->unrounded = 0;
 	device->context_made.time_ns = 0;
 	for (size_t i = 0; i < device->parts.count; i++)
-		device->parts.item[i].bytes = 0; /* what it took at the hidden peak stays known */
+		sl_pending_left(model, device, &device->parts.item[i], device->parts.item[i].bytes);
 }
 
 /* Keeps the limit of a context that takes most memory. */

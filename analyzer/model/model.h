@@ -84,6 +84,7 @@ struct sl_hidden_part {
 	const char *library;   /* the library whose code it is, in the arena; NULL: the context itself */
 	uint64_t bytes, count; /* bytes: now; count: ever */
 	uint64_t peak_bytes;   /* bytes at the device's hidden peak, or when it was found, if later */
+	uint64_t left_bytes, left_ns; /* what it took before the last call by which it took less, and that call's end */
 	struct sl_instant first;
 };
 
@@ -147,7 +148,8 @@ struct sl_device_state {
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, which waits until no call that began before it can follow; known SL_UNKNOWN: none waits */
 	struct {
-		uint64_t time_ns, used, process, known, least; /* known and least: the most and the least held while it was taken */
+		uint64_t begin_ns, time_ns, used, process;
+		uint64_t known, least; /* the most and the least held while it was taken */
 		struct sl_instant at;
 		bool told;		 /* errors before the first sample have their context filled in */
 		bool steady, pool_keeps; /* nothing changed meanwhile; pool_keeps: blocks had been freed to a pool before */

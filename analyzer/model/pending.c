@@ -29,6 +29,50 @@ static struct sl_instant context_made(const struct sl_model *model, const struct
 				   .step = SL_UNKNOWN};
 }
 
+/* The most that the part took while the sample was taken. */
+static uint64_t most_of(const struct sl_device_state *device, const struct sl_hidden_part *part)
+{
+	return part->left_ns >= device->sampled.begin_ns && part->left_bytes > part->bytes ? part->left_bytes : part->bytes;
+}
+
+static uint64_t most_code(const struct sl_device_state *device)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < device->parts.count; i++)
+		bytes += device->parts.item[i].what == SL_HIDDEN_CODE ? most_of(device, &device->parts.item[i]) : 0;
+	return bytes;
+}
+
+/*
+ * What contexts add that came since the sample which shows the context; below 0: what those that went took; most: all that is
+ * hidden.
+ */
+static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
+{
+	uint32_t then = device->contexts_sampled, now = device->contexts;
+	uint64_t bytes = device->context_sampled ? device->parts.item[device->context_sampled - 1].bytes : 0;
+	uint64_t all = then ? bytes * now / then : bytes * (now + 1);
+
+	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
+}
+
+/* What each part takes of a hidden peak: the most that it took while the sample was taken, if there is room for all. */
+static void take_parts(struct sl_device_state *device, uint64_t peak)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < device->parts.count; i++)
+		most += most_of(device, &device->parts.item[i]);
+	for (size_t i = 0; i < device->parts.count; i++) {
+		struct sl_hidden_part *part = &device->parts.item[i];
+
+		part->peak_bytes = most <= peak ? most_of(device, part) : part->bytes;
+	}
+	if (device->context_sampled)
+		device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, peak);
+}
+
 /*
  * Takes as the context what the first sample shows of this process beyond its calls, its code and what its limit set aside.  A
  * sample during calls may show too little: the first sample while nothing changes corrects that, later ones only lower it.  Once
@@ -36,7 +80,7 @@ static struct sl_instant context_made(const struct sl_model *model, const struct
  */
 static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
 {
-	uint64_t taken = known + device->module_bytes + sl_device_state_aside(device, device->sampled.time_ns), bytes;
+	uint64_t taken = known + most_code(device) + sl_device_state_aside(device, device->sampled.time_ns), bytes;
 	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
 	bool steady = device->sampled.steady, tells = !device->sampled.pool_keeps;
 
@@ -70,19 +114,6 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 	device->contexts_sampled = device->contexts;
 	part->peak_bytes = part->peak_bytes ? bytes : 0;
 	device->context_steady |= steady;
-}
-
-/*
- * What contexts add that came since the sample which shows the context; below 0: what those that went took; most: all that is
- * hidden.
- */
-static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
-{
-	uint32_t then = device->contexts_sampled, now = device->contexts;
-	uint64_t bytes = device->context_sampled ? device->parts.item[device->context_sampled - 1].bytes : 0;
-	uint64_t all = then ? bytes * now / then : bytes * (now + 1);
-
-	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
 }
 
 const char *sl_pending_context_bound(const struct sl_device_state *device)
@@ -121,10 +152,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 		device->hidden_peak_ns = device->sampled.time_ns;
 		device->hidden_peak_rounded =
 			device->rounded < bytes - device->unrounded ? device->rounded : bytes - device->unrounded;
-		for (size_t i = 0; i < device->parts.count; i++)
-			device->parts.item[i].peak_bytes = device->parts.item[i].bytes;
-		if (device->context_sampled)
-			device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, bytes);
+		take_parts(device, bytes);
 	}
 }
 
@@ -150,4 +178,13 @@ void sl_pending_code(struct sl_model *model, struct sl_device_state *device)
 	sl_pending_change(model, device, 0);
 	device->sampled.steady = false;
 	device->code_ns = model->call_end_ns;
+}
+
+void sl_pending_left(struct sl_model *model, struct sl_device_state *device, struct sl_hidden_part *part, uint64_t bytes)
+{
+	sl_pending_code(model, device);
+	if (part->left_ns < model->call_begin_ns || part->left_bytes < part->bytes)
+		part->left_bytes = part->bytes;
+	part->left_ns = model->call_end_ns;
+	part->bytes -= bytes;
 }

@@ -134,6 +134,7 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
 	settle(model, device);
+	device->sampled.begin_ns = sample->begin_ns;
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.used = sample->used_bytes;
 	device->sampled.known = most_known_since(device, sample->begin_ns, &device->sampled.least);

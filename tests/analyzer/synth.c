@@ -54,6 +54,8 @@ static const struct row {
 	ROW(cuCtxDestroy_v2, CONTEXT_DESTROY, none, cuda_driver),
 	ROW(cuDevicePrimaryCtxRetain, PRIMARY_RETAIN, none, cuda_driver),
 	ROW(cuDevicePrimaryCtxRelease_v2, PRIMARY_RELEASE, none, cuda_driver),
+	ROW(cuModuleLoadData, MODULE_LOAD, none, cuda_driver),
+	ROW(cuModuleUnload, MODULE_UNLOAD, none, cuda_driver),
 	ROW(cuGraphAddMemAllocNode, GRAPH_ALLOC, graph, cuda_driver),
 	ROW(cuGraphAddMemFreeNode, GRAPH_FREE, graph, cuda_driver),
 	ROW(cuGraphInstantiate_v2, GRAPH_INSTANTIATE, none, cuda_driver),

@@ -869,6 +869,37 @@ static void a_context_that_a_sample_understated_is_corrected_after_a_reset(void 
 	replay_free(&r);
 }
 
+/* The driver may have loaded code before the sample although the call returned after it, and unload it after a sample that it began before. */
+static void code_is_part_of_the_peak_that_a_sample_during_its_call_shows(void **state)
+{
+	static const struct {
+		uint64_t from, to;
+	} samples[] = {{1500, 1600}, {4500, 4600}};
+
+	for (unsigned i = 0; i < SL_COUNT(samples); i++) {
+		const struct sl_device_state *device;
+		struct replay r;
+
+		replay_begin(&r);
+		synth_own_sample(r.synth, SYNTH_START_NS + 100, SYNTH_START_NS + 200, 0, 300 * MIB, 8192 * MIB);
+		synth_call(r.synth, 1, "cuModuleLoadData", .address = 0x2000, .extra = 7000 * MIB, .extra2 = 6960 * MIB,
+			   .time_ns = SYNTH_START_NS + 2000, .duration_ns = 1000);
+		synth_call(r.synth, 1, "cuModuleUnload", .address = 0x2000, .time_ns = SYNTH_START_NS + 4000, .duration_ns = 1000);
+		synth_own_sample(r.synth, SYNTH_START_NS + samples[i].from, SYNTH_START_NS + samples[i].to, 0, 340 * MIB,
+				 8192 * MIB);
+		synth_own_sample(r.synth, SYNTH_START_NS + 9000, SYNTH_START_NS + 9100, 0, 300 * MIB, 8192 * MIB);
+		replay_end(&r, SYNTH_COMPLETED);
+		device = r.model->devices[1];
+		assert_int_equal(device->hidden_peak_bytes, 340 * MIB);
+		assert_int_equal(device->parts.count, 2);
+		assert_int_equal(device->parts.item[0].peak_bytes, 300 * MIB);
+		assert_int_equal(device->parts.item[1].peak_bytes, 40 * MIB);
+		assert_int_equal(device->parts.item[1].bytes, 0);
+		assert_true(device->parts.item[1].first.time_ns <= device->hidden_peak_ns);
+		replay_free(&r);
+	}
+}
+
 /* 20 blocks of 1.5 MiB may take 2 MiB each, but not memory that was hidden before them. */
 static void what_was_hidden_before_blocks_is_not_their_rounding(void **state)
 {
@@ -998,6 +1029,7 @@ int main(void)
 		cmocka_unit_test(an_error_has_the_context_that_the_device_has),
 		cmocka_unit_test(a_context_that_a_reset_ended_was_there_at_the_peak),
 		cmocka_unit_test(a_context_that_a_sample_understated_is_corrected_after_a_reset),
+		cmocka_unit_test(code_is_part_of_the_peak_that_a_sample_during_its_call_shows),
 		cmocka_unit_test(what_was_hidden_before_blocks_is_not_their_rounding),
 		cmocka_unit_test(what_a_call_under_way_took_is_no_context),
 		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),

@@ -23,6 +23,7 @@ WITHOUT = {
     "sl_tracks": {"course course_capacity capacity slots mask asked launches freed_ns pauses": READING},
     "sl_torch": {"given": READING},
     "sl_device_state": {"age code_ns contexts contexts_sampled kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING, "others_line": LATER},
+    "sl_hidden_part": {"left_bytes left_ns": READING},
     "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING},
     "sl_phase": {"pairs pair_count": READING},
@@ -81,7 +82,7 @@ class Shapes(unittest.TestCase):
 
     def test_the_members_of_a_struct_are_found(self):
         self.assertIn("largest_cached", members_of("sl_oom"))
-        self.assertEqual(members_of("sl_hidden_part"), ["what", "library", "bytes", "count", "peak_bytes", "first"])
+        self.assertEqual(members_of("sl_hidden_part"), ["what", "library", "bytes", "count", "peak_bytes", "left_bytes", "left_ns", "first"])
 
 
 if __name__ == "__main__":
