@@ -71,6 +71,7 @@ struct sl_agent_thread {
 	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t loader_uses;	/* depth of sl_objects_use_begin() */
 	bool forks;		/* it is in fork() */
+	uint8_t pauses;		/* forks for which it has the writer pause */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
 	uint64_t kernel;	/* kernel that this thread looked up last and has yet to launch, which loads it; 0: none */

@@ -404,7 +404,7 @@ static bool ensure_started(const struct sl_mute *signals)
 /* A signal handler may have interrupted malloc, which making a thread calls. */
 bool sl_agent_unpark(void)
 {
-	if (sl_writer_thread_resume() || !sl_writer_thread_is_parked())
+	if (sl_writer_thread_resume(true) || !sl_writer_thread_is_parked())
 		return true;
 	if (!is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
@@ -642,16 +642,25 @@ static bool counts_threads(void)
 
 static void before_fork(void)
 {
-	if (is_running(sl_agent))
-		sl_writer_thread_park(counts_threads());
+	bool ends = counts_threads();
+
+	if (is_running(sl_agent) && sl_writer_thread_park(ends) && !ends)
+		sl_thread.pauses++;
 	sl_objects_fork_begin();
 }
 
 /* Makes no thread: a library that asked for fork() after us still holds its locks, which making one may take. */
 static void after_fork(void)
 {
+	bool paused = sl_thread.pauses;
+
+	sl_thread.pauses -= paused;
 	sl_objects_fork_end();
-	if (is_running(sl_agent) && !sl_writer_thread_resume())
+	if (!is_running(sl_agent))
+		return;
+	if (paused)
+		sl_writer_thread_resume(false);
+	else
 		sl_ring_remind(sl_agent->ring);
 }
 
@@ -659,6 +668,7 @@ static void after_fork(void)
 static void in_child(void)
 {
 	sl_objects_forked();
+	sl_thread.pauses = 0;
 	if (atomic_load(&sl_agent_idle.phase) == SL_PHASE_OFF)
 		atomic_store(&sl_agent_idle.phase, SL_PHASE_IDLE);
 }

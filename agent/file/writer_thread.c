@@ -32,14 +32,17 @@
 #define ASLEEP_NS   5000000000ull /* time between two samples while the recording sleeps */
 #define LOOK_NS	    90000000ull	  /* time between two looks at the program's seccomp filters and signals */
 #define SERVED_NS   2000000ull	  /* the same, once the program has sent the writer a signal */
-#define STATE_MASK  3u
+#define STATE_MASK  7u
+#define PAUSER	    8u		 /* one of the threads for which it is PAUSED; they are counted above the state */
+#define CHANGE_MASK 0xffffu	 /* the changes are counted above this */
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
 /*
- * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing.  The bits above count the changes:
- * a thread that saw the writer end may start the next one only if none was started and parked meanwhile.
+ * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing; RESUMED: it has not yet seen that
+ * its pause is over.  The upper half counts the changes: a thread that saw the writer end may start the next one only if none was
+ * started and parked meanwhile.
  */
-enum parking { NOT_PARKED, PARKED, STARTING, PAUSED };
+enum parking { NOT_PARKED, PARKED, STARTING, PAUSED, RESUMED };
 
 static enum parking state_of(uint32_t parking)
 {
@@ -48,7 +51,7 @@ static enum parking state_of(uint32_t parking)
 
 static uint32_t changed_to(enum parking state, uint32_t parking)
 {
-	return (parking | STATE_MASK) + 1 + state;
+	return (parking | CHANGE_MASK) + 1 + state;
 }
 
 static bool is_in(enum parking state)
@@ -98,11 +101,11 @@ static void open_libraries(void)
 
 static void say_here(void)
 {
-	uint32_t starting = atomic_load(&sl_agent->parking);
+	uint32_t was = atomic_load(&sl_agent->parking);
 
 	atomic_store(&sl_agent->writer, sl_agent->last_writer);
-	if (state_of(starting) == STARTING)
-		atomic_compare_exchange_strong(&sl_agent->parking, &starting, changed_to(NOT_PARKED, starting));
+	if (state_of(was) == STARTING || state_of(was) == RESUMED)
+		atomic_compare_exchange_strong(&sl_agent->parking, &was, changed_to(NOT_PARKED, was));
 	sl_agent_wake(&sl_agent->writer);
 }
 
@@ -116,12 +119,14 @@ static void pause_if_asked(void)
 {
 	uint32_t parking;
 
-	while (state_of(parking = atomic_load(&sl_agent->parking)) == PAUSED) {
+	while (state_of(parking = atomic_load(&sl_agent->parking)) == PAUSED || state_of(parking) == RESUMED) {
+		if (state_of(parking) == RESUMED) {
+			say_here();
+			continue;
+		}
 		say_away();
 		sl_agent_sleep(&sl_agent->parking, parking, ASLEEP_NS);
 	}
-	if (state_of(parking) == STARTING)
-		say_here();
 }
 
 /* As the kernel prints a set of signals: sixteen hexadecimal digits. */
@@ -328,23 +333,41 @@ int sl_writer_thread_start(void)
 	return err;
 }
 
+/* What `parking` becomes when a thread wants the writer away; 0: not now. */
+static uint32_t sent_away(uint32_t was, bool ends)
+{
+	switch (state_of(was)) {
+	case NOT_PARKED:
+		return changed_to(ends ? PARKED : PAUSED, was);
+	case RESUMED:
+		return ends ? 0 : changed_to(PAUSED, was);
+	case PAUSED:
+		return ends ? 0 : was + PAUSER;
+	default:
+		return 0;
+	}
+}
+
 bool sl_writer_thread_park(bool ends)
 {
 	struct sl_agent *agent = sl_agent;
 	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
 	enum parking state = ends ? PARKED : PAUSED;
-	uint32_t tid, was;
+	uint32_t tid, was, next;
 	int saved = errno;
 	bool listed;
 
 	if (agent->no_writer)
 		return false;
-	while (state_of(was = atomic_load(&agent->parking)) != NOT_PARKED ||
-	       !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(state, was))) {
-		if (state_of(was) == PARKED || state_of(was) == state || sl_agent_now() >= deadline_ns)
+	do {
+		was = atomic_load(&agent->parking);
+		next = sent_away(was, ends);
+		if (next)
+			continue;
+		if (state_of(was) == PARKED || sl_agent_now() >= deadline_ns)
 			return false;
 		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100); /* the thread was made a moment ago, or another has it pause */
-	}
+	} while (!next || !atomic_compare_exchange_strong(&agent->parking, &was, next));
 	tid = atomic_load(&agent->writer);
 	sl_agent_call_writer(agent);
 	while (atomic_load(&agent->writer) && is_in(state) && sl_agent_now() < deadline_ns)
@@ -355,13 +378,17 @@ bool sl_writer_thread_park(bool ends)
 	return !listed;
 }
 
-bool sl_writer_thread_resume(void)
+bool sl_writer_thread_resume(bool for_all)
 {
-	uint32_t was = atomic_load(&sl_agent->parking);
+	uint32_t was = atomic_load(&sl_agent->parking), next;
 
-	if (state_of(was) != PAUSED || !atomic_compare_exchange_strong(&sl_agent->parking, &was, changed_to(STARTING, was)))
-		return false;
-	sl_agent_wake(&sl_agent->parking);
+	do {
+		if (state_of(was) != PAUSED)
+			return false;
+		next = for_all || (was & CHANGE_MASK) < PAUSED + PAUSER ? changed_to(RESUMED, was) : was - PAUSER;
+	} while (!atomic_compare_exchange_strong(&sl_agent->parking, &was, next));
+	if (state_of(next) == RESUMED)
+		sl_agent_wake(&sl_agent->parking);
 	return true;
 }
 

@@ -22,9 +22,12 @@ int sl_writer_thread_start(void);
 /* Does not start it: it counts as parked from the beginning. */
 void sl_writer_thread_put_off(void);
 
-/* Ends it and waits until the kernel no longer counts it, or has it pause.  False: it did not run, or was not away in time. */
+/*
+ * Ends it and waits until the kernel no longer counts it; false: it did not run, or was not away in time.  Or has it pause, until
+ * each thread that asked for that has it resume; false: it does not pause for this thread.
+ */
 bool sl_writer_thread_park(bool ends);
-bool sl_writer_thread_resume(void); /* after a pause; false: there was none.  Takes no lock. */
+bool sl_writer_thread_resume(bool for_all); /* false: it did not pause.  Takes no lock. */
 
 /* After the end of the recording: waits, no longer than a tenth of a second, until a writer that left with it is gone. */
 void sl_writer_thread_await_end(void);
