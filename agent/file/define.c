@@ -10,6 +10,7 @@
 
 #define MAP_MAX		 (64u << 10)
 #define TRIES_MAX	 1000				  /* while another thread makes the file longer */
+#define CUT_ROOM	 192				  /* at a segment's end: for the note that definitions are missing */
 #define PLACE(index, at) ((uint64_t)(index) << 32 | (at)) /* in the log, as in ring->log */
 
 static _Atomic uint64_t *word_at(struct sl_ring *ring, unsigned index, size_t offset)
@@ -44,14 +45,16 @@ static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size
 		sched_yield();
 	}
 	mark = SL_DEF_WORD((unsigned)next, SL_DEF_END);
-	if (atomic_compare_exchange_strong(word, found, mark))
+	if (atomic_compare_exchange_strong(word, found, mark)) {
 		*found = mark;
-	else
+		atomic_store(&ring->log_cut, false);
+	} else
 		sl_ring_unclaim(ring, (unsigned)next);
 	return true;
 }
 
-static bool append(struct sl_ring *ring, const void *map, size_t bytes)
+/* room: what stays free in each segment, the mark included */
+static bool append(struct sl_ring *ring, const void *map, size_t bytes, size_t room)
 {
 	size_t size = SL_DEF_SIZE(bytes);
 	uint64_t place = atomic_load(&ring->log);
@@ -62,7 +65,7 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 		_Atomic uint64_t *word = word_at(ring, index, at);
 		uint64_t found = 0;
 
-		if (at + size + 8 > SL_SEGMENT_BYTES) { /* there is always room for the mark */
+		if (at + size + room > SL_SEGMENT_BYTES) {
 			found = atomic_load(word);
 			if (!found && !close_segment(ring, index, at, &found))
 				return false;
@@ -81,6 +84,17 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 	}
 }
 
+/* Said where it happens, and once in a segment, whose end has room for that. */
+static SL_NOINLINE void say_cut(struct sl_ring *ring)
+{
+	uint8_t bytes[CUT_ROOM - 16];
+	struct sl_definition map = sl_definition_note(
+		bytes, sizeof(bytes), "no room was left for definitions: stacks of some calls, or names, are missing", sl_agent_now());
+
+	if (sl_definition_end(&map) && !atomic_exchange(&ring->log_cut, true))
+		append(ring, map.pack.bytes, map.pack.used, 8);
+}
+
 bool sl_define_publish(struct sl_definition *map)
 {
 	struct sl_ring *ring = sl_agent->ring;
@@ -93,10 +107,10 @@ bool sl_define_publish(struct sl_definition *map)
 	/* with signals blocked, since a record that is never finished would end the log for all threads */
 	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);
-	done = append(ring, map->pack.bytes, map->pack.used);
-	atomic_fetch_sub(&ring->defs_users, 1);
+	done = append(ring, map->pack.bytes, map->pack.used, 8 + CUT_ROOM);
 	if (!done)
-		atomic_store(&ring->log_cut, true);
+		say_cut(ring);
+	atomic_fetch_sub(&ring->defs_users, 1);
 	sl_mute_end(&mute);
 	return done;
 }

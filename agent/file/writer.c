@@ -504,8 +504,6 @@ static void say_holes(void)
 	    !sl_resolve_beside(tensorflow, SL_TENSORFLOW_ALLOCATE("10tensorflow")))
 		sl_objects_hole(SL_HOLE_TENSORFLOW);
 	sl_objects_say_holes();
-	if (atomic_exchange(&sl_agent->ring->log_cut, false))
-		sl_define_note("no room was left for definitions: stacks of some calls, or names, are missing");
 }
 
 /* Notes which stacks this recording has, or why it lacks them, each time that changes. */

@@ -11,6 +11,7 @@
  *                   calls that wait for room
  *   held            threads fill the ring inside calls that do not return
  *   grows           threads want segments while another is slow to make the ring longer
+ *   cut             killed once a log that cannot become longer has no room for the least definition
  *   exit, _exit     ended by exit, or by the row of _exit
  *   kill            ended by SIGKILL in the middle
  *   reserved, gone  THREADS threads one after the other, each of which leaves a slot that it reserved and did not fill, or
@@ -427,6 +428,17 @@ static void held(void)
 		pthread_join(holders[--count], NULL);
 }
 
+/* Small definitions leave no room for a longer one. */
+static void fill_log(void)
+{
+	allocate(0x1000, 64, 0);
+	sl_writer_thread_park(false);
+	atomic_store(&sl_agent->ring->growing, 1);
+	while (sl_define_gap(1, 0, 0, ""))
+		;
+	raise(SIGKILL);
+}
+
 static void wait_inside(void)
 {
 	while (!let_go)
@@ -753,6 +765,8 @@ int main(int argc, char **argv)
 		call(FAKE_cudaMalloc, &(struct sl_fields){.address = 0x1000, .bytes = 64, .kind = SL_KIND_device}, held);
 		return 0;
 	}
+	if (!strcmp(mode, "cut"))
+		fill_log();
 	if (!strcmp(mode, "crowd")) {
 		crowd(threads);
 		return 0;

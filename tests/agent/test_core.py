@@ -251,6 +251,10 @@ class Core(unittest.TestCase):
             (trace,), _ = run("starved", threads, steps, STORMLOG_KEEP=str(limit), most=8 * limit, most_of_one=limit // 4)
             self.assertGreater(trace.folded_through, 1)
 
+    def test_a_definition_that_finds_no_room_is_said_to_be_missing(self):
+        (trace,), _ = run("cut", 0, 0, code=-9)
+        self.assertEqual([note["text"].split(":")[0] for note in trace.defs["note"] if "room" in note["text"]], ["no room was left for definitions"])
+
     def test_more_threads_than_segments_lose_nothing_while_the_writer_has_no_processor(self):
         (trace,), _ = run("crowd", 400, 5)
         self.assertNotIn("gap", trace.defs)
