@@ -39,7 +39,8 @@ struct sl_agent {
 	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and the others, or given up */
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
-	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */
+	_Atomic uint32_t parking;	     /* this, last_writer and writer_stack: writer_thread.c */
+	bool exec_failed;		     /* said in a note; of the thread in exec_by */
 	uint32_t last_writer;		     /* the thread that runs, or ran last */
 	void *writer_stack;		     /* NULL: the C library's stack */
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */

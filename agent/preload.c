@@ -605,7 +605,9 @@ void sl_preload_resume(void)
 		if (!sl_ring_is_used(agent->ring))
 			atomic_store(&agent->ring->file->outside, SL_OUTSIDE_MAY);
 		exec_is_over(agent);
-		sl_define_note("exec failed: the process went on");
+		if (!agent->exec_failed)
+			sl_define_note("exec failed: the process went on");
+		agent->exec_failed = true;
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 		sl_agent_call_writer(agent);
 	}

@@ -154,6 +154,7 @@ class Foreign(unittest.TestCase):
         truth, = run.truth()
         real = {name: truth.apis[name].calls for name in ("cudaMalloc", "cudaFree")}
         mine = {row["api"]: row["calls"] for row in process["apis"]}
+        self.assertEqual(sum(note.startswith("exec failed") for note in process["capabilities"]["notes"]), 1)
         self.assertEqual(sum(mine[name] for name in real) + process["lost_events"], sum(real.values()))
         self.assertLess(process["lost_events"], sum(real.values()) / 100)
 
