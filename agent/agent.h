@@ -40,7 +40,8 @@ struct sl_agent {
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
 	_Atomic uint32_t parking;	     /* this, last_writer and writer_stack: writer_thread.c */
-	bool exec_failed;		     /* said in a note; of the thread in exec_by */
+	bool exec_failed;		     /* which was said; of the thread in exec_by */
+	bool unwelcome;			     /* the same: it became a user who may not write in the trace's folder */
 	uint32_t last_writer;		     /* the thread that runs, or ran last */
 	void *writer_stack;		     /* NULL: the C library's stack */
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */

@@ -3,6 +3,7 @@
 #include "agent/preload.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include "agent/unwound.h"
 #include "agent/symbols/threads.h"
 #include "agent/file/asleep.h"
+#include "agent/file/capability.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -606,7 +608,7 @@ void sl_preload_resume(void)
 			atomic_store(&agent->ring->file->outside, SL_OUTSIDE_MAY);
 		exec_is_over(agent);
 		if (!agent->exec_failed)
-			sl_define_note("exec failed: the process went on");
+			sl_capability_write("exec_failed", "true"); /* the process went on */
 		agent->exec_failed = true;
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 		sl_agent_call_writer(agent);
@@ -629,6 +631,24 @@ void sl_preload_not_alone(void)
 {
 	if (is_ours(sl_agent))
 		sl_agent_unpark();
+}
+
+/* Its own files are open; those whom it starts as that user need to make some. */
+void sl_preload_rights_changed(void)
+{
+	int saved = errno;
+
+	sl_preload_not_alone();
+#ifdef SYS_faccessat2
+	if (is_running(sl_agent) && !sl_agent->unwelcome && !sl_kept_sandboxed() &&
+	    syscall(SYS_faccessat2, AT_FDCWD, sl_agent->process.directory, W_OK | X_OK, AT_EACCESS) && errno == EACCES) {
+		sl_agent->unwelcome = true;
+		sl_define_note(
+			"it became a user who may not write in the trace's folder: processes that it starts as that user are not "
+			"recorded");
+	}
+#endif
+	errno = saved;
 }
 
 /*

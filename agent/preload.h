@@ -35,6 +35,9 @@ void sl_preload_resume(void); /* exec failed, so the recording goes on */
 bool sl_preload_alone(void);
 void sl_preload_not_alone(void);
 
+/* Call this instead after a call that may have made it another user's process. */
+void sl_preload_rights_changed(void);
+
 /*
  * Call this before fork() and at exit: where ThreadSanitizer counts threads, the writer ends until the next call.  When the
  * handlers of pthread_atfork run, the sanitizer has taken its locks, and no thread can end.

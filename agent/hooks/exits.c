@@ -117,7 +117,7 @@ AROUND(fork, (void), (), sl_preload_uncounted(), )
  * may: it lacks what the calling thread alone was given or has lost (PR_SET_KEEPCAPS, capset, seccomp).  So the writer ends before
  * the call.  The one that is started afterwards inherits the rights of the calling thread.
  */
-#define AS_ONE(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_alone(), sl_preload_not_alone())
+#define AS_ONE(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_alone(), sl_preload_rights_changed())
 
 AS_ONE(setuid, (uid_t user), (user))
 AS_ONE(seteuid, (uid_t user), (user))

@@ -28,6 +28,7 @@
 #include "common/now.h"
 
 #define STRETCHES_PROCESSES 64
+#define NOTES_MAX	    4 /* of a process, on the screen */
 
 struct job {
 	struct sl_report *report;
@@ -222,6 +223,17 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 			       SL_SIZE(strtoull(bytes, NULL, 10)));
 }
 
+/* What the recorder says of itself: what is not in the trace, and why. */
+static void warn_notes(struct sl_report *report, const struct sl_defs *defs, const char *name)
+{
+	size_t said = defs->notes.count < NOTES_MAX ? defs->notes.count : NOTES_MAX;
+
+	for (size_t i = 0; i < said; i++)
+		sl_report_warn(report, "%s: %s", name, defs->notes.item[i]);
+	if (said < defs->notes.count)
+		sl_report_warn(report, "%s: %zu more notes in report.json", name, defs->notes.count - said);
+}
+
 static void warn_unknown(struct sl_report *report, const struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
@@ -255,6 +267,7 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	if (process->model->ooms_total > process->model->ooms.count)
 		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu and the last are listed", name,
 			       (unsigned long long)process->model->ooms_total, process->model->ooms.count - 1);
+	warn_notes(report, &trace->defs, name);
 }
 
 static int weight(const char *severity)

@@ -466,6 +466,25 @@ static int initgroups_without_rights(int unused)
 	return 0;
 }
 
+/* As a server that gives up root before it starts its workers. */
+static int becomes_nobody(int unused)
+{
+	pid_t child;
+	void *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	CHECK(!setgid(65534) && !setuid(65534));
+	child = fork();
+	if (!child) {
+		OK(cudaMalloc(&p, MB));
+		_exit(0);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
+	OK(cudaFree(p));
+	return 0;
+}
+
 static int own_file;
 
 /* Takes the numbers of files of a trace, for its own file, as often as it can. */
@@ -590,6 +609,7 @@ int main(int argc, char **argv)
 		     {"many_threads", many_threads},
 		     {"many_stacks", many_stacks},
 		     {"exec_fails", exec_fails},
+		     {"becomes_nobody", becomes_nobody},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},
