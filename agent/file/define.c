@@ -45,10 +45,9 @@ static SL_NOINLINE bool close_segment(struct sl_ring *ring, unsigned index, size
 		sched_yield();
 	}
 	mark = SL_DEF_WORD((unsigned)next, SL_DEF_END);
-	if (atomic_compare_exchange_strong(word, found, mark)) {
+	if (atomic_compare_exchange_strong(word, found, mark))
 		*found = mark;
-		atomic_store(&ring->log_cut, false);
-	} else
+	else
 		sl_ring_unclaim(ring, (unsigned)next);
 	return true;
 }
@@ -84,18 +83,8 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes, size_t r
 	}
 }
 
-/* Said where it happens, and once in a segment, whose end has room for that. */
-static SL_NOINLINE void say_cut(struct sl_ring *ring)
-{
-	uint8_t bytes[CUT_ROOM - 16];
-	struct sl_definition map = sl_definition_note(
-		bytes, sizeof(bytes), "no room was left for definitions: stacks of some calls, or names, are missing", sl_agent_now());
-
-	if (sl_definition_end(&map) && !atomic_exchange(&ring->log_cut, true))
-		append(ring, map.pack.bytes, map.pack.used, 8);
-}
-
-bool sl_define_publish(struct sl_definition *map)
+/* With signals blocked, since a record that is never finished would end the log for all threads.  room: as append's. */
+static bool publish(struct sl_definition *map, size_t room)
 {
 	struct sl_ring *ring = sl_agent->ring;
 	struct sl_mute mute;
@@ -104,15 +93,19 @@ bool sl_define_publish(struct sl_definition *map)
 	if (!ring || !ring->file || !sl_definition_end(map) || map->pack.used > MAP_MAX)
 		return false;
 	sl_agent_await_exec();
-	/* with signals blocked, since a record that is never finished would end the log for all threads */
 	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);
-	done = append(ring, map->pack.bytes, map->pack.used, 8 + CUT_ROOM);
-	if (!done)
-		say_cut(ring);
+	done = append(ring, map->pack.bytes, map->pack.used, room);
 	atomic_fetch_sub(&ring->defs_users, 1);
+	if (!done)
+		atomic_store(&ring->log_cut, true);
 	sl_mute_end(&mute);
 	return done;
+}
+
+bool sl_define_publish(struct sl_definition *map)
+{
+	return publish(map, 8 + CUT_ROOM);
 }
 
 bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
@@ -129,4 +122,16 @@ void sl_define_note(const char *text)
 	struct sl_definition map = sl_definition_note(bytes, sizeof(bytes), text, sl_agent_now());
 
 	sl_define_publish(&map);
+}
+
+void sl_define_cut(void)
+{
+	uint8_t bytes[CUT_ROOM - 16];
+	struct sl_definition map;
+
+	if (!atomic_exchange(&sl_agent->ring->log_cut, false))
+		return;
+	map = sl_definition_note(bytes, sizeof(bytes),
+				 "no room was left for definitions: stacks of some calls, or names, are missing", sl_agent_now());
+	publish(&map, 8);
 }

@@ -15,3 +15,6 @@ bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const cha
 
 /* Publishes a line about the recording itself: what is not recorded and why. */
 void sl_define_note(const char *text);
+
+/* The writer: notes that definitions found no room, if so.  Segments of the log have room for that at their end. */
+void sl_define_cut(void);

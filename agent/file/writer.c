@@ -618,7 +618,9 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	if (good && wrote) {
 		write_gap(sl_agent->ring->file);
 		say_stacks();
+		sl_objects_say_holes();
 	}
+	sl_define_cut();
 	if (good && idle_ns != UINT64_MAX)
 		sl_ring_take_back(sl_agent->ring, idle_ns);
 	sl_ring_provide(sl_agent->ring, SPARE);

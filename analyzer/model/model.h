@@ -81,9 +81,9 @@ struct sl_instant {
 enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
-	const char *library;   /* the library whose code it is, in the arena; NULL: the context itself */
-	uint64_t bytes, count; /* bytes: now; count: ever */
-	uint64_t peak_bytes;   /* bytes at the device's hidden peak, or when it was found, if later */
+	const char *library;	      /* the library whose code it is, in the arena; NULL: the context itself */
+	uint64_t bytes, count;	      /* bytes: now; count: ever */
+	uint64_t peak_bytes;	      /* bytes at the device's hidden peak, or when it was found, if later */
 	uint64_t left_bytes, left_ns; /* what it took before the last call by which it took less, and that call's end */
 	struct sl_instant first;
 };

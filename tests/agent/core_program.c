@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -428,14 +429,15 @@ static void held(void)
 		pthread_join(holders[--count], NULL);
 }
 
-/* Small definitions leave no room for a longer one. */
+/* Small definitions leave no room for a longer one, and no file may become longer. */
 static void fill_log(void)
 {
 	allocate(0x1000, 64, 0);
-	sl_writer_thread_park(false);
-	atomic_store(&sl_agent->ring->growing, 1);
+	setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 1, .rlim_max = RLIM_INFINITY});
 	while (sl_define_gap(1, 0, 0, ""))
 		;
+	for (unsigned tries = 0; tries < 200 && atomic_load(&sl_agent->ring->log_cut); tries++)
+		usleep(10000);
 	raise(SIGKILL);
 }
 
