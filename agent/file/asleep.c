@@ -112,6 +112,17 @@ static void answered(void)
 	atomic_store(&sl_agent->ring->file->asked, SL_ASKED_NOTHING);
 }
 
+/* What a kill leaves. */
+static void publish_counts(void)
+{
+	struct sl_ringfile *file = sl_agent->ring->file;
+
+	atomic_store(&file->asleep_begun, counts.begun);
+	atomic_store(&file->asleep_begun_bytes, counts.begun_bytes);
+	atomic_store(&file->asleep_ended, counts.ended);
+	atomic_store(&file->asleep_ended_bytes, counts.ended_bytes);
+}
+
 void sl_asleep_rest(void)
 {
 	struct sl_ringfile *file = sl_agent->ring->file;
@@ -124,6 +135,7 @@ void sl_asleep_rest(void)
 	}
 	forget();
 	sl_asleep_counts_clear(&counts);
+	publish_counts();
 	since_ns = written_ns = settled_ns = sl_agent_now();
 	atomic_store(&rouse, NULL);
 	sl_agent->stacks = 0;
@@ -233,6 +245,8 @@ static enum fate fate_of(const struct sl_event *event)
 {
 	enum sl_verb verb = sl_hooks[event->api].verb;
 
+	if (event->flags & SL_FLAG_abandoned)
+		return FATE_KEEP;
 	if (sl_slot_shape(verb) == SL_SHAPE_RANGE)
 		return FATE_COUNT;
 	switch (verb) {
@@ -289,8 +303,6 @@ static void begins(const struct kept *what)
 
 	if (!pages.table[slot] || pages.kept[pages.table[slot] - 1].event.time_ns <= what->event.time_ns)
 		pages.table[slot] = at + 1;
-	counts.begun++;
-	counts.begun_bytes += what->event.bytes;
 }
 
 static void ends(const struct kept *what)
@@ -298,7 +310,6 @@ static void ends(const struct kept *what)
 	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = pages.table[slot] - 1;
 	const struct sl_event *made = &pages.kept[at].event;
 
-	counts.ended++;
 	if (!pages.table[slot] || made->time_ns > what->event.time_ns) {
 		keep(what); /* the block was allocated before the sleep, or its allocation comes later */
 		return;
@@ -326,7 +337,7 @@ static void apply(struct kept *what)
 {
 	const struct sl_event *event = &what->event;
 	unsigned verb = sl_hooks[event->api].verb;
-	enum fate fate = event->flags & SL_FLAG_abandoned ? FATE_KEEP : fate_of(event);
+	enum fate fate = fate_of(event);
 
 	has_nodes |= verb == SL_VERB_GRAPH_ALLOC || (verb == SL_VERB_ALLOC && event->flags & SL_FLAG_captured);
 	note_context(what);
@@ -360,6 +371,7 @@ bool sl_asleep_has_room(void)
 	return kept_count <= KEPT_ENOUGH;
 }
 
+/* Begins and ends count here, since the caller then takes the events off the ring: a kill before they settle loses them. */
 void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *events, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -368,14 +380,25 @@ void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *even
 		what->event = events[i];
 		what->number = first + i;
 		what->thread = thread;
+		switch (fate_of(&events[i])) {
+		case FATE_BEGINS:
+			counts.begun++;
+			counts.begun_bytes += events[i].bytes;
+			break;
+		case FATE_ENDS:
+			counts.ended++;
+			break;
+		default:
+			break;
+		}
 	}
+	publish_counts();
 }
 
 void sl_asleep_settle(uint64_t until_ns)
 {
 	struct sl_sort_key *keys = pages.keys;
 	uint32_t left = 0, at;
-	struct sl_ringfile *file = sl_agent->ring->file;
 
 	for (at = 0; at < batch_count; at++) {
 		const struct sl_event *event = &pages.batch[at].event;
@@ -393,10 +416,7 @@ void sl_asleep_settle(uint64_t until_ns)
 			pages.batch[left++] = pages.batch[at];
 	batch_count = left;
 	settled_ns = until_ns == UINT64_MAX ? sl_agent_now() : until_ns;
-	atomic_store(&file->asleep_begun, counts.begun);
-	atomic_store(&file->asleep_begun_bytes, counts.begun_bytes);
-	atomic_store(&file->asleep_ended, counts.ended);
-	atomic_store(&file->asleep_ended_bytes, counts.ended_bytes);
+	publish_counts();
 }
 
 bool sl_asleep_is_due(uint64_t now_ns)
@@ -473,6 +493,7 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 	atomic_fetch_add(&file->asleep_written, 1);
 	forget();
 	sl_asleep_counts_clear(&counts);
+	publish_counts();
 	since_ns = settled_ns; /* all later events are written */
 	written_ns = now_ns;
 	if (wake) {

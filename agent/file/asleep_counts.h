@@ -14,7 +14,7 @@
 
 struct sl_asleep_counts {
 	uint64_t events;				 /* calls that neither begin nor end a block */
-	uint64_t begun, begun_bytes, ended, ended_bytes; /* calls of blocks, whether kept or only counted */
+	uint64_t begun, begun_bytes, ended, ended_bytes; /* of all blocks, whether kept or counted, settled or not */
 	struct {
 		uint64_t calls, failures, bytes, time_ns;
 	} api[SL_API_COUNT];

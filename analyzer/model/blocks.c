@@ -151,7 +151,7 @@ static void release(struct sl_model *model, const struct sl_item *item)
 	live = find(model, event->kind, event->address, &table);
 	/* In a running process a free may be read after its address was reused (follow.h): it is not a free of this block. */
 	if (!live || live->time_ns > event->time_ns)
-		model->unknown_frees++;
+		model->unknown_frees += !model->asleep_ns || event->time_ns < model->asleep_ns;
 	else if (live->refs > 1)
 		live->refs--;
 	else

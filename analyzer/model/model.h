@@ -447,6 +447,7 @@ struct sl_model {
 	uint64_t devices_set; /* bit n: a call of no other effect, such as cudaSetDevice, named device n */
 	/* before this instant the trace lacks events of blocks that did not outlive it (--keep); 0: it lacks none */
 	uint64_t folded_ns;
+	uint64_t asleep_ns;	   /* since when the recording slept to its end, and blocks were counted only; 0: it did not */
 	uint64_t first_ns, now_ns; /* times of the replay; now_ns never goes back, even in a damaged trace */
 
 	struct sl_row *rows[SL_DEVICES_MAX + 1];	     /* [device + 1], NULL: not seen; else SL_KIND_COUNT rows */

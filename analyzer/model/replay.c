@@ -177,6 +177,7 @@ static void add_slept_calls(struct sl_model *model, const struct sl_slept_calls 
 void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 {
 	model->folded_ns = folded->until_ns > folded->slept.until_ns ? folded->until_ns : folded->slept.until_ns;
+	model->asleep_ns = folded->slept.now_ns;
 	for (size_t i = 0; i < folded->blocks.count; i++) {
 		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
 		struct sl_torch *torch = &sl_ledger_device(model, blocks->device)->torch;

@@ -41,7 +41,7 @@ struct sl_slept_calls {
 struct sl_slept {
 	uint64_t ns, until_ns; /* total time asleep, and when it last ended */
 	uint64_t maps, follow; /* follow: number of events written after the maps */
-	bool now;	       /* it sleeps now, or slept when it was killed */
+	uint64_t now_ns;       /* since when it sleeps, or slept when it was killed; 0: awake */
 	SL_VECTOR(struct sl_slept_blocks) blocks;
 	SL_VECTOR(struct sl_slept_calls) calls;
 };

@@ -392,14 +392,14 @@ static void say_slept(struct sl_trace *trace)
 	const struct sl_ringfile *head = trace->ring.head;
 	uint64_t begun, ended;
 
-	if (slept->maps || slept->now)
+	if (slept->maps || slept->now_ns)
 		*SL_PUSH(&trace->defs.capabilities) = (struct sl_capability){"recorded", sl_trace_recorded(trace)};
 	if (slept->maps)
 		sl_damage_note(&trace->damage, trace->name,
 			       "it was asleep for %llu s: calls and what lives are exact, peaks are of the time awake, blocks made "
 			       "asleep have no stack",
 			       (unsigned long long)(slept->ns / SL_NS_PER_S));
-	if (!slept->now)
+	if (!slept->now_ns)
 		return;
 	if (atomic_load(&head->asleep_written) < slept->maps) {
 		sl_damage_note(&trace->damage, trace->name,
@@ -412,16 +412,16 @@ static void say_slept(struct sl_trace *trace)
 		&trace->damage, trace->name,
 		"it %s: since %.1f s %llu blocks of %llu bytes were made and %llu ended, and that is all that is known of them",
 		trace->ring.alive ? "is asleep (stormlog-attach wakes it)" : "was asleep when it ended",
-		(double)(atomic_load(&head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
+		(double)(slept->now_ns - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
 		(unsigned long long)atomic_load(&head->asleep_begun_bytes), (unsigned long long)ended);
 }
 
 const char *sl_trace_recorded(const struct sl_trace *trace)
 {
-	return trace->header.watcher	  ? "attached"
-	       : trace->folded.slept.now  ? "asleep"
-	       : trace->folded.slept.maps ? "woken"
-					  : "whole";
+	return trace->header.watcher	    ? "attached"
+	       : trace->folded.slept.now_ns ? "asleep"
+	       : trace->folded.slept.maps   ? "woken"
+					    : "whole";
 }
 
 void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
@@ -430,10 +430,9 @@ void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
 
 	if (trace->header.watcher)
 		snprintf(text, size, "attached by BPF: nothing from before, no labels and blocks of PyTorch");
-	else if (slept->now)
+	else if (slept->now_ns)
 		snprintf(text, size, "asleep since %.0f s: nothing newer is written; stormlog-attach %lld wakes it",
-			 (double)(atomic_load(&trace->ring.head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9,
-			 (long long)trace->header.pid);
+			 (double)(slept->now_ns - trace->header.monotonic_ns) / 1e9, (long long)trace->header.pid);
 	else if (slept->maps)
 		snprintf(text, size, "it slept %llu s: no stacks, labels and peaks of that time",
 			 (unsigned long long)(slept->ns / SL_NS_PER_S));
@@ -479,7 +478,11 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);
 	take_exit(trace);
-	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
+	if (trace->ring.path && atomic_load(&trace->ring.head->asleep)) {
+		uint64_t since_ns = atomic_load(&trace->ring.head->asleep_since_ns);
+
+		trace->folded.slept.now_ns = since_ns ? since_ns : 1;
+	}
 	if (trace->folded.until_ns > trace->header.monotonic_ns) /* 0: no block events were among what was folded */
 		sl_damage_note(
 			&trace->damage, trace->name,

@@ -145,7 +145,7 @@ static bool has_errand(const struct sl_alert *alert)
 	const struct sl_trace *trace = alert->followed->process.trace;
 
 	return alert->rule->action != SL_ACTION_MESSAGE &&
-	       (alert->rule->action != SL_ACTION_WAKE || (trace->folded.slept.now && trace->cursor->ring));
+	       (alert->rule->action != SL_ACTION_WAKE || (trace->folded.slept.now_ns && trace->cursor->ring));
 }
 
 void sl_act_on(struct sl_act *act, const struct sl_alert *alert)

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Recordings that sleep, are woken, sleep again, and are killed at any of these times: the report must agree with the simulator's journal."""
+import collections
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -139,7 +141,15 @@ class Asleep(unittest.TestCase):
                 mine, = report["processes"]
                 self.assertEqual((mine["status"], mine["lost_events"], mine["damaged"]), ("interrupted", 0, False))
                 self.assertTrue(any("was asleep when it ended" in json.dumps(warning) for warning in report["warnings"]), report["warnings"])
-                self.assertEqual(report["leaks"], [])
+                self.assertEqual((report["leaks"], mine["unknown_frees"]), ([], 0))
+                said = re.search(r"(\d+) blocks of \d+ bytes were made and (\d+) ended", json.dumps(report["warnings"]))
+                calls = collections.Counter({row["api"]: row["calls"] for row in mine["apis"]})
+                calls.update(call["api"] for call in mine["in_flight"])
+                truth, = run.truth()
+                for name, counted in (("cudaMalloc", said[1]), ("cudaFree", said[2])):
+                    real = truth.apis[name].calls - (name == "cudaFree")  # its first call frees nothing, which is no block's end
+                    self.assertLessEqual(real, int(counted) + calls[name], name)
+                    self.assertLessEqual(int(counted) + calls[name], real + threads, name)  # the kill may hit the journal before
 
     def test_killed_in_the_middle_of_waking(self):
         """The trace may lack events, but what it has is true: each block reported live did live with that size; no call is there twice."""
