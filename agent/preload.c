@@ -70,7 +70,8 @@ extern void *__libc_stack_end __attribute__((weak)); /* the kernel put the numbe
 
 static pthread_key_t key; /* one for the process image; its destructor tells us that a thread ends */
 static bool have_key;
-static bool constructed; /* the C library is ready */
+static bool constructed;     /* the C library is ready */
+static _Atomic long starter; /* thread that starts the recording, or did */
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
@@ -222,8 +223,21 @@ static bool is_running(struct sl_agent *agent)
 	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING;
 }
 
+/* Another thread may be about to start the recording, which would not know that it has ended. */
+static void await_start(void)
+{
+	struct sl_agent *agent = sl_agent;
+
+	for (unsigned waits = 0; atomic_load(&agent->phase) == SL_PHASE_STARTING && waits < 20; waits++) {
+		if (atomic_load(&starter) == syscall(SYS_gettid))
+			return;
+		sl_agent_sleep(&agent->phase, SL_PHASE_STARTING, FINISH_NS / 20);
+	}
+}
+
 void sl_preload_status(int status)
 {
+	await_start();
 	if (is_ours(sl_agent))
 		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* the eight bits that the parent sees */
 }
@@ -380,7 +394,6 @@ static bool borrows_memory(void)
  */
 static bool ensure_started(const struct sl_mute *signals)
 {
-	static _Atomic long starter;
 	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
 	long tid = syscall(SYS_gettid);
@@ -552,6 +565,7 @@ void sl_preload_finish(const char *how)
 	struct sl_mute mute;
 	uint64_t deadline;
 
+	await_start();
 	if (!is_ours(agent))
 		return;
 	mute = sl_mute_begin();

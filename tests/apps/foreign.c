@@ -466,6 +466,26 @@ static int initgroups_without_rights(int unused)
 	return 0;
 }
 
+static void *call_once(void *unused)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	return unused;
+}
+
+/* Another thread makes its first call, which takes long. */
+static int exec_at_start(int unused)
+{
+	pthread_t thread;
+
+	(void)unused;
+	CHECK(!pthread_create(&thread, NULL, call_once, NULL));
+	usleep(150000);
+	execlp("true", "true", (char *)NULL);
+	return 1;
+}
+
 /* As a server that gives up root before it starts its workers. */
 static int becomes_nobody(int unused)
 {
@@ -610,6 +630,7 @@ int main(int argc, char **argv)
 		     {"many_stacks", many_stacks},
 		     {"exec_fails", exec_fails},
 		     {"becomes_nobody", becomes_nobody},
+		     {"exec_at_start", exec_at_start},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},
