@@ -750,6 +750,5 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 {
-	if (is_ours(sl_agent))
-		sl_preload_finish("exit");
+	sl_preload_finish("exit");
 }

@@ -132,11 +132,14 @@ class Faults(unittest.TestCase):
         # the simulated NVML reads when the processes of its devices began
         self.assertEqual([line for line in lines[begin + 1:end] if not re.search(r'"/proc/\d+/stat"', line)], [])
 
-    def test_a_recording_that_begins_while_the_program_execs_is_whole(self):
-        self.strace("fallocate:delay_enter=400000:when=1", app=[os.path.join(e2e.APPS, "foreign"), "exec_at_start"])
-        with open(os.path.join(self.traces, "analysis", "report.json")) as file:
-            process, = json.load(file)["processes"]
-        self.assertEqual(process["status"], "completed")
+    def test_a_recording_that_begins_while_the_program_ends_is_whole(self):
+        for execs in "01":
+            with self.subTest(execs):
+                self.strace("fallocate:delay_enter=400000:when=1", app=[os.path.join(e2e.APPS, "foreign"), "ends_at_start", execs])
+                with open(os.path.join(self.traces, "analysis", "report.json")) as file:
+                    process, = json.load(file)["processes"]
+                self.assertEqual(process["status"], "completed")
+                shutil.rmtree(self.traces)
 
     def test_threads_that_are_slow_to_end(self):
         """A slow thread of the agent that tries the loader's locks must not pass for the last thread of a bare clone, whose status would be lost."""
