@@ -88,6 +88,7 @@ static bool publish(struct sl_definition *map, size_t room)
 {
 	struct sl_ring *ring = sl_agent->ring;
 	struct sl_mute mute;
+	uint32_t whole = 0;
 	bool done;
 
 	if (!ring || !ring->file || !sl_definition_end(map) || map->pack.used > MAP_MAX)
@@ -98,7 +99,7 @@ static bool publish(struct sl_definition *map, size_t room)
 	done = append(ring, map->pack.bytes, map->pack.used, room);
 	atomic_fetch_sub(&ring->defs_users, 1);
 	if (!done)
-		atomic_store(&ring->log_cut, true);
+		atomic_compare_exchange_strong(&ring->log_cut, &whole, 1);
 	sl_mute_end(&mute);
 	return done;
 }
@@ -129,9 +130,10 @@ void sl_define_cut(void)
 	uint8_t bytes[CUT_ROOM - 16];
 	struct sl_definition map;
 
-	if (!atomic_exchange(&sl_agent->ring->log_cut, false))
+	if (atomic_load(&sl_agent->ring->log_cut) != 1)
 		return;
 	map = sl_definition_note(bytes, sizeof(bytes),
 				 "no room was left for definitions: stacks of some calls, or names, are missing", sl_agent_now());
-	publish(&map, 8);
+	if (publish(&map, 8))
+		atomic_store(&sl_agent->ring->log_cut, 2);
 }

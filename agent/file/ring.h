@@ -49,7 +49,7 @@ struct sl_ring {
 	_Atomic uint32_t holes;	     /* segments that have no blocks */
 	_Atomic uint32_t orders;     /* segments begun */
 	_Atomic uint64_t log;	     /* definitions: index of their segment << 32 | an offset at or before its first free byte */
-	_Atomic bool log_cut;	     /* a definition found no room, which is not said yet */
+	_Atomic uint32_t log_cut;    /* 1: a definition found no room; 2: that is said */
 	_Atomic uint32_t defs_users; /* threads inside sl_define_publish */
 	_Atomic uint32_t held;	     /* segments that belong to threads */
 	_Atomic uint32_t wanted;     /* a thread found no segment */
