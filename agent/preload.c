@@ -575,6 +575,8 @@ void sl_preload_finish(const char *how)
 		return;
 	}
 	atomic_store(&agent->ring->file->state, SL_PROCESS_COMPLETED);
+	if (atomic_load(&agent->status)) /* as wait() gives it: the footer may find no room */
+		atomic_store(&agent->ring->file->ended, 1 + ((atomic_load(&agent->status) - 1) << 8));
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
 	if (!sl_agent_unpark())

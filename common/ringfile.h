@@ -81,7 +81,7 @@ struct sl_ringfile {
 	_Atomic uint64_t asleep_written; /* `slept` maps in the files, with the events that follow them */
 	/* since the last of them: blocks that were made and that ended, and bytes as far as known */
 	_Atomic uint64_t asleep_begun, asleep_begun_bytes, asleep_ended, asleep_ended_bytes;
-	_Atomic uint32_t ended; /* wait status + 1, set by the process that started and waited for this one; 0: nobody has set it */
+	_Atomic uint32_t ended;	 /* wait status + 1, set by this process at its end or by the one that waited for it; 0: by none */
 	uint32_t leaves_by_call; /* 1: the program's runtime exits by the system call (Go), which the agent does not see */
 	uint8_t reserved[440];
 	struct sl_segment segment[SL_SEGMENT_MAX];

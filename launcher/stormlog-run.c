@@ -161,7 +161,9 @@ static void say_why_nothing(const struct sl_launch *run)
 	else
 		fprintf(stderr,
 			"stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
-			"--check says which it does not), or it had no memory or descriptors for a recording (ulimit -v, -n)\n");
+			"--check says which it does not), or it had no memory or descriptors for a recording (ulimit -v, -n), or "
+			"became a user who may not write in %s\n",
+			run->directory);
 }
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */

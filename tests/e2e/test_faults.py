@@ -112,6 +112,7 @@ class Faults(unittest.TestCase):
         self.assertRegex(report, r"\d+ events could not be kept between .* s and .* s")
         with open(os.path.join(self.traces, "analysis", "report.json")) as file:
             process, = json.load(file)["processes"]
+        self.assertEqual(process["exit_status"], 0)
         truth = e2e.journal.load(journals)[0]
         self.assertEqual(sum(api["calls"] for api in process["apis"]) + process["lost_events"],
                          sum(calls for calls, _ in e2e.expected_apis(truth, e2e.rows_of(self.traces)).values()))
