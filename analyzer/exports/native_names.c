@@ -75,7 +75,7 @@ static void name(struct names *names, uint64_t pc)
 	if (module < 0 || sl_idmap_get(&names->seen, pc, 0) || sl_defs_named(defs, pc))
 		return;
 	sl_idmap_set(&names->seen, pc, 1);
-	count = sl_symbols_find(names->symbols, &defs->modules.item[module], pc, found, SL_SYMBOL_DEPTH);
+	count = sl_symbols_find(names->symbols, defs, &defs->modules.item[module], pc, found, SL_SYMBOL_DEPTH);
 	if (count)
 		put_map(names, pc, found, count);
 	if (names->maps.size >= PART)

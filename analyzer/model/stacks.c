@@ -144,7 +144,7 @@ static unsigned names_of(const struct sl_defs *defs, struct sl_symbols *symbols,
 
 	if (named)
 		memcpy(found, named->symbols, named->count * sizeof(*found));
-	return named ? named->count : symbols && module ? sl_symbols_find(symbols, module, pc, found, SL_SYMBOL_DEPTH) : 0;
+	return named ? named->count : symbols && module ? sl_symbols_find(symbols, defs, module, pc, found, SL_SYMBOL_DEPTH) : 0;
 }
 
 static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)

@@ -21,7 +21,8 @@
 #include "common/base.h"
 
 #define SCOPES_MAX 256
-#define PLACE	   (1ull << 32) /* distance of the objects' addresses, larger than any object */
+#define SLACK_NS   (2 * SL_NS_PER_S) /* by which the clock of a file system may be ahead */
+#define PLACE	   (1ull << 32)	     /* distance of the objects' addresses, larger than any object */
 
 /* One file, shared by all processes that had it loaded.  It is opened for the first of its frames, mapped, and closed at once. */
 struct object {
@@ -31,6 +32,8 @@ struct object {
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: none */
 	bool fixed;	     /* linked for fixed addresses */
+	bool newer;	     /* it was said that the file has changed since */
+	uint64_t modified_ns;
 	struct sl_budget budget;
 };
 
@@ -213,6 +216,7 @@ static const char *map_file(struct object *object, const char *build_id)
 		return strerror(errno);
 	object->map = map;
 	object->size = (size_t)st.st_size;
+	object->modified_ns = (uint64_t)st.st_mtim.tv_sec * SL_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
 	sl_budget_resume();
 	sl_budget_begin(&object->budget, sl_budget_size(&st));
 	return NULL;
@@ -482,8 +486,20 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 				       answer->count * sizeof(*found));
 }
 
-unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
-			 unsigned max)
+/* False: the file is not older than the module, so it may be another build. */
+static bool is_older(struct sl_symbols *symbols, struct object *object, const struct sl_defs *defs, const struct sl_module *module)
+{
+	if (module->build_id || !module->ns || !defs->ahead_ns || object->modified_ns < module->ns + defs->ahead_ns + SLACK_NS)
+		return true;
+	if (!object->newer)
+		*SL_PUSH(&symbols->missed) = (struct sl_symbols_missed){
+			object->path, "it has changed since it was recorded, and no build id to tell what changed", false};
+	object->newer = true;
+	return false;
+}
+
+unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_defs *defs, const struct sl_module *module, uint64_t pc,
+			 struct sl_symbol *found, unsigned max)
 {
 	struct answer answer = {0};
 	uint64_t offset = pc - module->base, key;
@@ -495,7 +511,7 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 		return 0;
 	index = object_of(symbols, module);
 	object = symbols->objects.item[index];
-	if (!object->module)
+	if (!object->module || !is_older(symbols, object, defs, module))
 		return 0;
 	key = (uint64_t)index << 32 | offset;
 	at = sl_idmap_get(&symbols->asked, key, UINT32_MAX);

@@ -16,9 +16,12 @@ struct sl_symbols;
 struct sl_symbols *sl_symbols_new(void);
 void sl_symbols_free(struct sl_symbols *symbols);
 
-/* Finds the function at pc and those into which it was inlined, innermost first; returns their number, 0: not known. */
-unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
-			 unsigned max);
+/*
+ * Finds the function at pc, which is in the module, and those into which it was inlined, innermost first; returns their number,
+ * 0: not known.  A file without a build id counts as another one if it has changed since the module was there.
+ */
+unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_defs *defs, const struct sl_module *module, uint64_t pc,
+			 struct sl_symbol *found, unsigned max);
 
 /*
  * Files whose frames have no names, with the reasons, from number `from` on, sorted by path.  The list is valid until the next

@@ -32,7 +32,7 @@ struct sl_native_stack {
 };
 
 struct sl_module {
-	uint64_t base, end, ns;
+	uint64_t base, end, ns;	     /* ns: when it was there; 0: not known */
 	const char *path, *build_id; /* NULL: unknown */
 };
 
@@ -106,6 +106,7 @@ struct sl_defs {
 	SL_VECTOR(struct sl_native_stack) natives;
 	SL_VECTOR(struct sl_named) named;
 	SL_VECTOR(struct sl_module) modules; /* each once, at the addresses of its place */
+	uint64_t ahead_ns;		     /* Unix time less the trace's; 0: not known */
 	struct sl_mapped mapped;	     /* at the last definition that was read */
 	struct sl_idmap module_ids;	     /* by what and where it is */
 	SL_VECTOR(struct sl_arrival) arrivals;

@@ -136,8 +136,8 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, stru
 			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
 			break;
 		}
-		if (!trace->header.known)
-			sl_header_read(&trace->header, &object);
+		if (!trace->header.known && sl_header_read(&trace->header, &object))
+			trace->defs.ahead_ns = trace->header.started_ns - trace->header.monotonic_ns;
 		frame->no_record &= !sl_record_is(sl_object_get(&object, "def"));
 		if (position >= from)
 			take_map(trace, &object);
@@ -269,6 +269,7 @@ static void read_ring(struct sl_trace *trace)
 	if (!trace->header.known && trace->ring.header_map &&
 	    sl_object_parse(&object, &trace->zone, trace->ring.header_map, trace->ring.head->header_bytes, &at)) {
 		sl_header_read(&trace->header, &object);
+		trace->defs.ahead_ns = trace->header.started_ns - trace->header.monotonic_ns;
 		msgpack_zone_clear(&trace->zone);
 	}
 	sl_ring_defs(&trace->ring, trace->log_next, take_ring_map, trace);

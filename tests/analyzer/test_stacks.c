@@ -84,7 +84,7 @@ static void a_call_that_was_inlined_is_a_frame_of_its_own(void **state)
 
 	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	dl_iterate_phdr(this_program, &module);
-	count = sl_symbols_find(symbols, &module, outermost() - 1, found, 8);
+	count = sl_symbols_find(symbols, &(const struct sl_defs){0}, &module, outermost() - 1, found, 8);
 	assert_int_equal(count, 3);
 	assert_string_equal(found[0].function, "innermost");
 	assert_string_equal(found[1].function, "between");
@@ -107,7 +107,7 @@ static void code_of_another_build_has_no_names(void **state)
 
 	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	dl_iterate_phdr(this_program, &module);
-	assert_int_equal(sl_symbols_find(symbols, &module, outermost() - 1, found, 8), 0);
+	assert_int_equal(sl_symbols_find(symbols, &(const struct sl_defs){0}, &module, outermost() - 1, found, 8), 0);
 	assert_int_equal(sl_symbols_missed(symbols, 0, &missed), 1);
 	assert_string_equal(missed[0].path, path);
 	assert_non_null(strstr(missed[0].why, "another build"));

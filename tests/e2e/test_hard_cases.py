@@ -18,6 +18,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -117,6 +118,26 @@ class HardCases(unittest.TestCase):
             self.assertEqual(callers, {"plugin_host", "plugin.so", "plugin11.so", "plugin13.so"})
             row, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "device"]
             self.assertEqual(row["allocations"], 7)
+
+    def test_a_file_without_a_build_id_that_changed_gives_no_names(self):
+        text = "int cudaMalloc(void **, unsigned long);\n%s\nstatic void *p;\n__attribute__((noinline)) void keep(void) { cudaMalloc(&p, 3 << 20); }\n" \
+            "int main(void) { keep(); return p == 0; }\n"
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "built")
+
+            def screen(run):
+                return subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout
+
+            def build(more):
+                subprocess.run(["cc", "-g", "-Wl,--build-id=none", "-x", "c", "-", "-o", program, "-L" + e2e.SIM, "-l:libcudart.so.13"], input=(text % more).encode(), check=True)
+            build("")
+            with Recording(program) as run:
+                self.assertIn(" keep", screen(run))
+                build("__attribute__((noinline)) void fresh(void *q) { cudaMalloc(q, 1); cudaMalloc(q, 2); cudaMalloc(q, 3); cudaMalloc(q, 4); }")
+                os.utime(program, (time.time() + 60, time.time() + 60))
+                said = " ".join(screen(run).split())
+        self.assertNotRegex(said, r"fresh| keep|-:\d")
+        self.assertIn("no names of functions in " + program + ": it has changed since it was recorded", said)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the patch is x86-64's")
     def test_a_library_that_writes_over_the_first_bytes_of_a_function_sees_every_call_and_so_do_we(self):

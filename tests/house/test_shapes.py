@@ -16,7 +16,7 @@ ALONE = "asked of a single process only, on the thread that replayed it"
 WITHOUT = {
     "sl_header": {"arena watcher watcher_start kinds same_kinds left_out": READING},
     "sl_hook": {"stamped_before": READING},
-    "sl_defs": {"arena communicator_ids file_ids spans spans_of mapped module_ids arrivals moved left left_out shared": READING,
+    "sl_defs": {"ahead_ns arena communicator_ids file_ids spans spans_of mapped module_ids arrivals moved left left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
     "sl_folded": {"blocks threads peaks slept": READING},
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget log_next inflate zone cursor": READING},
