@@ -39,15 +39,15 @@ struct sl_agent {
 	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and the others, or given up */
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
-	_Atomic uint32_t parking;	     /* this, last_writer and writer_stack: writer_thread.c */
-	bool exec_failed;		     /* which was said; of the thread in exec_by */
-	bool unwelcome;			     /* the same: it became a user who may not write in the trace's folder */
+	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */
 	uint32_t last_writer;		     /* the thread that runs, or ran last */
 	void *writer_stack;		     /* NULL: the C library's stack */
 	_Atomic uint32_t passes;	     /* complete passes of the writer over the ring */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t blocks;	     /* those frames that hold events */
 	_Atomic uint32_t exec_by;	     /* futex: thread whose exec is under way; 0: none */
+	bool exec_failed;		     /* an exec failed, which was said; of the thread in exec_by */
+	bool unwelcome;			     /* it became a user who may not write in the trace's folder, which was said */
 	_Atomic uint32_t in_exec;	     /* futex: the ring's file was removed for an exec that may fail */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* events that came after the footer; futex: those of them that are in the file */

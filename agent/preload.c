@@ -228,6 +228,8 @@ static void await_start(void)
 {
 	struct sl_agent *agent = sl_agent;
 
+	if (agent == &sl_agent_idle) /* no call yet: a process without a GPU touches no page of ours */
+		return;
 	for (unsigned waits = 0; atomic_load(&agent->phase) == SL_PHASE_STARTING && waits < 20; waits++) {
 		if (atomic_load(&starter) == syscall(SYS_gettid))
 			return;
@@ -752,5 +754,6 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 {
-	sl_preload_finish("exit");
+	if (sl_agent != &sl_agent_idle)
+		sl_preload_finish("exit");
 }
