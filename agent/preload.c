@@ -147,9 +147,13 @@ static int write_header(struct sl_agent *agent)
 
 static int open_files(struct sl_agent *agent)
 {
-	int ring_fd = -1, err = sl_process_make_directory(&agent->process);
+	int ring_fd = -1, err;
 
-	if (err || (err = sl_store_claim(agent->store, &agent->process, &ring_fd)))
+	if (!sl_file_can_open(DESCRIPTORS))
+		return EMFILE;
+	if (!sl_writer_prepare())
+		return ENOMEM;
+	if ((err = sl_process_make_directory(&agent->process)) || (err = sl_store_claim(agent->store, &agent->process, &ring_fd)))
 		return err;
 	err = sl_ring_create(agent->ring, ring_fd, agent->store->ring, agent->store->ring_elsewhere, SEGMENTS,
 			     !agent->options.host);
@@ -326,7 +330,8 @@ static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
-	bool inherited = sl_ring_drop_inherited(), may_allocate = sl_stacks_may_allocate(), threads;
+	bool inherited = sl_ring_drop_inherited(), may_allocate = sl_stacks_may_allocate(), threads, meant;
+	int err;
 
 	if (has_locked_memory())
 		sl_pages_unlock(agent, sizeof(struct recording));
@@ -336,8 +341,10 @@ static void start(struct sl_agent *agent)
 		__environ = first_environment();
 	sl_options_read(options, NULL);
 	sl_process_identify(&agent->process, options);
-	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_file_can_open(DESCRIPTORS) ||
-	    !sl_writer_prepare() || open_files(agent)) {
+	meant = !is_second_copy() && sl_process_wanted(&agent->process, options);
+	err = meant ? open_files(agent) : 0;
+	sl_ring_end_inheritance(err);
+	if (!meant || err) {
 		atomic_store(&agent->phase, SL_PHASE_OFF);
 		return;
 	}
@@ -642,6 +649,7 @@ void sl_preload_resume(void)
 
 bool sl_preload_alone(void)
 {
+	await_start(); /* files of which some are this user's and some are not could not all be opened */
 	return is_running(sl_agent) && sl_writer_thread_park(true);
 }
 

@@ -43,6 +43,7 @@ static struct mapping {
 	size_t bytes;
 } mappings[SL_SEGMENT_MAX + 1];
 static unsigned mapping_count;
+static struct sl_ringfile *parent; /* in a child whose recording begins */
 
 static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
 {
@@ -159,11 +160,25 @@ int sl_ring_rebuild(struct sl_ring *ring)
 
 bool sl_ring_drop_inherited(void)
 {
-	bool any = mapping_count;
-
-	while (mapping_count)
+	while (mapping_count > 1)
 		unmap_last();
-	return any;
+	if (mapping_count) {
+		parent = mappings[--mapping_count].at;
+		munmap((uint8_t *)parent + SL_RINGFILE_HEADER_AT, mappings[0].bytes - SL_RINGFILE_HEADER_AT);
+	}
+	return parent;
+}
+
+void sl_ring_end_inheritance(int err)
+{
+	uint32_t none = 0;
+
+	if (!parent)
+		return;
+	if (err)
+		atomic_compare_exchange_strong(&parent->child_lost, &none, (uint32_t)err);
+	munmap(parent, SL_RINGFILE_HEADER_AT);
+	parent = NULL;
 }
 
 /* Most segments: one for every thread at work, one for the thread that asks, and the backlog of all. */

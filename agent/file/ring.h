@@ -74,8 +74,11 @@ int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewher
  */
 int sl_ring_rebuild(struct sl_ring *ring);
 
-/* In a child: forgets the parent's ring.  False: there is none, since the parent was not recorded. */
+/* In a child: forgets the parent's ring but for its header.  False: there is none, since the parent was not recorded. */
 bool sl_ring_drop_inherited(void);
+
+/* Forgets that header too.  err: errno for which the child has no recording, which the parent's trace then says. 0: it has one. */
+void sl_ring_end_inheritance(int err);
 
 /* Writer: provides at least `spare` free segments in the file, and as many as are in use, up to the cap. */
 void sl_ring_provide(struct sl_ring *ring, unsigned spare);

@@ -21,6 +21,7 @@
 #include "agent/symbols/tensorflow.h"
 #include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
+#include "common/text.h"
 #include "common/block.h"
 
 #define IDLE_NS	      100000000ull /* longest sleep between two looks at the rings */
@@ -518,6 +519,22 @@ static void say_stacks(void)
 	sl_capability_write("stacks", text);
 }
 
+/* A forked child has no trace in which this could be said. */
+static void say_child(struct sl_ringfile *file)
+{
+	uint32_t err = atomic_load(&file->child_lost);
+	char text[192];
+	struct sl_text note = sl_text_begin(text, sizeof(text));
+
+	if (!err || err & SL_CHILD_SAID)
+		return;
+	sl_text_add(&note, "a process that it forked could not make a trace (errno ");
+	sl_text_add_number(&note, err);
+	sl_text_add(&note, "): calls of it, and of others like it, are missing");
+	sl_define_note(text);
+	atomic_store(&file->child_lost, err | SL_CHILD_SAID);
+}
+
 /*
  * One part of a pass, and some work at a fold, so that files are cut near their size and folds keep pace.  False: the file could
  * not be written.
@@ -621,6 +638,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 		sl_objects_say_holes();
 	}
 	sl_define_cut();
+	say_child(sl_agent->ring->file);
 	if (good && idle_ns != UINT64_MAX)
 		sl_ring_take_back(sl_agent->ring, idle_ns);
 	sl_ring_provide(sl_agent->ring, SPARE);
@@ -657,6 +675,7 @@ void sl_writer_leave(void)
 	if (used)
 		sl_stacks_modules(false);
 	say_stacks();
+	say_child(sl_agent->ring->file);
 	drain_defs();
 	write_footer(sl_agent->how);
 	if (used)

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -474,16 +475,18 @@ static void *call_once(void *unused)
 	return unused;
 }
 
-/* Ends, by exec or not, while another thread makes the first call, which takes long. */
-static int ends_at_start(int execs)
+/* Ends, by exec (1) or not (0), or becomes another user (2), while another thread makes the first call, which takes long. */
+static int at_start(int how)
 {
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, call_once, NULL));
 	usleep(150000);
-	if (execs)
+	if (how == 1)
 		execlp("true", "true", (char *)NULL);
-	return execs;
+	if (how == 2)
+		CHECK(!setgid(65534) && !setuid(65534) && !pthread_join(thread, NULL));
+	return how == 1;
 }
 
 /* As a server that gives up root before it starts its workers. */
@@ -497,6 +500,26 @@ static int becomes_nobody(int unused)
 	CHECK(!setgid(65534) && !setuid(65534));
 	child = fork();
 	if (!child) {
+		OK(cudaMalloc(&p, MB));
+		_exit(0);
+	}
+	CHECK(waitpid(child, NULL, 0) == child);
+	OK(cudaFree(p));
+	return 0;
+}
+
+/* Its child cannot make files, each time for another reason. */
+static int child_without_files(int how)
+{
+	pid_t child;
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	child = fork();
+	if (!child) {
+		CHECK(how == 0	 ? !chroot("/proc")
+		      : how == 1 ? !setfsgid(65534) && !setfsuid(65534)
+				 : !setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, 3}));
 		OK(cudaMalloc(&p, MB));
 		_exit(0);
 	}
@@ -630,7 +653,8 @@ int main(int argc, char **argv)
 		     {"many_stacks", many_stacks},
 		     {"exec_fails", exec_fails},
 		     {"becomes_nobody", becomes_nobody},
-		     {"ends_at_start", ends_at_start},
+		     {"child_without_files", child_without_files},
+		     {"at_start", at_start},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},

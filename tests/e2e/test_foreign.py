@@ -129,6 +129,15 @@ class Foreign(unittest.TestCase):
         text = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout.split())
         self.assertIn("it became a user who may not write in the trace's folder", text)
 
+    @unittest.skipUnless(os.getuid() == 0, "only root may leave its root folder, or have a file system know it as another user")
+    def test_a_forked_child_that_can_make_no_trace_is_said_to_be_missing_by_its_parent(self):
+        for how in range(3):
+            with self.subTest(("chroot", "setfsuid", "no descriptors")[how]):
+                run = self.plain_and_recorded("child_without_files", how)
+                self.assertEqual(self.device_row(run)["allocations"], 1)
+                text = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout.split())
+                self.assertIn("a process that it forked could not make a trace (errno", text)
+
     def test_python_warns_of_no_thread_of_ours_at_fork(self):
         for python in pythons():
             for gpu in (1, 0):
