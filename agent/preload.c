@@ -254,42 +254,6 @@ void sl_preload_uncounted(void)
 		sl_writer_thread_park(true);
 }
 
-static void note_status(int status, void *unused)
-{
-	sl_preload_status(status);
-	sl_preload_uncounted();
-}
-
-/*
- * Runs before our destructor, which is not told how main ended.  The C library's table has room for 32 without memory of
- * its own.
- */
-static void watch_exit(void)
-{
-	static bool watched;
-
-	if (!watched && on_exit)
-		watched = !on_exit(note_status, NULL);
-}
-
-static void exit_begins(void *unused)
-{
-	if (on_exit)
-		on_exit(note_status, NULL);
-}
-
-/*
- * What a constructor gives to on_exit is called after our destructor.  So on_exit is called by a destructor of the main thread,
- * which the C library runs first of all at exit.
- */
-static void watch_exit_later(void)
-{
-	int (*at_end)(void (*)(void *), void *, void *) = sl_resolve_symbol("__cxa_thread_atexit_impl");
-
-	if (at_end)
-		at_end(exit_begins, NULL, &key);
-}
-
 static bool has_locked_memory(void)
 {
 	char line[24];
@@ -357,12 +321,6 @@ static void start(struct sl_agent *agent)
 	if (inherited) {
 		sl_stacks_child();
 		sl_device_child();
-	}
-	if (may_allocate && !options->host) {
-		watch_exit();
-		/* perhaps in a library's constructor, before main; it takes the loader's lock, which no other thread holds */
-		if (sl_objects_trusted() && sl_threads_count() == 1)
-			watch_exit_later();
 	}
 	threads = (may_allocate || sl_objects_trusted()) && sl_threads_try();
 	if (!sl_objects_trusted()) {
@@ -432,7 +390,6 @@ bool sl_agent_unpark(void)
 		return true;
 	if (!is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
-	watch_exit();
 	sl_writer_thread_unpark();
 	return true;
 }
@@ -724,7 +681,6 @@ static void in_child(void)
 static bool begin(struct sl_agent_thread *thread, const struct sl_mute *signals)
 {
 	if (ensure_started(signals)) {
-		watch_exit_later();
 		atomic_store(&sl_agent->ring->file->outside, SL_OUTSIDE_MAY);
 		if (sl_agent->options.device_interval)
 			sl_device_sample_host(sl_agent_now());
@@ -760,8 +716,18 @@ __attribute__((constructor)) static void construct(void)
 	start_host();
 }
 
+static void end_with(int status, void *unused)
+{
+	sl_preload_status(status);
+	sl_preload_finish("exit");
+}
+
+/*
+ * A destructor is not told how main ended.  What it gives to on_exit is: the C library calls that next, when all destructors of
+ * libraries have run.  Its table has room without memory of its own, since this is one of those functions.
+ */
 __attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 {
-	if (sl_agent != &sl_agent_idle)
+	if (sl_agent != &sl_agent_idle && (!on_exit || on_exit(end_with, NULL)))
 		sl_preload_finish("exit");
 }

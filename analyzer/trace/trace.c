@@ -409,12 +409,13 @@ static void say_slept(struct sl_trace *trace)
 	}
 	begun = atomic_load(&head->asleep_begun);
 	ended = atomic_load(&head->asleep_ended);
-	sl_damage_note(
-		&trace->damage, trace->name,
-		"it %s: since %.1f s %llu blocks of %llu bytes were made and %llu ended, and that is all that is known of them",
-		trace->ring.alive ? "is asleep (stormlog-attach wakes it)" : "was asleep when it ended",
-		(double)(slept->now_ns - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
-		(unsigned long long)atomic_load(&head->asleep_begun_bytes), (unsigned long long)ended);
+	sl_damage_note(&trace->damage, trace->name,
+		       "it %s: since %.1f s %llu blocks of %llu bytes were made and %llu ended, with %llu bytes of these, and that "
+		       "is all that is known of them",
+		       trace->ring.alive ? "is asleep (stormlog-attach wakes it)" : "was asleep when it ended",
+		       (double)(slept->now_ns - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
+		       (unsigned long long)atomic_load(&head->asleep_begun_bytes), (unsigned long long)ended,
+		       (unsigned long long)atomic_load(&head->asleep_ended_bytes));
 }
 
 const char *sl_trace_recorded(const struct sl_trace *trace)

@@ -56,10 +56,9 @@ class Ends(unittest.TestCase):
                 self.assertEqual(self.status(FOREIGN, "raw_end", argument, launcher=["--quiet", "--report"], code=code), status)
 
     def test_the_status_is_known_where_a_librarys_constructor_makes_the_first_call(self):
-        """A function that the constructor gave to on_exit would run after the agent's end."""
         both = e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "ctor_alone.so")
-        for host in (0, 1):
-            with self.subTest(host=host), Recording("/usr/bin/python3", "-S", "-c", "raise SystemExit(5)", LD_PRELOAD=both, code=5, STORMLOG_HOST=host) as run:
+        for host, environment in (0, {}), (1, {}), (0, {"CTOR_THREAD": "1"}):
+            with self.subTest(host=host, **environment), Recording("/usr/bin/python3", "-S", "-c", "raise SystemExit(5)", LD_PRELOAD=both, code=5, STORMLOG_HOST=host, **environment) as run:
                 process, = run.report()["processes"]
                 self.assertEqual((process["ended"], process["exit_status"]), ("failed", 5))
 
