@@ -48,7 +48,8 @@ static void *try_locks(void *open_self)
 	return NULL;
 }
 
-uint64_t sl_threads_count(void)
+/* Threads of the process, by the kernel; 0: not known. */
+static uint64_t count_threads(void)
 {
 	char line[24];
 	uint64_t threads = 0;
@@ -61,7 +62,7 @@ uint64_t sl_threads_count(void)
  * this process has made a thread. */
 static bool is_fresh(void)
 {
-	return sl_objects_is_forked() || sl_threads_count() > 1;
+	return sl_objects_is_forked() || count_threads() > 1;
 }
 
 static void *nothing(void *unused)

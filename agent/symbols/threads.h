@@ -5,10 +5,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
-
-/* Threads of the process, by the kernel; 0: not known. */
-uint64_t sl_threads_count(void);
 
 /*
  * Makes a thread that takes the loader's locks, and waits for it for 20 ms at most.  If the thread got them, sl_objects_trusted
