@@ -81,7 +81,9 @@
 #define ONSET_PART   0.1
 #define ONSET_BEFORE 0.1 /* share of what is left that was born before */
 #define BEGUN_PART   0.05
-#define SLOWER	     1 /* what still fills keeps less in the last quarter than in the mean of three */
+#define LOST_MIN     16
+#define LOST_PART    0.5 /* of the run's births */
+#define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -513,6 +515,34 @@ static enum sl_kept_verdict after_its_end(const struct sl_model *model, const st
 	return verdict == SL_KEPT_GROWING && sl_collected_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
 }
 
+/*
+ * True: each block is larger than all before it, and all are kept: a buffer that grows, and whose old block is lost.  It grows
+ * when it must, so this need not be even, nor go on to the end.
+ */
+static bool judge_lost(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
+{
+	const struct sl_model *model = process->model;
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	struct sl_keeping series;
+	uint64_t bytes, blocks;
+
+	if (by_count(track) || track->births < LOST_MIN || course->larger < track->births || is_alone(model, track) ||
+	    !is_judged(process, track, (double)track->born_bytes) ||
+	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
+		return false;
+	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	if (blocks < track->births)
+		return false;
+	sl_keeping_take(model, track, false, end_of(model), &series);
+	*kept = (struct sl_kept){.track = track,
+				 .verdict = SL_KEPT_GROWING,
+				 .larger = true,
+				 .since_ns = track->first_ns,
+				 .confidence = 1 - exp(-lgamma((double)track->births + 1))}; /* one of all their orders */
+	measure(kept, model, &series);
+	return true;
+}
+
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
@@ -713,8 +743,9 @@ static void process(struct sl_process *process)
 	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
 		const struct sl_track *track = &tracks->item[i];
 
-		if (!segments[i] && (track->births < SL_KEEPING_BIRTHS ? judge_stairs(process, track, &kept)
-								       : judge(process, track, tested, &kept)))
+		if (!segments[i] &&
+		    (track->births < SL_KEEPING_BIRTHS ? judge_stairs(process, track, &kept)
+						       : judge_lost(process, track, &kept) || judge(process, track, tested, &kept)))
 			*SL_PUSH(&process->kept) = kept;
 	}
 	for (size_t i = 0; i < process->kept.count; i++) {

@@ -81,6 +81,7 @@ struct sl_track_course {
 	uint32_t count, capacity;
 	/* 1 + site of the newest block if that was freed before another was asked for; 0: it lives */
 	uint32_t newest_ended;
+	uint32_t larger; /* births larger than all before them */
 	uint64_t births_per_window, births_in_last;
 	uint64_t lived;	     /* the most births that a freed block outlived, rounded to a window */
 	uint64_t late_lived; /* the same for blocks freed since death_tick */

@@ -243,6 +243,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	rise(track, course);
 	if (course->died)
 		turn(track, course);
+	course->larger += bytes > track->most_bytes;
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;

@@ -421,7 +421,8 @@ const char *sl_kept_young(const struct sl_kept *kept)
 	return kept->young
 		       ? "; most of them are no older than those it freed had got: a leak, a queue that fills faster than it is "
 			 "emptied, or a load that rises"
-		       : "";
+	       : kept->larger ? "; each is larger than the one before: a buffer that grows, whose old block is not freed"
+			      : "";
 }
 
 const char *sl_kept_cut(const struct sl_process *process, const struct sl_kept *kept)

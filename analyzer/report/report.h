@@ -71,6 +71,7 @@ struct sl_kept {
 	enum sl_kept_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
 	bool young;			     /* most of what is kept is no older than freed blocks became, as in a queue */
+	bool larger;			     /* each block is larger than all before it */
 	double amount;			     /* kept at the end */
 	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
 	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */
