@@ -313,17 +313,18 @@ static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool 
 static void measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_keeping *series)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, kept->track);
+	bool freed = sl_collected_is_freed(model, kept->track); /* then what is held at the end says nothing of what was */
 	struct sl_keeping part;
 	uint64_t bytes, blocks;
 	double error;
 
 	sl_tracks_held(&model->tracks, kept->track, &bytes, &blocks);
 	count_kept(kept, model, lives_on(kept->track, series, blocks));
-	part = steady_part(course, series, kept->amount);
+	part = steady_part(course, series, freed ? series->kept[series->count - 1] : kept->amount);
 	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
 	if (kept->track->most_blocks == kept->births) /* each was kept */
 		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
-	else if (part.kept[0] * (double)kept->blocks <= ONE_BLOCK * kept->amount &&
+	else if (!freed && part.kept[0] * (double)kept->blocks <= ONE_BLOCK * kept->amount &&
 		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
 		kept->per_birth = kept->amount / (double)kept->births; /* kept from the first birth on */
 	kept->per_second = sl_keeping_slope(&part, part.time, &error) * 1e9;
@@ -600,6 +601,14 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	return true;
 }
 
+static bool judge_place(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+{
+	if (track->births < SL_KEEPING_BIRTHS)
+		return judge_stairs(process, track, kept);
+	return (judge(process, track, tested, kept) && kept->verdict != SL_KEPT_FILLING) || judge_lost(process, track, kept) ||
+	       judge(process, track, tested, kept);
+}
+
 static int by_amount(const void *a, const void *b)
 {
 	const struct sl_kept *x = a, *y = b;
@@ -743,9 +752,7 @@ static void process(struct sl_process *process)
 	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
 		const struct sl_track *track = &tracks->item[i];
 
-		if (!segments[i] &&
-		    (track->births < SL_KEEPING_BIRTHS ? judge_stairs(process, track, &kept)
-						       : judge_lost(process, track, &kept) || judge(process, track, tested, &kept)))
+		if (!segments[i] && judge_place(process, track, tested, &kept))
 			*SL_PUSH(&process->kept) = kept;
 	}
 	for (size_t i = 0; i < process->kept.count; i++) {

@@ -22,6 +22,7 @@
 #define NEAR	      0.05 /* a number this near to a whole number is told as the whole number */
 #define ONSET_PART    0.75 /* share of the births that are kept: with less, the place began to keep amid the run */
 #define JUMP_PART     0.25 /* of the run: what came in less came at once */
+#define WHOLE_PART    0.75 /* of a block: what is kept less often is told by how often */
 
 const char *sl_kept_noun(unsigned kind, bool many)
 {
@@ -129,8 +130,8 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
 {
 	bool by_label = process->iterations.by_label, all = by_label || kept->rounds == process->iterations.count;
-	/* A label's `steps` are those from the first birth to the last, one less than their number; other steps are all counted */
-	double ends = by_label ? 1 : 0;
+	/* Steps from the first birth to the last are one less than births; where they are those of the whole run all are counted */
+	double ends = by_label || !all ? 1 : 0;
 	double steps = by_label ? steps_meanwhile(process, kept->track)
 				: (double)(kept->rounds ? kept->rounds : process->iterations.count);
 	double births = (double)kept->births, gaps = births / once - ends;
@@ -162,12 +163,12 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	double once = at_once(kept), every = steps_between(process, kept, once);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	double told = every < 1.5 ? every > 0 : fabs(every - round(every)) > NEAR * every ? every : round(every);
-	double whole = kept->blocks && once == 1 ? kept->amount / (double)kept->blocks : 0;
+	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
 	double amount_of = kept->per_birth * once * (every ? told / every : 1);
 	char amount[SL_FORMAT_BYTES + 32], time[SL_FORMAT_BYTES];
 
 	/* a rate that is finer than a block says how often one is kept */
-	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : 0.5) * whole) {
+	if (amount_of > 0 && amount_of < (kept->count_only ? 0.95 : WHOLE_PART) * whole) {
 		span *= whole / amount_of;
 		told *= whole / amount_of;
 		amount_of = whole;
