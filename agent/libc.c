@@ -3,7 +3,8 @@
  * memcpy and its like for this library alone: our calls, the compiler's and zstd's are bound to these.  A sanitizer's runtime
  * replaces those of the C library.  It would see what we read and write, but not what orders it: ThreadSanitizer would report
  * false races, and MemorySanitizer reads of memory that it never saw written.  syscall is here because uid_wrapper
- * replaces the C library's by one that takes a lock, and holds that lock while it closes libraries.
+ * replaces the C library's by one that takes a lock, and holds that lock while it closes libraries.  The system calls below it
+ * are here because their names belong to the program (ISO C 7.1.3): a function of its own with such a name would be ours.
  *
  * Compiled so that no loop is turned into a call of itself (meson.build).
  */
@@ -11,7 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "common/base.h"
 
@@ -238,10 +246,10 @@ char *strstr(const char *text, const char *part)
 	return (char *)text;
 }
 
-long syscall(long number, long a, long b, long c, long d, long e, long f);
-
 /* Its arguments lie where those of the C library's variadic one do. */
-SL_STARTUP_TEXT long syscall(long number, long a, long b, long c, long d, long e, long f)
+long sl_libc_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+
+SL_STARTUP_TEXT long sl_libc_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 #ifdef __x86_64__
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
@@ -258,4 +266,51 @@ SL_STARTUP_TEXT long syscall(long number, long a, long b, long c, long d, long e
 		return number;
 	errno = (int)-number;
 	return -1;
+}
+
+/* --- system calls by name ------------------------------------------------------------------------------- */
+
+#define CALL(type, name, parameters, number, ...)                                                                                  \
+	type name parameters                                                                                                       \
+	{                                                                                                                          \
+		return (type)sl_libc_syscall(number, __VA_ARGS__);                                                                 \
+	}
+#define L(value) (long)(value)
+
+CALL(void *, mmap, (void *at, size_t size, int rights, int flags, int fd, off_t offset), SYS_mmap, L(at), L(size), rights, flags,
+     fd, offset)
+CALL(int, munmap, (void *at, size_t size), SYS_munmap, L(at), L(size), 0, 0, 0, 0)
+CALL(int, mprotect, (void *at, size_t size, int rights), SYS_mprotect, L(at), L(size), rights, 0, 0, 0)
+CALL(int, madvise, (void *at, size_t size, int advice), SYS_madvise, L(at), L(size), advice, 0, 0, 0)
+CALL(int, munlock, (const void *at, size_t size), SYS_munlock, L(at), L(size), 0, 0, 0, 0)
+CALL(ssize_t, pread, (int fd, void *to, size_t size, off_t offset), SYS_pread64, fd, L(to), L(size), offset, 0, 0)
+CALL(off_t, lseek, (int fd, off_t offset, int whence), SYS_lseek, fd, offset, whence, 0, 0, 0)
+CALL(int, ftruncate, (int fd, off_t size), SYS_ftruncate, fd, size, 0, 0, 0, 0)
+CALL(int, fdatasync, (int fd), SYS_fdatasync, fd, 0, 0, 0, 0, 0)
+CALL(int, pipe2, (int fds[2], int flags), SYS_pipe2, L(fds), flags, 0, 0, 0, 0)
+CALL(pid_t, getpid, (void), SYS_getpid, 0, 0, 0, 0, 0, 0)
+CALL(pid_t, getsid, (pid_t pid), SYS_getsid, pid, 0, 0, 0, 0, 0)
+CALL(int, uname, (struct utsname * to), SYS_uname, L(to), 0, 0, 0, 0, 0)
+CALL(int, sched_yield, (void), SYS_sched_yield, 0, 0, 0, 0, 0, 0)
+CALL(int, getrlimit, (__rlimit_resource_t of, struct rlimit *to), SYS_prlimit64, 0, of, 0, L(to), 0, 0)
+CALL(ssize_t, process_vm_readv,
+     (pid_t pid, const struct iovec *to, unsigned long count, const struct iovec *from, unsigned long from_count,
+      unsigned long flags),
+     SYS_process_vm_readv, pid, L(to), L(count), L(from), L(from_count), L(flags))
+CALL(ssize_t, process_vm_writev,
+     (pid_t pid, const struct iovec *from, unsigned long from_count, const struct iovec *to, unsigned long count,
+      unsigned long flags),
+     SYS_process_vm_writev, pid, L(from), L(from_count), L(to), L(count), L(flags))
+
+/* The two that are variadic have all their arguments in registers, as syscall has. */
+long sl_libc_prctl(long option, long a, long b, long c, long d) __asm__("prctl");
+long sl_libc_prctl(long option, long a, long b, long c, long d)
+{
+	return sl_libc_syscall(SYS_prctl, option, a, b, c, d, 0);
+}
+
+void *sl_libc_mremap(void *at, size_t size, size_t now, long flags, void *to) __asm__("mremap");
+void *sl_libc_mremap(void *at, size_t size, size_t now, long flags, void *to)
+{
+	return (void *)sl_libc_syscall(SYS_mremap, L(at), L(size), L(now), flags, L(to), 0);
 }

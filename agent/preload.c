@@ -64,9 +64,7 @@ struct recording {
 	struct sl_trace_store store;
 };
 
-/* musl has neither */
-extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
-extern void *__libc_stack_end __attribute__((weak)); /* the kernel put the number of arguments there */
+extern void *__libc_stack_end __attribute__((weak)); /* the kernel put the number of arguments there; musl has none */
 
 static pthread_key_t key; /* one for the process image; its destructor tells us that a thread ends */
 static bool have_key;
@@ -728,6 +726,11 @@ static void end_with(int status, void *unused)
  */
 __attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 {
-	if (sl_agent != &sl_agent_idle && (!on_exit || on_exit(end_with, NULL)))
+	int (*at_end)(void (*)(int, void *), void *);
+
+	if (sl_agent == &sl_agent_idle)
+		return;
+	at_end = sl_resolve_next("on_exit"); /* the C library's: a program may have a function of that name */
+	if (!at_end || at_end(end_with, NULL))
 		sl_preload_finish("exit");
 }

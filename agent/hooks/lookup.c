@@ -16,6 +16,8 @@
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 
+extern char *__progname_full; /* glibc's program_invocation_name, by the name that no program may have */
+
 struct request {
 	const char *name, *version;
 	const void *caller;
@@ -55,7 +57,7 @@ static struct sl_lookup absent(const struct sl_resolve_place *place, void *handl
 {
 	bool special = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
 
-	asker = special && place->map && !place->program ? place->map->l_name : program_invocation_name;
+	asker = special && place->map && !place->program ? place->map->l_name : __progname_full;
 	real_lookup(RTLD_NEXT, request);
 	return (struct sl_lookup){NULL, NULL};
 }

@@ -2,6 +2,7 @@
 #include "agent/process/hostmem.h"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -176,7 +177,7 @@ static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory
 
 static uint64_t page_bytes(void)
 {
-	return (uint64_t)sysconf(_SC_PAGESIZE);
+	return getauxval(AT_PAGESZ);
 }
 
 void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory)
