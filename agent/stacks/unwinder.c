@@ -17,6 +17,7 @@
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
+#include "agent/symbols/unnamed.h"
 #include "common/text.h"
 
 static struct sl_libunwind opened;
@@ -58,9 +59,9 @@ static void *open_libunwind(open_library *open)
 
 		memcpy(path, us.dli_fname, folder);
 		memcpy(path + folder, name, sizeof(name));
-		library = open(path, RTLD_NOW | RTLD_LOCAL);
+		library = sl_unnamed_open(open, path);
 	}
-	return library ? library : open(name, RTLD_NOW | RTLD_LOCAL);
+	return library ? library : sl_unnamed_open(open, name);
 }
 
 /*
@@ -168,6 +169,15 @@ bool sl_unwinder_lost_descriptors(void)
  */
 static bool would_end_the_program(void)
 {
+	/* libunwind calls these by name, and a program may have functions of its own that are called so */
+	static const char *const names[] = {"pipe2",   "pipe",	      "open",	"read",	      "write",	    "close",
+					    "stat",    "fstat",	      "mmap",	"munmap",     "msync",	    "mincore",
+					    "sysconf", "getpagesize", "getpid", "sigfillset", "sigprocmask"};
+	const void *own;
+
+	for (unsigned i = 0; i < SL_COUNT(names); i++)
+		if ((own = sl_resolve_before_us(names[i], NULL)) && sl_resolve_place(own).program)
+			return true;
 	return !sl_objects_are_readable() || (sl_kept_filtered() && atomic_load(&sl_mute_handled) & SL_MUTE_BIT(SIGSYS));
 }
 

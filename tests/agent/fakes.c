@@ -25,6 +25,11 @@ const struct sl_hooks_row sl_hooks[] = {
 };
 const unsigned sl_hook_count = sizeof(sl_hooks) / sizeof(sl_hooks[0]);
 
+struct sl_resolve_place sl_resolve_place(const void *address)
+{
+	return (struct sl_resolve_place){0};
+}
+
 void *sl_resolve_symbol(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name);

@@ -4,6 +4,7 @@
 #include "paths.h"
 #include "late_free.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -528,6 +529,21 @@ static int child_without_files(int how)
 	return 0;
 }
 
+/* A library that is opened when the agent has opened its own finds what lies beside it. */
+static int brought(int unused)
+{
+	int (*number)(void);
+	void *library, *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	usleep(200000);
+	library = dlopen("$ORIGIN/brought/brings.so", RTLD_NOW);
+	number = library ? dlsym(library, "brings_number") : NULL;
+	printf("%d %s\n", number ? number() : 0, library ? "" : dlerror());
+	return 0;
+}
+
 static int own_file;
 
 /* Takes the numbers of files of a trace, for its own file, as often as it can. */
@@ -655,6 +671,7 @@ int main(int argc, char **argv)
 		     {"becomes_nobody", becomes_nobody},
 		     {"child_without_files", child_without_files},
 		     {"at_start", at_start},
+		     {"brought", brought},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},

@@ -129,6 +129,16 @@ class Foreign(unittest.TestCase):
         text = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout.split())
         self.assertIn("it became a user who may not write in the trace's folder", text)
 
+    def test_a_library_that_is_opened_later_has_the_libraries_that_it_brings_along(self):
+        run = self.plain_and_recorded("brought")
+        self.assertEqual(run.done.stdout.split(), [b"99"])
+
+    def test_a_function_of_the_program_that_has_a_name_of_the_c_library_is_called_by_nobody_else(self):
+        for host in (0, 1):
+            run = self.plain_and_recorded(program=os.path.join(e2e.APPS, "own_names"), STORMLOG_HOST=host)
+            self.assertEqual((run.done.returncode, run.done.stdout), (5, b""))
+            self.assertEqual(self.device_row(run)["allocations"], 200)
+
     @unittest.skipUnless(os.getuid() == 0, "only root may leave its root folder, or have a file system know it as another user")
     def test_a_forked_child_that_can_make_no_trace_is_said_to_be_missing_by_its_parent(self):
         for how in range(3):

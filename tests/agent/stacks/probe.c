@@ -86,6 +86,16 @@ void *sl_resolve_symbol(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
+void *sl_resolve_before_us(const char *name, const struct link_map *after)
+{
+	return NULL;
+}
+
+struct sl_resolve_place sl_resolve_place(const void *address)
+{
+	return (struct sl_resolve_place){0};
+}
+
 bool sl_resolve_loaded(const void *address)
 {
 	Dl_info object;
