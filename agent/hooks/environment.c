@@ -23,6 +23,9 @@ static bool is_set(const char *variable, const char *value)
 	return now && sl_plain_same(now, value);
 }
 
+/* Its own address, once the loader has relocated us. */
+static const void *const volatile relocated = (const void *)&relocated;
+
 __attribute__((visibility("default"))) char *getenv(const char *name)
 {
 	static char *(*_Atomic kept)(const char *);
@@ -31,6 +34,9 @@ __attribute__((visibility("default"))) char *getenv(const char *name)
 	const char *own;
 
 	if (SL_UNLIKELY(!real)) {
+		/* A library's ifunc resolver asks so early; the C library has no environment then, and answers the same. */
+		if (relocated != (const void *)&relocated)
+			return NULL;
 		real = (char *(*)(const char *))sl_resolve_next("getenv");
 		if (!real)
 			return NULL;

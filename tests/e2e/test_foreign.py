@@ -133,6 +133,10 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("brought")
         self.assertEqual(run.done.stdout.split(), [b"99"])
 
+    def test_a_librarys_choice_before_the_agent_is_relocated(self):
+        for late in ("", "1"):
+            self.plain_and_recorded(program=os.path.join(e2e.APPS, "early"), EARLY_ASKS="", LD_BIND_NOW=late)
+
     def test_a_function_of_the_program_that_has_a_name_of_the_c_library_is_called_by_nobody_else(self):
         for host in (0, 1):
             run = self.plain_and_recorded(program=os.path.join(e2e.APPS, "own_names"), STORMLOG_HOST=host)
