@@ -162,7 +162,7 @@ static void say_why_nothing(const struct sl_launch *run)
 		fprintf(stderr,
 			"stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
 			"--check says which it does not), or it had no memory or descriptors for a recording (ulimit -v, -n), or "
-			"became a user who may not write in %s\n",
+			"called with less than 9 KiB of its stack left, or became a user who may not write in %s\n",
 			run->directory);
 }
 

@@ -9,8 +9,10 @@
 
 #include "agent/symbols/elf_object.h"
 
-/* glibc's own view of an object, as it has begun since 2.3.4 (its include/link.h): after the public part the object itself, its
- * namespace, and the names by which it was asked for. */
+/*
+ * glibc's own view of an object, as it has begun since 2.3.4 (its header link.h): after the public part the object itself, its
+ * namespace, and the names by which it was asked for.
+ */
 struct asked {
 	char *name;
 	struct asked *next;
