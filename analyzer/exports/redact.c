@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: half of it is the words that are not masked. */
 #include "analyzer/exports/redact.h"
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 #include "common/base.h"
+#include "common/block.h"
 
 /* ---- public words, compared as whole words */
 
@@ -101,6 +103,13 @@ static const char *const words[] = {
 	"label",
 	"process",
 	"[vdso]",
+	".",
+	"..",
+	"-",
+	"--",
+	"&",
+	"*",
+	">",
 };
 
 /* lib*.so: the C library, the vendors' and the frameworks'. */
@@ -280,10 +289,7 @@ static const char *const settings[] = {
 };
 
 /* Fields of the header that describe the format: a trace whose names are masked here cannot be read. */
-static const char *const formats[] = {"format", "version", "agent", "fields", "verbs", "kinds", "families", "flags", "hooks"};
-
-/* Byte strings with numbers instead of text. */
-static const char *const binaries[] = {"columns", "pcs", "blocks", "threads"};
+static const char *const formats[] = {"format", "version", "fields", "verbs", "kinds", "families", "flags", "hooks"};
 
 static const char *const endings[] = {".py", ".pyc", ".so", ".c", ".cc", ".cpp", ".cu", ".h", ".zst", ".ring"};
 
@@ -332,9 +338,29 @@ static bool is_public(const char *word, size_t size)
 	return size >= 6 && !memcmp(word, "python", 6) && span_of(word + 6, size - 6, ".0123456789") == size - 6;
 }
 
+/* 1.0, 0.12.3: numbers of two digits at most, since other texts of digits and dots may be anything. */
+static bool is_version(const char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (unsigned parts = 1; parts <= 3; parts++) {
+		size_t digits = span_of(text + at, size - at, "0123456789");
+
+		at += digits;
+		if (!digits || digits > 2 || (at < size && text[at] != '.'))
+			return false;
+		if (at++ == size)
+			return parts > 1;
+	}
+	return false;
+}
+
 /* ---- masks */
 
-static void keep(struct sl_redaction *redaction, const char *word, size_t size)
+/* Punctuation of paths, of C++'s and Python's names and of settings. */
+static const char structure[] = "._-:,<>()[]{}*&";
+
+void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t size)
 {
 	struct sl_arena arena = {0};
 
@@ -346,29 +372,30 @@ static void keep(struct sl_redaction *redaction, const char *word, size_t size)
 static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 {
 	uint64_t hash = redaction->salt;
+	bool named = false; /* else it is punctuation alone, as a password may be */
 
 	if (is_public(word, size)) {
-		keep(redaction, word, size);
+		sl_redact_keep(redaction, word, size);
 		return;
 	}
 	redaction->masked += size;
-	for (size_t i = 0; i < size; i++)
-		hash = sl_idmap_hash(hash + (uint8_t)word[i]);
 	for (size_t i = 0; i < size; i++) {
-		unsigned char c = (unsigned char)word[i];
-
+		hash = sl_idmap_hash(hash + (uint8_t)word[i]);
+		named |= isalnum((unsigned char)word[i]) || (unsigned char)word[i] >= 0x80;
+	}
+	for (size_t i = 0; i < size; i++) {
 		hash = sl_idmap_hash(hash + i + 1);
-		if (isalpha(c) || c >= 0x80)
-			word[i] = (char)('a' + hash % 26);
-		else if (isdigit(c))
+		if (isdigit((unsigned char)word[i]))
 			word[i] = (char)('0' + hash % 10);
+		else if (!named || !strchr(structure, word[i]))
+			word[i] = (char)('a' + hash % 26);
 	}
 }
 
 /* Words lie between slashes, blanks and equal signs; a known ending of a file's name stays: model.py becomes xkqzw.py. */
-static void mask(struct sl_redaction *redaction, const char *text, size_t size)
+void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size)
 {
-	char *at = (char *)text, *end = at + size;
+	char *at = text, *end = at + size;
 
 	while (at < end) {
 		char *next = at, *tail;
@@ -384,40 +411,71 @@ static void mask(struct sl_redaction *redaction, const char *text, size_t size)
 	}
 }
 
-static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size);
+/* Clears bytes in which names cannot be found.  Masking letters would leave numbers readable. */
+static void erase(struct sl_redaction *redaction, const void *bytes, size_t size)
+{
+	memset((void *)bytes, 0, size);
+	redaction->masked += size;
+}
+
+static void redact(struct sl_redaction *redaction, const msgpack_object *object);
 
 /* Masks the header's description of the format, except names that this version writes. */
 static void redact_format(struct sl_redaction *redaction, const msgpack_object *object)
 {
-	const char *text = object->via.str.ptr;
-	size_t size = object->via.str.size;
-
 	if (object->type == MSGPACK_OBJECT_ARRAY)
 		for (uint32_t i = 0; i < object->via.array.size; i++)
 			redact_format(redaction, &object->via.array.ptr[i]);
-	else if (object->type != MSGPACK_OBJECT_STR || !(sl_known_has(text, size) || span_of(text, size, ".0123456789") == size))
-		redact(redaction, object, "", 0);
+	else if (object->type != MSGPACK_OBJECT_STR || !sl_known_has(object->via.str.ptr, object->via.str.size))
+		redact(redaction, object);
 }
 
-/* Columns of events: only names that this version does not write are masked. */
-static void redact_columns(struct sl_redaction *redaction, const msgpack_object *map)
+static void redact_agent(struct sl_redaction *redaction, const msgpack_object *object)
+{
+	if (object->type == MSGPACK_OBJECT_STR && is_version(object->via.str.ptr, object->via.str.size))
+		sl_redact_keep(redaction, object->via.str.ptr, object->via.str.size);
+	else
+		redact(redaction, object);
+}
+
+/* Values of SL_ENCODING_FEW that no event chooses. */
+static void erase_unused(struct sl_redaction *redaction, const msgpack_object_bin *bin, unsigned count)
+{
+	const char *values = bin->ptr + count;
+	bool used[UINT8_MAX + 1] = {false};
+
+	for (unsigned i = 0; i < count; i++)
+		used[(uint8_t)bin->ptr[i]] = true;
+	for (size_t i = 0; i < (bin->size - count) / 8; i++)
+		if (i > UINT8_MAX || !used[i])
+			erase(redaction, values + i * 8, 8);
+}
+
+/* The column is one that sl_block_decode takes: [encoding, width, shift, base, bytes, ...]. */
+static void redact_column(struct sl_redaction *redaction, const msgpack_object_array *column, unsigned count)
+{
+	if (column->ptr[0].via.u64 == SL_ENCODING_FEW)
+		erase_unused(redaction, &column->ptr[4].via.bin, count);
+	for (uint32_t i = 5; i < column->size; i++)
+		redact(redaction, &column->ptr[i]);
+}
+
+static void redact_columns(struct sl_redaction *redaction, const msgpack_object *map, unsigned count)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-		bool ours = key->type == MSGPACK_OBJECT_STR && sl_known_is_field(key->via.str.ptr, key->via.str.size);
 
-		redact(redaction, value, ours ? "pcs" : "", ours ? 3 : 0);
-		if (!ours)
-			redact(redaction, key, "", 0);
+		if (sl_known_is_field(key->via.str.ptr, key->via.str.size)) {
+			redact_column(redaction, &value->via.array, count);
+			continue;
+		}
+		redact(redaction, key);
+		redact(redaction, value);
 	}
 }
 
-static bool is_header(const msgpack_object *map)
-{
-	return sl_object_is_text(sl_object_get(map, "def"), "header");
-}
-
-static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header)
+/* numbers: a value that is not text and was looked at, or NULL. */
+static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *numbers)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
@@ -425,50 +483,76 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 		bool known = text && (IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
 				      IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings));
 
-		if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats)) {
+		if (header && sl_object_is_text(key, "agent"))
+			redact_agent(redaction, value);
+		else if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
 			redact_format(redaction, value);
-			continue;
-		}
-		redact(redaction, value, known ? key->via.str.ptr : "", known ? key->via.str.size : 0);
+		else if (value != numbers)
+			redact(redaction, value);
 		if (!known)
-			redact(redaction, key, "", 0);
+			redact(redaction, key);
 	}
 }
 
-/* key: the nearest map key above the object. */
-static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size)
+static void redact(struct sl_redaction *redaction, const msgpack_object *object)
 {
 	switch (object->type) {
 	case MSGPACK_OBJECT_STR:
-		mask(redaction, object->via.str.ptr, object->via.str.size);
+		sl_redact_text(redaction, (char *)object->via.str.ptr, object->via.str.size);
 		break;
 	case MSGPACK_OBJECT_BIN:
-		if (!IS_ONE_OF(key, size, binaries))
-			mask(redaction, object->via.bin.ptr, object->via.bin.size);
+		erase(redaction, object->via.bin.ptr, object->via.bin.size);
 		break;
 	case MSGPACK_OBJECT_EXT:
-		mask(redaction, object->via.ext.ptr, object->via.ext.size);
+		erase(redaction, object->via.ext.ptr, object->via.ext.size);
 		break;
 	case MSGPACK_OBJECT_ARRAY:
 		for (uint32_t i = 0; i < object->via.array.size; i++)
-			redact(redaction, &object->via.array.ptr[i], key, size);
+			redact(redaction, &object->via.array.ptr[i]);
 		break;
 	case MSGPACK_OBJECT_MAP:
-		if (size == strlen("columns") && !memcmp(key, "columns", size))
-			redact_columns(redaction, object);
-		else
-			redact_map(redaction, object, false);
+		redact_map(redaction, object, false, NULL);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Clears bytes that are not a map, since names in them cannot be found.  Masking letters would leave numbers readable. */
-static void erase(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
+/* A block that its readers refuse is cleared, since then nothing says which of its bytes are numbers. */
+static void redact_block(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
 {
-	memset(bytes, 0, size);
-	redaction->masked += size;
+	const msgpack_object *columns = sl_object_get(map, "columns");
+	struct sl_block block;
+
+	if (sl_block_decode(&block, bytes, size)) {
+		erase(redaction, bytes, size);
+		return;
+	}
+	redact_columns(redaction, columns, block.count);
+	redact_map(redaction, map, false, columns);
+}
+
+static void redact_native(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *pcs = sl_object_get(map, "pcs");
+	bool numbers = pcs && pcs->type == MSGPACK_OBJECT_BIN;
+
+	if (numbers)
+		erase(redaction, pcs->via.bin.ptr + (pcs->via.bin.size & ~7u), pcs->via.bin.size & 7);
+	redact_map(redaction, map, false, numbers ? pcs : NULL);
+}
+
+/* Binary values are numbers in two places alone: addresses of native stacks and columns of blocks. */
+static void redact_definition(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
+{
+	const msgpack_object *def = sl_object_get(map, "def");
+
+	if (sl_object_is_text(def, "block"))
+		redact_block(redaction, map, bytes, size);
+	else if (sl_object_is_text(def, "native_stack"))
+		redact_native(redaction, map);
+	else
+		redact_map(redaction, map, sl_object_is_text(def, "header"), NULL);
 }
 
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
@@ -480,7 +564,7 @@ void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 	msgpack_zone_init(&zone, 4096);
 	while (sl_object_parse(&object, &zone, bytes, size, &at)) {
 		if (object.type == MSGPACK_OBJECT_MAP)
-			redact_map(redaction, &object, is_header(&object));
+			redact_definition(redaction, &object, bytes + map, at - map);
 		else
 			erase(redaction, bytes + map, at - map);
 		map = at;

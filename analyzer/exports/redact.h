@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Masks names in definition maps in place, letter by letter, so that no length changes.  All text is masked (keys, nested values,
- * text stored as bytes) unless each of its words is on a list of words that everybody knows: vendors' libraries and calls, the
- * system's folders, the format's own.  The same name has the same mask within one pack and another one in the next; punctuation
- * stays.
+ * Masks names in definition maps in place, letter by letter, so that no length changes.  All text is masked (keys and nested
+ * values too) unless each of its words is on a list of words that everybody knows: vendors' libraries and calls, the system's
+ * folders, the format's own.  The same name has the same mask within one pack and another one in the next; punctuation of paths
+ * and of names in programs stays.
+ *
+ * Numbers stay, and binary values that are numbers: addresses of native stacks, columns of blocks.  Other binary values, and
+ * bytes that no reader reads, become zeroes.
  */
 #pragma once
 
@@ -16,11 +19,15 @@
 struct sl_redaction {
 	uint64_t salt;
 	struct sl_map kept; /* words that were not masked */
-	uint64_t masked;    /* bytes of masked words */
+	uint64_t masked;    /* bytes that were masked or became zeroes */
 };
 
 /* Masks all whole maps in `bytes`; other bytes become zeroes. */
 void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
+void sl_redact_text(struct sl_redaction *redaction, char *text, size_t size);
+
+/* Adds a word to those that sl_redact_say prints. */
+void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t size);
 
 /* Prints the words that were not masked in one line, for review. */
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out);

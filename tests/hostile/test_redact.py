@@ -3,7 +3,9 @@
 """pack --redact works on whatever a trace or a ring holds."""
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,7 @@ import unittest
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
 import most  # noqa: E402
 import traces as t  # noqa: E402
+from traces import numpy  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 
@@ -30,19 +33,48 @@ class Redact(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+    def packed(self):
+        """Every byte of the pack, with its frames decompressed."""
+        import zstandard
+        done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.said = done.stderr
+        self.assertNotIn("Acme", self.said)
+        with open(os.path.join(self.folder, "x.stormlog"), "rb") as file:
+            plain = data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
+        at = -1
+        while (at := data.find(b"\x28\xb5\x2f\xfd", at + 1)) >= 0:
+            plain += zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
+        return plain
+
+    def assert_masked(self, *words):
+        plain = self.packed()
+        for word in words or (b"Secret", b"Acme"):
+            at = plain.find(word)
+            self.assertEqual(at, -1, plain[max(0, at - 40):at + 40])
+        return plain
+
+    def events(self):
+        """What the folder and the pack tell of events alone."""
+        for path in os.path.dirname(self.trace), os.path.join(self.folder, "x.stormlog"):
+            done = subprocess.run([ANALYZE, "dump", path], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            yield done.stdout
+
     def test_a_map_without_a_kind(self):
         for content in t.packed({"x": 1}), b"\0", t.packed([1, 2]), t.packed({"def": 3}), t.packed({"def": None}):
             t.write(self.trace, t.header(), t.frame(t.DEFS, content), t.footer())
             self.pack()
 
     def test_a_large_trace_takes_the_memory_of_a_frame(self):
-        columns = {"address": [0, 8, 0, 0, os.urandom(2 << 20)]}
-        block = t.frame(t.BLOCK, t.packed({"def": "block", "thread": 1, "first": 1, "next": 3, "count": 1 << 18, "columns": columns}),
-                        thread=1, first=1, end=3)
-        t.write(self.trace, t.header(), *[block] * 48, t.footer())
+        fields = {name: numpy.frombuffer(os.urandom(32 << 10), "<u8") for name in t.FIELDS[8:15]}
+        block = t.Thread().events(4096, api=t.MALLOC, **fields)
+        t.write(self.trace, t.header(), *[block] * 400, t.footer())
+        self.assertGreater(os.path.getsize(self.trace), 90 << 20)
         done, kib = most.run([ANALYZE, "pack", "--redact", "-o", self.trace + ".stormlog", self.trace], stderr=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0)
-        self.assertGreater(os.path.getsize(self.trace + ".stormlog"), 2 << 20)
+        self.assertGreater(os.path.getsize(self.trace + ".stormlog"), 7 * 4096 * 8, "all blocks are one")
         self.assertLess(kib, 64 << 10, "96 MB of trace took twice as much")
 
     def test_a_ring_whose_process_was_killed_while_it_wrote_a_definition(self):
@@ -52,9 +84,7 @@ class Redact(unittest.TestCase):
         t.write(self.trace.replace(".msgpack.zst", ".ring"), ring)
         self.pack()
 
-
     def test_no_name_is_left_in_the_bytes(self):
-        import zstandard
         secret = "SecretAcme"
         names = [secret, "python_" + secret, "jax_" + secret + "fn", "/opt/xla-" + secret + "/x.py", "nvidia-" + secret, "libcu" + secret + ".so",
                  "lib" + secret + ".so.1", "a." + secret[:4], secret + ".acme", "x=" + secret, secret.encode()]
@@ -71,34 +101,11 @@ class Redact(unittest.TestCase):
         t.write(self.trace, t.header(host="eqxi2.acme", argv=names, exe=names[3], cwd=secret, tag=secret, metadata=nested, environment=nested,
                                      settings=nested, job_id=secret, run_id=secret, extra=nested), t.defs(maps), t.footer(how=secret))
         t.write(self.trace.replace(".msgpack.zst", ".ring"), ring)
-        done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "not masked, besides")
-        self.assertNotIn("Acme", done.stderr)
-        with open(os.path.join(self.folder, "x.stormlog"), "rb") as file:
-            data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
-        plain = data
-        for at in range(len(data)):
-            if data[at:at + 4] == b"\x28\xb5\x2f\xfd":
-                plain += zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
+        plain = self.packed()
+        self.assertRegex(self.said, "not masked, besides")
         for word in b"Secret", b"Acme", b"acme", b"eqxi":
             self.assertFalse(word in plain, word)
         self.assertTrue(b"cudaMalloc" in plain)
-
-    def packed(self):
-        """Every byte of the pack, with its frames decompressed."""
-        import zstandard
-        done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertNotIn("Acme", done.stderr)
-        with open(os.path.join(self.folder, "x.stormlog"), "rb") as file:
-            plain = data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
-        at = -1
-        while (at := data.find(b"\x28\xb5\x2f\xfd", at + 1)) >= 0:
-            plain += zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
-        return plain
 
     def test_names_of_the_format_and_blocks_hold_no_other(self):
         s = "Acme"
@@ -120,6 +127,42 @@ class Redact(unittest.TestCase):
         self.assertIn(clean, plain, "numbers alone go as they are")
         done = subprocess.run([ANALYZE, "--json", os.path.dirname(self.trace)], capture_output=True, text=True, timeout=60)
         self.assertEqual(*(json.loads(text)["processes"][0]["events"] for text in (done.stdout, self.pack())))
+
+    def test_binary_values_are_numbers_in_two_places_alone(self):
+        s = b"SecretAcme"
+        nested = {"pcs": s, "threads": [s, {"x": s}], "blocks": {"columns": s}, "columns": {"address": [0, 8, 0, 0, s]}, "x": t.msgpack.ExtType(5, s)}
+        pcs = struct.pack("<QQ", 0x1122334455667788, 0x99aabbccddeeff)
+        maps = [dict(nested, **{"def": kind, "id": i, "text": "a", "function": s}) for i, kind in enumerate(("text", "frame", "note", "header", "other"), 1)]
+        maps += [{"def": "native_stack", "id": 1, "pcs": pcs + s[:7]}, {"def": "native_stack", "id": 2, "pcs": [s]}, {"def": "native_stack", "id": 3, "x": {"pcs": s}},
+                 t.packed({"def": "native_stack", "id": 4, "pcs": pcs})[:-len(pcs) - 6].replace(b"\x83", b"\x84", 1) + b"\xa3pcs\xc4\x10" + pcs + b"\xa3pcs\xc4\x0a" + s]
+        t.write(self.trace, t.header(metadata=nested, settings=nested, environment=nested, agent=s, families=[[s, s]], extra=nested), t.defs(maps), t.footer())
+        self.assertIn(pcs, self.assert_masked(b"Secret", b"SecretA"))
+
+    def test_columns_hold_their_values_and_no_other_byte(self):
+        s = b"SecretAcme"
+        few = bytes([0, 2]) + struct.pack("<Q", 4096) + s[:8] + struct.pack("<Q", 8192)
+        good = {"time_ns": [0, 0, 0, t.T0, b"", s, {"x": s}], "api": [0, 0, 0, t.MALLOC, b""], "address": [2, 1, 0, 0, few], "bytes": [0, 0, 0, 64, b""],
+                "columns": [0, 8, 0, 0, s], "pcs": s}
+        blocks = [good, dict(good, bytes=[0, 0, 0, 64, s]), dict(good, address=[0, 8, 0, 0, bytes(16) + s]), dict(good, kind=[9, 8, 0, 0, s * 4])]
+        frames = [t.frame(t.BLOCK, t.packed({"def": "block", "thread": i, "first": 1, "next": 5, "count": 2, "columns": columns, "pcs": s, "threads": s}) +
+                          (t.packed({"columns": {"address": [0, 8, 0, 0, s]}}) if i == 1 else b""), thread=i, first=1, end=5, count=2)
+                  for i, columns in enumerate(blocks, 1)]
+        t.write(self.trace, t.header(), *frames, t.footer())
+        self.assert_masked()
+        folder, pack = self.events()
+        self.assertEqual(folder, pack)
+        self.assertEqual(pack.count("cudaMalloc"), 2)
+
+    def test_digits_and_punctuation_are_masked_too(self):
+        families = [["cuda_runtime", 2], ["98765432", 2]] + t.FAMILIES[2:]
+        for agent in "10.20.30.40", "31337", "1.234", "1.0x", "1.", ".1", "1..0":
+            t.write(self.trace, t.header(agent=agent, families=families, flags=["31337"], argv=["x", "--pw=!@#$%^&*()", "!@#$%^&*()", "p@$w^rd"], metadata={"pw": "!@#$%"}),
+                    t.footer())
+            self.assert_masked(b"98765432", b"31337", b"!@#$", b"@$w^", b"&*()", b"\xa5agent" + bytes([0xa0 + len(agent)]) + agent.encode())
+        for agent in "1.0", "0.12.3":
+            t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x"]), t.footer())
+            self.assertIn(agent.encode(), self.packed())
+            self.assertRegex(self.said, r"not masked, besides.* -- .* %s " % re.escape(agent))
 
     def test_what_everybody_knows_stays(self):
         known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]
