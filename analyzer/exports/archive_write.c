@@ -14,7 +14,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/native_names.h"
-#include "analyzer/exports/redact.h"
+#include "analyzer/exports/redact_ring.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
 #include "common/tracefile.h"
@@ -164,21 +164,47 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 	return fine;
 }
 
+/* What of a file goes into no pack, because names in it cannot be found. */
+struct left_out {
+	uint64_t first, bytes;
+	uint64_t seen; /* end of the last part that was looked at */
+};
+
+/* The part from `begin` on goes into the pack. */
+static void leave_out_up_to(struct left_out *left, uint64_t begin, uint64_t end)
+{
+	if (begin > left->seen) {
+		left->first = left->bytes ? left->first : left->seen;
+		left->bytes += begin - left->seen;
+	}
+	left->seen = end;
+}
+
+/* True: the frame is numbers alone, and nothing lies behind it in its room. */
+static bool may_stay(const struct sl_redaction *redaction, const struct sl_zstd_frame *frame, const struct sl_inflate *plain)
+{
+	return frame->kind == SL_FRAME_BLOCK && !redaction->masked &&
+	       ZSTD_findFrameCompressedSize(plain->in, frame->compressed) == frame->compressed;
+}
+
 /*
  * Copies frame by frame, in the memory of the largest one.  A frame that cannot be decompressed is left out, because it may hold
- * names.
+ * names, and this is said.
  */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
 	struct sl_damage unsaid = {0};
 	struct sl_inflate plain = {0};
+	struct left_out left = {0};
 	struct sl_budget budget;
 	struct sl_frames frames;
 	struct stat st;
-	bool fine = sl_frames_open(&frames, path, 0, &unsaid) && !fstat(frames.fd, &st);
+	bool fine = !stat(path, &st) && sl_frames_open(&frames, path, 0, &unsaid);
 
+	if (!fine)
+		return false;
 	sl_budget_resume();
-	sl_budget_begin(&budget, fine ? sl_budget_size(&st) : 0);
+	sl_budget_begin(&budget, sl_budget_size(&st));
 	for (size_t i = 0; fine && i < frames.count; i++) {
 		const struct sl_zstd_frame *frame = &frames.frame[i];
 		struct sl_frame_index index;
@@ -198,13 +224,19 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 			continue;
 		if (!sl_frame_read(&plain, &frames, frame, NULL))
 			continue;
+		leave_out_up_to(&left, begin, frame->offset + frame->compressed);
 		p->redaction.masked = 0;
 		sl_redact_maps(&p->redaction, plain.out, plain.bytes);
-		if (frame->kind == SL_FRAME_BLOCK && !p->redaction.masked) /* only numbers */
+		if (may_stay(&p->redaction, frame, &plain))
 			fine = put_as_it_is(&frames, begin, sizeof(index) + frame->compressed, to);
 		else
 			fine = put_frame(p, to, index, plain.out, plain.bytes);
 	}
+	leave_out_up_to(&left, (uint64_t)st.st_size, 0);
+	if (left.bytes)
+		sl_door_print(stderr,
+			      "stormlog-analyze: %s: offset %llu: from here on %llu bytes are left out, since they do not open\n",
+			      path, (unsigned long long)left.first, (unsigned long long)left.bytes);
 	sl_inflate_free(&plain);
 	sl_frames_close(&frames);
 	sl_damage_free(&unsaid);
@@ -240,83 +272,107 @@ static bool push_masked(struct packer *p, const char *path, const char *name)
 	return fine;
 }
 
-static void mask_log(struct packer *p, uint8_t *segment)
+/* The bytes of a ring that readers may look at. */
+static uint64_t ring_bytes(const struct sl_ringfile *head, const struct stat *st)
 {
-	for (size_t at = 0; at + 8 <= SL_SEGMENT_BYTES;) {
-		uint64_t word;
+	uint32_t segments = atomic_load(&head->segments);
+	uint64_t most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_BYTES * (segments < SL_SEGMENT_MAX ? segments : SL_SEGMENT_MAX);
 
-		memcpy(&word, segment + at, sizeof(word));
-		if (((word & 0xff) != SL_DEF_WRITING && (word & 0xff) != SL_DEF_DONE) || word >> 8 > SL_SEGMENT_BYTES - at - 8)
-			return;
-		sl_redact_maps(&p->redaction, segment + at + 8, word >> 8);
-		at += SL_DEF_SIZE(word >> 8);
-	}
+	return (uint64_t)st->st_size < most ? (uint64_t)st->st_size : most;
 }
 
-static bool is_known(const struct sl_ringfile *head)
-{
-	return !memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) &&
-	       head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT && head->version == SL_RINGFILE_VERSION;
-}
-
-/*
- * Masks a ring in place, segment by segment, since masks have the length of the names.  A ring too damaged to find its names is
- * left out.
- */
+/* Masks a ring segment by segment, since masks have the length of the names.  One of another version is left out. */
 static bool push_ring(struct packer *p, const char *path, const char *name)
 {
-	uint8_t *part = malloc(SL_SEGMENT_BYTES), *begin = sl_memory_must(calloc(1, SL_RINGFILE_HEAD));
-	struct sl_ringfile *head = (struct sl_ringfile *)begin;
+	uint8_t *part = sl_memory_must(malloc(SL_SEGMENT_BYTES));
+	struct sl_ringfile *head = sl_memory_must(calloc(1, SL_RINGFILE_HEAD));
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
 	bool fine = fd >= 0;
-	uint64_t size = fine ? (uint64_t)st.st_size : 0, most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES;
 
-	size = size < most ? size : most;
-	if (fine && sl_frames_read_at(fd, begin, SL_RINGFILE_HEAD, 0) == SL_RINGFILE_HEAD && is_known(head)) {
-		sl_redact_maps(&p->redaction, begin + SL_RINGFILE_HEADER_AT, head->header_bytes);
-		memset(head->trace, 0, sizeof(head->trace));
-		fine = push_head(p, name, size) && push(p, begin, SL_RINGFILE_HEAD, ZSTD_e_continue);
+	if (fine)
+		sl_frames_read_at(fd, head, SL_RINGFILE_HEAD, 0); /* readers take a short one for zeroes, too */
+	if (fine && sl_redact_ring_head(&p->redaction, head)) {
+		uint64_t size = ring_bytes(head, &st);
+
+		fine = push_head(p, name, size) &&
+		       push(p, head, size < SL_RINGFILE_HEAD ? size : SL_RINGFILE_HEAD, ZSTD_e_continue);
 		for (uint64_t at = SL_RINGFILE_HEAD, i = 0; fine && at < size; at += SL_SEGMENT_BYTES, i++) {
 			size_t wanted = size - at < SL_SEGMENT_BYTES ? size - at : SL_SEGMENT_BYTES,
 			       got = sl_frames_read_at(fd, part, wanted, at);
 
 			memset(part + got, 0, SL_SEGMENT_BYTES - got);
-			if (atomic_load(&head->segment[i].use) != SL_SEGMENT_EVENTS)
-				mask_log(p, part);
+			sl_redact_ring_segment(&p->redaction, &head->segment[i], part);
 			fine = push(p, part, wanted, ZSTD_e_continue);
 		}
+	} else if (head->magic[0]) { /* else it was only just made */
+		sl_door_print(stderr, "stormlog-analyze: %s: is no ring of this version and is left out\n", path);
 	}
 	if (fd >= 0)
 		close(fd);
 	free(part);
-	free(begin);
+	free(head);
 	return fine;
 }
 
-static bool add_file(struct packer *p, const char *path, const char *name, bool ring, const char *more, size_t more_size)
+static bool add_file(struct packer *p, const char *path, const char *stem, const char *rest, bool ring, const char *more,
+		     size_t more_size)
 {
-	if (!p->redaction.salt)
-		return push_file(p, path, name, more, more_size);
-	return ring ? push_ring(p, path, name) : push_masked(p, path, name);
+	char *name = sl_memory_print("%s%s", stem, rest);
+	bool fine = !p->redaction.salt ? push_file(p, path, name, more, more_size)
+		    : ring	       ? push_ring(p, path, name)
+				       : push_masked(p, path, name);
+
+	free(name);
+	return fine;
 }
 
-static bool add_image(struct packer *p, const struct sl_image *image, unsigned *read)
+/* rank-RRRRR-PID and rank-RRRRR-PID-N: numbers alone. */
+static bool is_plain_stem(const char *stem)
 {
+	static const char begin[] = "rank";
+	unsigned parts = 0;
+
+	if (strncmp(stem, begin, strlen(begin)))
+		return false;
+	for (stem += strlen(begin); *stem == '-'; parts++) {
+		size_t digits = strspn(++stem, "0123456789");
+
+		if (!digits || digits > 10)
+			return false;
+		stem += digits;
+	}
+	return !*stem && (parts == 2 || parts == 3);
+}
+
+/* With what names of an image's files begin in the pack.  A masked one is a number: masked letters might meet those of another. */
+static void stem_of_members(struct packer *p, char *out, const char *stem, size_t size, unsigned image)
+{
+	snprintf(out, NAME_MAX + 1, "%.*s", (int)size, stem);
+	if (p->redaction.salt && is_plain_stem(out))
+		sl_redact_keep(&p->redaction, out, size);
+	else if (p->redaction.salt)
+		snprintf(out, NAME_MAX + 1, "masked-%05u", image);
+}
+
+static bool add_image(struct packer *p, const struct sl_images *images, unsigned number, unsigned *read)
+{
+	const struct sl_image *image = &images->images[number];
 	const char *base = sl_paths_name(image->name);
+	size_t stem_size = strlen(base) - strlen(SL_TRACE_SUFFIX), names_size = 0;
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 	/* The ring may lie in another folder. */
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
-	size_t names_size = 0;
-	char name[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
+	char stem[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
 	bool fine = true;
 
-	snprintf(name, sizeof(name), "%.*s%s", (int)(strlen(base) - strlen(SL_TRACE_SUFFIX)), base, SL_RING_SUFFIX);
+	stem_of_members(p, stem, base, stem_size, number);
 	if (ring)
-		fine = add_file(p, ring, name, true, NULL, 0);
+		fine = add_file(p, ring, stem, SL_RING_SUFFIX, true, NULL, 0);
 	for (unsigned i = 0; i < image->file_count && fine; i++)
-		fine = add_file(p, image->files[i], sl_paths_name(image->files[i]), false, names, i ? 0 : names_size);
+		fine = add_file(p, image->files[i], stem, sl_paths_name(image->files[i]) + stem_size, false, names,
+				i ? 0 : names_size);
 	free(names);
 	*read += trace != NULL;
 	if (trace)
@@ -339,7 +395,7 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64
 	*read = 0;
 	for (unsigned i = 0; i < images->image_count && fine; i++)
 		if (sl_images_is_of(images, i, run))
-			fine = add_image(&p, &images->images[i], read);
+			fine = add_image(&p, images, i, read);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);

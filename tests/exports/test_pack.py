@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "e2e")]
 try:
-    from e2e import ANALYZE, APPS, BUILD, SIM, Recording
+    from e2e import ANALYZE, APPS, BUILD, SIM, Recording, script
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -83,6 +84,29 @@ class Pack(unittest.TestCase):
                 self.assertNotIn(name, plain)
             self.assertIn(b"cudaMalloc", plain)
             self.assertEqual(self.report(self.file)["processes"][0]["events"], run.report()["processes"][0]["events"])
+
+    def test_of_a_killed_run_the_masked_ring_has_the_same_events(self):
+        def when(run):
+            while not os.path.exists(os.path.join(run.folder, "made")):
+                time.sleep(0.01)
+        with script("calls=8000", "ready=made", "wait=never", kill_when=when, code=-9) as run:
+            trace, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".zst")]
+            for part in "whole", "ring alone":
+                with self.subTest(part):
+                    if part != "whole":
+                        os.remove(trace)
+                    self.analyze("pack", "--redact", "-o", self.file, run.traces)
+                    true, ours = (self.analyze("dump", path).stdout for path in (run.traces, self.file))
+                    self.assertTrue(self.numbers(true) == self.numbers(ours))
+                    self.assertGreater(len(true), 1000 if part == "whole" else 0)
+                    true, ours = (self.report(path)["processes"][0] for path in (run.traces, self.file))
+                    for key in "events", "lost_events", "status", "damaged", "rank", "pid":
+                        self.assertEqual(true[key], ours[key], key)
+                    self.assertEqual([[row[name] for name in NUMBERS] for row in true["memory"]], [[row[name] for name in NUMBERS] for row in ours["memory"]])
+
+    def numbers(self, dump):
+        """What stands before the stack of each line, and how many frames that has."""
+        return [(line.split(',"stack"')[0], line.count('","')) for line in dump.splitlines()]
 
     def frames(self, data):
         import zstandard

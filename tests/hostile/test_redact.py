@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """pack --redact works on whatever a trace or a ring holds."""
+import itertools
 import json
 import os
 import re
@@ -128,6 +129,63 @@ class Redact(unittest.TestCase):
         done = subprocess.run([ANALYZE, "--json", os.path.dirname(self.trace)], capture_output=True, text=True, timeout=60)
         self.assertEqual(*(json.loads(text)["processes"][0]["events"] for text in (done.stdout, self.pack())))
 
+    def ring_of_secrets(self, ending):
+        """A ring of which each byte that no reader reads is a secret.  ending: the word behind the last whole definition."""
+        secret = itertools.cycle(b"SecretAcme")
+        fill = bytes(itertools.islice(secret, 4 << 20))
+        plain = t.ring(self.trace)
+        size = struct.unpack_from("<I", plain, 28)[0]
+        head, log, slots = bytearray(fill[:256 << 10]), bytearray(fill[:1 << 20]), bytearray(fill[:1 << 20])
+        head[:88] = plain[:48] + (b"00000000-0000-0000-0000-000000000000\0" + fill)[:40]
+        struct.pack_into("<IIII", head, 88, 1, 8, 1, 0)  # state, segments, threads, stopped
+        head[104:128] = bytes(24)
+        head[384:460] = bytes(76)  # from `obeys` to `child_lost`
+        head[65536:65536 + size] = plain[65536:65536 + size]
+        uses = [3, 2, 0, 1, 4, 77, 2, 3]  # log, events, free, claimed, hole, unknown, events that were written, log that was released
+        for i, use in enumerate(uses):
+            struct.pack_into("<IIiIQQ", head, 896 + 128 * i, use, i % 2, 0, i, 1 if i == 1 else 0, 0)
+            struct.pack_into("<Q", head, 896 + 128 * i + 64, 5 if i == 1 else 0)
+        struct.pack_into("<II", head, 896 + 128 * 6, 2, 2)
+        texts = b"".join(t.record(t.packed({"def": "text", "id": i, "text": "a" * i}))[:-1] + b"S" for i in range(1, 9) if i % 8 != 3)
+        killed = struct.pack("<Q", 40 << 8 | 1) + fill[:40]
+        put = texts + killed + texts + ending
+        log[:len(put)] = put
+        for seq, state in (5, 7), (7, 5), (9, 6), (11, 7):  # wide: done, given up, in flight, done; those before the tail are written
+            call = struct.pack("<8Q", seq << 4 | state, 1 | 1 << 32, t.T0 + seq, 5, seq << 20, 4096, 0, 0)
+            slots[64 * (seq - 1):64 * seq] = call if state != 5 else call[:8] + fill[:56]
+            slots[64 * seq + 8:64 * seq + 56] = bytes(48) if state != 5 else fill[:48]
+        return bytes(head + log + slots) + fill + fill[:2 << 20] + bytes(1 << 20) + fill[:3 << 20]
+
+    def test_a_ring_keeps_what_is_read_and_no_other_byte(self):
+        for ending in bytes(8), struct.pack("<Q", 40 << 8 | 7), struct.pack("<Q", 0x4d << 8 | 3), struct.pack("<Q", 2 << 28 | 2):
+            ring = self.ring_of_secrets(ending)
+            self.assertGreater(ring.count(b"Secret"), 10 ** 6 // 3)
+            for size in len(ring), (256 << 10) + (2 << 20) - 77, (256 << 10) + 12345, (256 << 10) - 99:
+                t.write(self.trace, t.header(ring="rank-00000-100.ring"), t.Thread().events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64))
+                t.write(self.trace.replace(".msgpack.zst", ".ring"), ring[:size])
+                self.assert_masked()
+                folder, pack = self.events()
+                self.assertEqual(folder, pack)
+                self.assertEqual(pack.count("cudaMalloc"), 5 if size > (2 << 20) - 99 else 2)
+
+    def test_the_boot_of_a_ring_is_masked_as_in_its_header(self):
+        boot = b"12345678-9abc-def0-1234-56789abcdef0"
+        ring = bytearray(t.ring(self.trace, boot_id=boot.decode()))
+        ring[48:48 + len(boot)] = boot
+        t.write(self.trace, t.header(ring="rank-00000-100.ring", boot_id=boot.decode()), t.footer())
+        t.write(self.trace.replace(".msgpack.zst", ".ring"), bytes(ring))
+        plain = self.assert_masked(boot)
+        masked = set(re.findall(rb"[0-9a-z]{8}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{4}-[0-9a-z]{12}", plain))
+        self.assertEqual(len(masked), 1)
+        self.assertEqual(plain.count(masked.pop()), 3)
+
+    def test_a_ring_of_another_version_is_left_out_and_this_is_said(self):
+        ring = t.ring(self.trace)
+        t.write(self.trace, t.header(ring="rank-00000-100.ring"), t.footer())
+        t.write(self.trace.replace(".msgpack.zst", ".ring"), ring[:16] + struct.pack("<I", 99) + ring[20:] + b"SecretAcme")
+        self.assert_masked()
+        self.assertIn("rank-00000-100.ring: is no ring of this version and is left out", self.said)
+
     def test_binary_values_are_numbers_in_two_places_alone(self):
         s = b"SecretAcme"
         nested = {"pcs": s, "threads": [s, {"x": s}], "blocks": {"columns": s}, "columns": {"address": [0, 8, 0, 0, s]}, "x": t.msgpack.ExtType(5, s)}
@@ -153,6 +211,15 @@ class Redact(unittest.TestCase):
         self.assertEqual(folder, pack)
         self.assertEqual(pack.count("cudaMalloc"), 2)
 
+    def test_nothing_hides_behind_a_frame_of_numbers(self):
+        clean = t.Thread().events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64)
+        index, content = t.INDEX.unpack(clean[:64]), clean[64:] + struct.pack("<II", 0x184D2A51, 10) + b"SecretAcme"
+        t.write(self.trace, t.header(), t.framed(t.BLOCK, content, *index[3:7], *index[8:10]), t.footer())
+        self.assert_masked()
+        folder, pack = self.events()
+        self.assertEqual(folder, pack)
+        self.assertEqual(pack.count("cudaMalloc"), 2)
+
     def test_digits_and_punctuation_are_masked_too(self):
         families = [["cuda_runtime", 2], ["98765432", 2]] + t.FAMILIES[2:]
         for agent in "10.20.30.40", "31337", "1.234", "1.0x", "1.", ".1", "1..0":
@@ -163,6 +230,32 @@ class Redact(unittest.TestCase):
             t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x"]), t.footer())
             self.assertIn(agent.encode(), self.packed())
             self.assertRegex(self.said, r"not masked, besides.* -- .* %s " % re.escape(agent))
+
+    def test_names_of_files_are_numbers_and_are_told(self):
+        names = ["rank-00003-100", "rank-00003-100-2", "rank-SecretAcme-100", "rank-00003-100-Acme", "rank-00003-10012345678", "Secret", "a", "b", "rank-00003", "rank-1-2-3-4"]
+        folder = os.path.dirname(self.trace)
+        for pid, name in enumerate(names, 1):
+            for part, rest in enumerate((".msgpack.zst", ".000002.msgpack.zst"), 1):
+                t.write(os.path.join(folder, name + rest), t.header(pid=pid, file=part), t.Thread(part).events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64))
+            t.write(os.path.join(folder, name + ".ring"), t.ring(os.path.join(folder, name), pid=pid))
+        plain = self.assert_masked(b"Secret", b"Acme", b"10012345678", b"rank-00003.", b"rank-1-2")
+        for rest in b".msgpack.zst", b".000002.msgpack.zst", b".ring":
+            self.assertIn(b"rank-00003-100-2" + rest, plain)
+            self.assertEqual(len(re.findall(rb"masked-\d{5}" + re.escape(rest), plain)), len(names) - 2)
+        self.assertRegex(self.said, "not masked, besides.* rank-00003-100 rank-00003-100-2")
+        folder, pack = self.events()
+        self.assertEqual(sorted(folder.split("\n")), sorted(pack.split("\n")))
+
+    def test_what_does_not_open_is_left_out_and_this_is_said(self):
+        s = b"SecretAcme"
+        block = t.Thread().events(2, api=t.MALLOC, kind=1, address=[4096, 8192], bytes=64)
+        whole = t.header() + block
+        torn, bad = t.framed(t.BLOCK, s * 20)[:99], t.framed(t.DEFS, s * 9)
+        for more, left in (b"", 0), (bad, 154), (b"no frame" + s, 18), (bad + t.footer() + torn, 154 + 99):
+            t.write(self.trace, whole, more)
+            self.assert_masked()
+            told = re.findall(r"rank-00000-100.msgpack.zst: offset (\d+): from here on (\d+) bytes are left out", self.said)
+            self.assertEqual(told, [(str(len(whole)), str(left))] if left else [])
 
     def test_what_everybody_knows_stays(self):
         known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]
