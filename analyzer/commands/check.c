@@ -120,8 +120,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 					   .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL, o->config},
 					   .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
 						      o->values[UPDATE] ? baseline : NULL},
-					   .begins = {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ",
-						      "{\n  \"$schema\": \"https://json.schemastore.org/sarif", "# TYPE stormlog_"},
+					   .stamps = {{SL_CI_REPORTS_JUNIT}, {SL_CI_REPORTS_SARIF}, {SL_CI_REPORTS_METRICS}},
 					   .symbols = parsed->symbols});
 }
 

@@ -244,7 +244,7 @@ static int run(struct sl_arguments *parsed)
 						   .changes = true,
 						   .reads = {SL_REMOTE_RING},
 						   .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL},
-						   .begins = {NULL, SL_PACK_MAGIC}});
+						   .stamps = {{0}, {SL_PACK_MAGIC}}});
 		status = collect(parsed->paths, &s, s.output ? output : NULL);
 	}
 	return status;

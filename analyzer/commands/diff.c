@@ -18,7 +18,8 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
 
-#define SHOWN 40 /* rows of each section, unless --all */
+#define SHOWN 40			 /* rows of each section, unless --all */
+#define STAMP "<!-- stormlog diff -->\n" /* begins every page, so that it is told from other pages */
 
 static const char about[] =
 	"A side may have several runs, with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
@@ -264,10 +265,12 @@ static bool put_collapsed(const struct comparison *c)
 static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths,
 		     const unsigned *counts)
 {
+	uint64_t most = sl_html_most(c->html_max_bytes), left = most > strlen(STAMP) ? most - strlen(STAMP) : 1;
 	struct sl_save save;
-	bool fine = sl_save_begin(&save, c->html, false) &&
-		    sl_save_end(&save, sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, save.out));
+	bool fine = sl_save_begin(&save, c->html, false);
 
+	fine = fine && sl_save_end(&save, fputs(STAMP, save.out) >= 0 &&
+						  sl_html_changes_write(c->page, differences, paths, counts, left, save.out));
 	if (!fine)
 		sl_paths_failed(c->html);
 	return fine;
@@ -337,7 +340,7 @@ static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 		&(struct sl_rights){.inputs = parsed->paths,
 				    .reads = {store, sl_catalogued_beside(known, "-wal"), sl_catalogued_beside(known, "-shm")},
 				    .writes = {c->html, c->collapsed, store},
-				    .begins = {"<!doctype html>"},
+				    .stamps = {{STAMP}, {.stacks = true}},
 				    .symbols = parsed->symbols});
 }
 

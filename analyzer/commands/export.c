@@ -103,7 +103,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 	sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths + 1,
 					   .reads = {*folder ? dirname(folder) : NULL},
 					   .writes = {o->output},
-					   .begins = {o->format->begins},
+					   .stamps = {o->format->stamp},
 					   .symbols = parsed->symbols});
 }
 

@@ -130,13 +130,15 @@ static void figures_of(const struct row *row, struct figure out[FIGURES])
 	memcpy(out, all, sizeof(all));
 }
 
+#define SCHEMA "stormlog.monitor"
+
 static void put_json(struct monitor *monitor, const struct row *row)
 {
 	struct figure figures[FIGURES];
 	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT); /* for one row, to be read at once */
 
 	figures_of(row, figures);
-	sl_json_document(j, "stormlog.monitor", 1);
+	sl_json_document(j, SCHEMA, 1);
 	for (const struct figure *f = figures; f < figures + FIGURES; f++)
 		if (!f->known)
 			sl_json_null(j, f->name);
@@ -177,6 +179,8 @@ static const char *size(char *text, uint64_t bytes)
 	return bytes == SL_UNKNOWN ? "-" : sl_format_size(text, bytes);
 }
 
+#define HEADER "time                      pid  rank  dev        live       peak       used of device     growth        full in"
+
 static void put_table(struct monitor *monitor, const struct row *row)
 {
 	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
@@ -185,8 +189,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
-		sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %-13s %s\n", "time", "pid", "rank", "dev",
-			      "live", "peak", "used", "device", "growth", "full in");
+		fputs(HEADER "\n", monitor->out);
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
@@ -355,7 +358,9 @@ static int run(struct sl_arguments *parsed)
 {
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
-	static const char *const begins[] = {"time ", "timestamp_ns,", "{\"schema\":\"stormlog.monitor\""};
+	static const struct sl_stamp stamps[] = {{HEADER},
+						 {"timestamp_ns,session_id,host,pid,rank,status,device_id,device_uuid,live_bytes,"},
+						 {"{\"schema\":\"" SCHEMA "\""}};
 	int status = sl_arguments_parse(parsed, NULL, &monitor);
 
 	if (status < 0) {
@@ -363,7 +368,7 @@ static int run(struct sl_arguments *parsed)
 			sl_machine_look(&monitor.machine, false); /* before rights are given up */
 		sl_verb_rights(&(struct sl_rights){.inputs = parsed->paths,
 						   .writes = {monitor.output},
-						   .begins = {begins[monitor.format]},
+						   .stamps = {stamps[monitor.format]},
 						   .node = sl_living_is_node(parsed)});
 		status = sl_living_add_all(follow, parsed) ? save(&monitor, follow, !parsed->path_count) : SL_EXIT_USAGE;
 	}

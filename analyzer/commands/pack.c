@@ -67,7 +67,7 @@ static int run(struct sl_arguments *parsed)
 		status = sl_command_fail(SL_EXIT_USAGE, "--json and -o - both go to standard output");
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){
-			.inputs = parsed->paths, .writes = {s.path}, .begins = {SL_PACK_MAGIC}, .symbols = parsed->symbols});
+			.inputs = parsed->paths, .writes = {s.path}, .stamps = {{SL_PACK_MAGIC}}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {

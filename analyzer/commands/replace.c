@@ -11,6 +11,7 @@
 
 #include "analyzer/base/paths.h"
 #include "analyzer/trace/archive.h"
+#include "analyzer/trace/frames.h"
 #include "analyzer/trace/names.h"
 #include "common/base.h"
 #include "common/ringfile.h"
@@ -21,10 +22,11 @@ static const char *const read_by_name[] = {"*" SL_TRACE_SUFFIX, "*" SL_RING_SUFF
 					   "manifest.json",	"rollups.json",	    "stormlog_run.json", "segment-*.jsonl"};
 
 struct target {
-	const char *path, *begins;
+	const char *path;
+	const struct sl_stamp *stamp;
 	struct stat st;
-	char head[sizeof(struct sl_frame_index) + 1];
-	size_t got;
+	char head[512], tail[64]; /* the file's first and last bytes */
+	size_t got, got_last;
 };
 
 static bool is_at(const struct target *target, const char *path)
@@ -37,6 +39,36 @@ static bool is_at(const struct target *target, const char *path)
 static bool begins_with(const struct target *target, const char *begin)
 {
 	return target->got >= strlen(begin) && !memcmp(target->head, begin, strlen(begin));
+}
+
+/* True: the last of these bytes, a line feed aside, are a blank and a number. */
+static bool end_with_number(const char *bytes, size_t size)
+{
+	size_t at = size && bytes[size - 1] == '\n' ? size - 1 : size, end = at;
+
+	while (at && bytes[at - 1] >= '0' && bytes[at - 1] <= '9')
+		at--;
+	return at && at < end && bytes[at - 1] == ' ';
+}
+
+/* A first line longer than what was read is not looked at. */
+static bool are_stacks(const struct target *target)
+{
+	const char *line = memchr(target->head, '\n', target->got);
+
+	return (line ? end_with_number(target->head, (size_t)(line - target->head)) : target->got == sizeof(target->head)) &&
+	       end_with_number(target->tail, target->got_last);
+}
+
+static bool is_former(const struct target *target)
+{
+	const struct sl_stamp *stamp = target->stamp;
+	size_t size = stamp->then ? strlen(stamp->then) : 0;
+
+	if (stamp->stacks)
+		return are_stacks(target);
+	return stamp->begins && begins_with(target, stamp->begins) && target->got >= stamp->at + size &&
+	       (!size || !memcmp(target->head + stamp->at, stamp->then, size));
 }
 
 static bool is_recording(const struct target *target)
@@ -86,13 +118,14 @@ static bool is_input(const struct sl_rights *rights, const struct target *target
 static const char *refusal(const struct sl_rights *rights, size_t at, struct target *target)
 {
 	int file = sl_paths_open_regular(target->path, &target->st);
-	ssize_t got = file < 0 ? 0 : read(file, target->head, sizeof(target->head) - 1);
-	bool former;
+	off_t last = target->st.st_size > (off_t)sizeof(target->tail) ? target->st.st_size - (off_t)sizeof(target->tail) : 0;
+	bool stamped = target->stamp->begins || target->stamp->stacks, former;
 
+	target->got = file < 0 ? 0 : sl_frames_read_at(file, target->head, sizeof(target->head), 0);
+	target->got_last = file < 0 ? 0 : sl_frames_read_at(file, target->tail, sizeof(target->tail), (uint64_t)last);
 	if (file >= 0)
 		close(file);
-	target->got = got > 0 ? (size_t)got : 0;
-	former = target->begins && begins_with(target, target->begins);
+	former = is_former(target);
 	if (is_input(rights, target, former))
 		return "is what is read";
 	for (size_t i = 0; i < at; i++)
@@ -100,20 +133,21 @@ static const char *refusal(const struct sl_rights *rights, size_t at, struct tar
 			return "is written twice";
 	if (!former && is_recording(target))
 		return "is a recording";
-	return former || !target->begins || !target->st.st_size ? NULL : "is no former output of this kind";
+	return former || !stamped || !target->st.st_size ? NULL : "is no former output of this kind";
 }
 
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
 {
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++) {
-		struct target target = {.path = rights->writes[i], .begins = rights->begins[i]};
+		static const struct sl_stamp none;
+		struct target target = {.path = rights->writes[i], .stamp = &rights->stamps[i]};
 		struct stat link;
 		const char *refused;
 
 		if (!target.path || stat(target.path, &target.st) || !S_ISREG(target.st.st_mode))
 			continue;
 		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
-			target.begins = NULL;
+			target.stamp = &none;
 		refused = refusal(rights, i, &target);
 		if (refused) {
 			snprintf(why, size, "%s %s, and stays as it is; name another place", target.path, refused);

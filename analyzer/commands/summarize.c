@@ -205,7 +205,7 @@ static int run(struct sl_arguments *parsed)
 		status = settle(&s, parsed->paths);
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){
-			.inputs = parsed->paths, .writes = {s.path}, .begins = {"\x28\xb5\x2f\xfd"}, .symbols = parsed->symbols});
+			.inputs = parsed->paths, .writes = {s.path}, .stamps = {sl_summaries_stamp}, .symbols = parsed->symbols});
 	if (status < 0)
 		status = summarize(&s, parsed->paths, parsed->path_count);
 	return status;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analyzer/exports/merge.h"
+#include "analyzer/trace/rights.h"
 
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
@@ -21,10 +22,10 @@ struct sl_export_job {
 
 struct sl_export {
 	const char *name, *summary;
-	const char *begins; /* the first bytes of every file of this format, by which a former output is recognized; NULL: any */
-	bool models;	    /* needs models that are kept up to date */
-	bool places;	    /* names the line of each stack, which needs a report of the whole run first */
-	bool wants_path;    /* cannot write to stdout */
+	struct sl_stamp stamp; /* of every file of this format */
+	bool models;	       /* needs models that are kept up to date */
+	bool places;	       /* names the line of each stack, which needs a report of the whole run first */
+	bool wants_path;       /* cannot write to stdout */
 	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);
 };

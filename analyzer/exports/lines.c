@@ -23,6 +23,8 @@ static void put_signed(FILE *out, bool known, int64_t value)
 		fprintf(out, "%lld", (long long)value);
 }
 
+#define COLUMNS "t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where,step\r\n"
+
 static bool run_csv(struct sl_export_job *job)
 {
 	FILE *out = job->out;
@@ -30,7 +32,7 @@ static bool run_csv(struct sl_export_job *job)
 	struct sl_merge_process *p;
 	struct sl_event_view view;
 
-	fputs("t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where,step\r\n", out);
+	fputs(COLUMNS, out);
 	while ((p = sl_merge_next(job->merge)) && !ferror(out)) {
 		if (p->item->kind != SL_ITEM_EVENT)
 			continue;
@@ -60,12 +62,19 @@ static bool run_csv(struct sl_export_job *job)
 	return !ferror(out);
 }
 
+/* Each row names its format first. */
+static void begin_row(struct sl_json *j, const char *type)
+{
+	sl_json_object(j, NULL);
+	sl_json_uint(j, "stormlog", 1);
+	sl_json_string(j, "type", type);
+}
+
 static void put_sample(struct sl_json *j, const struct sl_merge_process *p)
 {
 	const struct sl_sample *s = &p->item->sample;
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "type", "sample");
+	begin_row(j, "sample");
 	sl_json_uint(j, "t0_ns", p->unix_ns);
 	sl_json_known(j, "rank", p->process.trace->header.rank);
 	sl_json_int(j, "pid", p->process.trace->header.pid);
@@ -80,8 +89,7 @@ static void put_sample(struct sl_json *j, const struct sl_merge_process *p)
 
 static void put_event(struct sl_json *j, const struct sl_event_view *view, const struct sl_where *where)
 {
-	sl_json_object(j, NULL);
-	sl_json_string(j, "type", "event");
+	begin_row(j, "event");
 	sl_merge_put(j, view);
 	sl_json_string(j, "label", view->label);
 	sl_json_string(j, "library", where->library);
@@ -109,9 +117,9 @@ static bool run_ndjson(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_csv = {
-	.name = "csv", .begins = "t0_ns,t1_ns,", .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
+	.name = "csv", .stamp = {COLUMNS}, .summary = "a line an event, for spreadsheets", .places = true, .run = run_csv};
 const struct sl_export sl_export_ndjson = {.name = "ndjson",
-					   .begins = "{\"type\":\"",
+					   .stamp = {"{\"stormlog\":1,\"type\":\""},
 					   .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq",
 					   .places = true,
 					   .run = run_ndjson};

@@ -11,11 +11,19 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/proto.h"
 
-enum { PACKET = 1 };										     /* Trace */
-enum { TIMESTAMP = 8, SEQUENCE = 10, TRACK_EVENT = 11, SEQUENCE_FLAGS = 13, TRACK_DESCRIPTOR = 60 }; /* TracePacket */
-enum { UUID = 1, NAME = 2, PROCESS = 3, THREAD = 4, PARENT = 5, COUNTER = 8 };			     /* TrackDescriptor */
-enum { UNIT = 3, UNIT_BYTES = 3 };								     /* CounterDescriptor */
-enum { ANNOTATION = 4, TYPE = 9, TRACK = 11, EVENT_NAME = 23, VALUE = 30 };			     /* TrackEvent */
+enum { PACKET = 1 }; /* Trace */
+enum {
+	TIMESTAMP = 8,
+	SEQUENCE = 10,
+	TRACK_EVENT = 11,
+	SEQUENCE_FLAGS = 13,
+	SYSTEM_INFO = 45,
+	TRACK_DESCRIPTOR = 60
+};									       /* TracePacket */
+enum { TRACING_SERVICE = 4 };						       /* SystemInfo */
+enum { UUID = 1, NAME = 2, PROCESS = 3, THREAD = 4, PARENT = 5, COUNTER = 8 }; /* TrackDescriptor */
+enum { UNIT = 3, UNIT_BYTES = 3 };					       /* CounterDescriptor */
+enum { ANNOTATION = 4, TYPE = 9, TRACK = 11, EVENT_NAME = 23, VALUE = 30 };    /* TrackEvent */
 enum { ANNOTATION_UINT = 3, ANNOTATION_TEXT = 6, ANNOTATION_NAME = 10 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER_SAMPLE = 4 };
 
@@ -52,6 +60,19 @@ static size_t begin_packet(struct writer *w)
 		sl_proto_uint(&w->proto, SEQUENCE_FLAGS, 1); /* incremental state begins here */
 	w->begun = true;
 	return packet;
+}
+
+#define WRITER	  "stormlog "
+#define WRITER_AT 15 /* behind the tags and sizes of the packet, of its field and of the text */
+
+/* Says what wrote the trace, where Perfetto names the version of its service. */
+static void describe_writer(struct writer *w)
+{
+	size_t packet = sl_proto_begin(&w->proto, PACKET), info = sl_proto_begin(&w->proto, SYSTEM_INFO);
+
+	sl_proto_text(&w->proto, TRACING_SERVICE, WRITER SL_VERSION);
+	sl_proto_end(&w->proto, info);
+	sl_proto_end(&w->proto, packet);
 }
 
 static const char *program_of(const struct sl_header *header)
@@ -296,6 +317,7 @@ static bool run(struct sl_export_job *job)
 	struct sl_merge_process *p;
 	bool fine = true;
 
+	describe_writer(&w);
 	for (unsigned i = 0; i < job->merge->count; i++)
 		describe_process(&w, &job->merge->processes[i]);
 	while (fine && (p = sl_merge_next(job->merge))) {
@@ -317,7 +339,7 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_perfetto = {.name = "perfetto",
-					     .begins = "\n",
+					     .stamp = {"\n", WRITER_AT, WRITER},
 					     .summary = "https://ui.perfetto.dev: counters, labels, errors",
 					     .models = true,
 					     .places = true,

@@ -135,8 +135,12 @@ static void put_site(struct profile *profile, struct sl_merge_process *p, const 
 	sl_proto_end(&profile->proto, message);
 }
 
+#define COMMENT "stormlog " /* begins that of the file, behind gzip's ten bytes */
+
 static bool write_gzip(const struct sl_proto *proto, FILE *out)
 {
+	static Bytef comment[] = COMMENT SL_VERSION;
+	gz_header head = {.os = 3, .comment = comment}; /* 3: Unix */
 	z_stream z = {.next_in = proto->bytes, .avail_in = (uInt)proto->size};
 	uint8_t chunk[1 << 16];
 	int state;
@@ -145,6 +149,7 @@ static bool write_gzip(const struct sl_proto *proto, FILE *out)
 		errno = EFBIG;
 		return false;
 	}
+	deflateSetHeader(&z, &head);
 	do {
 		z.next_out = chunk;
 		z.avail_out = sizeof(chunk);
@@ -191,4 +196,4 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_pprof = {
-	.name = "pprof", .begins = "\x1f\x8b\x08", .summary = "for go tool pprof", .models = true, .run = run};
+	.name = "pprof", .stamp = {"\x1f\x8b\x08", 10, COMMENT}, .summary = "for go tool pprof", .models = true, .run = run};

@@ -35,11 +35,15 @@ static void put_labels(FILE *out, const char *family, const struct sl_merge_proc
 	fputs("} ", out);
 }
 
+/* The first family. */
+#define FIRST	   "stormlog_memory_live_bytes"
+#define FIRST_HELP "Held at the end of the trace."
+
 enum of { LIVE, PEAK, ALLOCATIONS, FAILED };
 static const struct {
 	const char *name, *type, *help;
 } of_kind[] = {
-	{"stormlog_memory_live_bytes", "gauge", "Held at the end of the trace."},
+	{FIRST, "gauge", FIRST_HELP},
 	{"stormlog_memory_peak_bytes", "gauge", "Most held at once."},
 	{"stormlog_memory_allocations_total", "counter", "Successful allocations."},
 	{"stormlog_memory_failed_allocations_total", "counter", "Failed allocations."},
@@ -154,7 +158,7 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_prometheus = {.name = "prometheus",
-					       .begins = "# HELP stormlog_",
+					       .stamp = {"# HELP " FIRST " " FIRST_HELP "\n"},
 					       .summary = "a .prom file for node_exporter's textfile collector",
 					       .models = true,
 					       .run = run};

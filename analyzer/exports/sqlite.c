@@ -16,6 +16,7 @@
 
 static const char schema[] =
 	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA user_version=1;"
+	"PRAGMA application_id=0x53746c58;" /* "StlX", in SQLite's header; a catalogue has another one */
 	"CREATE TABLE processes(process INTEGER PRIMARY KEY, rank INTEGER, host TEXT, pid INTEGER, program TEXT, run TEXT,"
 	" status TEXT, started_ns INTEGER, ended_ns INTEGER);"
 	"CREATE TABLE places(process INTEGER, place INTEGER, library TEXT, line TEXT, PRIMARY KEY(process, place)) WITHOUT ROWID;"
@@ -285,7 +286,7 @@ static bool run(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_sqlite = {.name = "sqlite",
-					   .begins = "SQLite format 3",
+					   .stamp = {"SQLite format 3", 68, "StlX"},
 					   .summary = "a database with views for common questions",
 					   .models = true,
 					   .places = true,

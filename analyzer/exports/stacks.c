@@ -124,6 +124,9 @@ static void put_profile(struct sl_json *j, const struct scope *scope, const stru
 	sl_json_end(j);
 }
 
+#define SCHEMA	 "https://www.speedscope.app/file-format-schema.json"
+#define EXPORTER "stormlog "
+
 static bool run_speedscope(struct sl_export_job *job)
 {
 	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
@@ -131,8 +134,8 @@ static bool run_speedscope(struct sl_export_job *job)
 
 	sl_export_replay(job->merge);
 	sl_json_object(j, NULL);
-	sl_json_string(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
-	sl_json_string(j, "exporter", "stormlog " SL_VERSION);
+	sl_json_string(j, "$schema", SCHEMA);
+	sl_json_string(j, "exporter", EXPORTER SL_VERSION);
 	sl_json_string(j, "name", "GPU memory");
 	sl_json_object(j, "shared");
 	sl_json_array(j, "frames");
@@ -161,10 +164,13 @@ static bool run_speedscope(struct sl_export_job *job)
 	return sl_json_close(j);
 }
 
-const struct sl_export sl_export_collapsed = {
-	.name = "collapsed", .summary = "collapsed stacks, for flame graph tools", .models = true, .run = run_collapsed};
+const struct sl_export sl_export_collapsed = {.name = "collapsed",
+					      .stamp = {.stacks = true},
+					      .summary = "collapsed stacks, for flame graph tools",
+					      .models = true,
+					      .run = run_collapsed};
 const struct sl_export sl_export_speedscope = {.name = "speedscope",
-					       .begins = "{\"$schema\":\"https://www.speedscope.app/",
+					       .stamp = {"{\"$schema\":\"" SCHEMA "\",\"exporter\":\"" EXPORTER},
 					       .summary = "https://www.speedscope.app",
 					       .models = true,
 					       .run = run_speedscope};

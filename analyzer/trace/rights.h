@@ -4,10 +4,21 @@
 
 #include <stdbool.h>
 
+/*
+ * What every file of one kind of output holds within its first 512 bytes, and no other file does.  A former output is recognized
+ * by it, and may be replaced.
+ */
+struct sl_stamp {
+	const char *begins; /* the first bytes; NULL: any file may be replaced */
+	unsigned at;	    /* offset of `then` */
+	const char *then;   /* NULL: `begins` is enough */
+	bool stacks;	    /* instead: its first and its last line end with a number, as those of collapsed stacks do */
+};
+
 struct sl_rights {
 	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
-	const char *begins[8];		  /* with what a former file at writes[i] begins, which may be replaced; NULL: any text */
+	struct sl_stamp stamps[8];	  /* of a former file at writes[i], which may be replaced */
 	const char *symbols;		  /* --symbols */
 	bool changes;			  /* the inputs are folders in which files are made */
 	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */

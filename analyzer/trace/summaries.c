@@ -17,6 +17,14 @@
 #define CONTENT_MAX (1ull << 30)
 #define RATIO_MAX   1000 /* largest allowed ratio of content to bytes of a frame, so that no small file becomes large */
 
+/* The frame that begins a file: zstd's magic number of what is skipped, the size of the text, and the text without its end. */
+static const struct mark {
+	uint32_t magic, size;
+	char text[sizeof(SL_SUMMARY_FORMAT) - 1];
+} mark = {0x184d2a5f, sizeof(SL_SUMMARY_FORMAT) - 1, SL_SUMMARY_FORMAT};
+
+const struct sl_stamp sl_summaries_stamp = {"\x5f\x2a\x4d\x18", offsetof(struct mark, text), SL_SUMMARY_FORMAT};
+
 bool sl_summaries_named(const char *path)
 {
 	return sl_paths_ends(path, SL_SUMMARY_SUFFIX);
@@ -143,7 +151,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
 	struct commons commons = {.path = path};
-	size_t got, first, bytes = 0, at = 0;
+	size_t got, marked, first, bytes = 0, at = 0;
 	uint8_t *head, *content = NULL;
 	msgpack_object index;
 	msgpack_zone zone;
@@ -158,11 +166,12 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	head = malloc(got + 1);
 	got = head ? sl_frames_read_at(fd, head, got, 0) : 0;
 	close(fd);
-	first = got ? ZSTD_findFrameCompressedSize(head, got) : 0;
+	marked = got > sizeof(mark) && !memcmp(head, &mark, sizeof(mark)) ? sizeof(mark) : 0;
+	first = got ? ZSTD_findFrameCompressedSize(head + marked, got - marked) : 0;
 	if (got && !ZSTD_isError(first))
-		content = unpack(head, first, CONTENT_MAX, &bytes);
+		content = unpack(head + marked, first, CONTENT_MAX, &bytes);
 	msgpack_zone_init(&zone, 8192);
-	commons.at = first;
+	commons.at = marked + first;
 	commons.size = (uint64_t)st.st_size;
 	if (content && sl_object_parse(&index, &zone, content, bytes, &at))
 		fine = take_index(&index, &commons, add, context);
@@ -318,7 +327,7 @@ bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t
 	put_index(&pk, frames, count, &order);
 	packed = sl_memory_must(malloc(ZSTD_compressBound(index.size)));
 	size = ZSTD_compress(packed, ZSTD_compressBound(index.size), index.data, index.size, 3);
-	fine = !ZSTD_isError(size) && fwrite(packed, 1, size, out) == size;
+	fine = !ZSTD_isError(size) && fwrite(&mark, sizeof(mark), 1, out) == 1 && fwrite(packed, 1, size, out) == size;
 	for (size_t i = 0; fine && i < order.list.count; i++)
 		fine = fwrite(order.list.item[i]->common, 1, order.list.item[i]->common_size, out) ==
 		       order.list.item[i]->common_size;

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """A verb's output replaces a former output of its kind and nothing else: every file in the folder is compared before and after."""
+import gzip
 import json
 import os
+import pickle
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -12,6 +15,7 @@ import unittest
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
 import formats  # noqa: E402
 import traces as t  # noqa: E402
+import zstandard  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 TRACE = "t/rank-00000-100.msgpack.zst"
@@ -21,7 +25,38 @@ VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--jun
 VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
           ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]
 APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"]]
-ANY_TEXT = ("collapsed", "--collapsed", "--summary")  # their files cannot be told from other text
+VERBS += [["monitor", "--format", form, "-o", "%s", "t"] for form in ("csv", "ndjson")]
+
+
+def database(*pragmas):
+    with tempfile.NamedTemporaryFile() as file:
+        base = sqlite3.connect(file.name)
+        for sql in pragmas + ("CREATE TABLE runs(id INTEGER)",):
+            base.execute(sql)
+        base.commit()
+        return file.read()
+
+
+# Files of other tools, or of other verbs, that begin as outputs do.
+OTHERS = {
+    "export sqlite": [database(), database("PRAGMA user_version=1"), database("PRAGMA application_id=0x53746c43")],
+    "export perfetto": [b"\nthesis\n", b"\n\x08\x50\x01" + bytes(20)],
+    "export pprof": [gzip.compress(b"thesis"), gzip.compress(b"stormlog 0.1.0")],
+    "export pytorch-snapshot": [pickle.dumps({"segments": [], "device_traces": []}, 2), pickle.dumps({"a": 1}, 2)],
+    "export speedscope": [b'{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"speedscope@1.20.0"}'],
+    "export ndjson": [b'{"type":"event","t0_ns":1}\n', b'{"type":"log"}\n'],
+    "export csv": [b"t0_ns,t1_ns,mine\r\n"],
+    "export prometheus": [b"# HELP stormlog_other Mine.\n"],
+    "export collapsed": [b"thesis\n", b"x = 1;\n", b"int main(void)\n{\n\treturn 0;\n}\n", b"in the year 1990\nit began\n", b"it began\nin 1990\n", b"x" * 4096],
+    "summarize": [zstandard.compress(b"thesis")],
+    "diff --html": [b"<!doctype html>\n<html lang=en><title>thesis</title>\n"],
+    "diff --collapsed": [b"thesis\n"],
+    "check --junit": [b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites tests="1" failures="0"><testsuite name="pytest"/></testsuites>\n'],
+    "check --sarif": [json.dumps({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+                                  "runs": [{"tool": {"driver": {"name": "other"}}}]}, indent=2).encode()],
+    "monitor": [b"time flies\n"],
+    "monitor csv": [b"timestamp_ns,value\n"],
+}
 
 
 class Outputs(unittest.TestCase):
@@ -89,8 +124,32 @@ class Outputs(unittest.TestCase):
     def test_what_is_no_former_output_stays(self):
         self.put("./thesis", b"thesis\n")
         for verb in VERBS:
-            if not set(verb) & set(ANY_TEXT):
-                self.refused(verb, "thesis", "is no ")
+            self.refused(verb, "thesis", "is no ")
+
+    def test_what_begins_as_an_output_does_and_is_none_stays(self):
+        spelled = {"summarize": ["summarize", "-q", "-o", "%s", "t"]}
+        for verb in VERBS:
+            spelled.setdefault(" ".join(word for word in verb if word not in ("-o", "%s", "t", "--max-peak", "1T", "--format")), verb)
+        for verb, others in OTHERS.items():
+            name = "other.summary" if verb == "summarize" else "other"
+            for data in others:
+                self.put("./" + name, data)
+                with self.subTest(verb=verb, data=data[:40]):
+                    self.refused(spelled[verb], name, "is no former output of this kind")
+
+    def test_a_former_summary_is_replaced(self):
+        for _ in range(2):
+            done = self.run_it(["summarize", "-q", "-o", "%s", "t"], "x.summary")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        content = zstandard.ZstdDecompressor().stream_reader(self.contents()["x.summary"], read_across_frames=True)
+        self.assertEqual(content.read(5), b"\x85\xa3def", "zstd skips the stamp")
+
+    def test_a_summary_without_a_stamp_is_read(self):
+        self.run_it(["summarize", "-q", "-o", "%s", "t"], "x.summary")
+        whole = self.contents()["x.summary"]
+        self.put("./old.summary", whole[24:])
+        self.assertEqual(whole[8:24], b"stormlog.summary")
+        self.assertEqual(self.run_it(["--json", "%s"], "old.summary").stdout, self.run_it(["--json", "%s"], "x.summary").stdout)
 
     def test_a_former_output_is_replaced(self):
         for verb in VERBS:
