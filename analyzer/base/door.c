@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <wchar.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
 
 /* Characters that have a meaning in the form. */
 static const char *const special[] = {
-	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:@.",
-	[SL_DOOR_XML] = "&<>\"'", [SL_DOOR_CSV] = "\"",	      [SL_DOOR_METRIC] = "\\\"",
+	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:@.$",
+	[SL_DOOR_XML] = "&<>\"'", [SL_DOOR_CSV] = "\";",      [SL_DOOR_METRIC] = "\\\"",
 	[SL_DOOR_COMMAND] = "%",  [SL_DOOR_PROPERTY] = "%:,",
 };
 
@@ -30,6 +31,30 @@ static void put_markdown(FILE *out, const char *begin, const char *at)
 		fputc(' ', out);
 }
 
+/* Skips the blanks, of any script, that GitHub's runner removes. */
+static const char *behind_blanks(const char *text)
+{
+	for (const char *next = text; *text && sl_utf8_is_space(sl_utf8_next(&next)); text = next)
+		;
+	return text;
+}
+
+/* A spreadsheet takes full-width forms for the signs themselves. */
+static bool begins_formula(const char *text)
+{
+	uint32_t code = sl_utf8_next(&text);
+
+	return code && wcschr(L"=+-@\t\r\uff1d\uff0b\uff0d\uff20", (wchar_t)code);
+}
+
+/* Where ';' separates cells, a cell begins behind it, and the quotes around ours are letters. */
+static void put_semicolon(FILE *out, const char *behind)
+{
+	for (const char *next; (next = *behind == '"' ? behind + 1 : behind_blanks(behind)) > behind;)
+		behind = next;
+	fputs(begins_formula(behind) ? ";'" : ";", out);
+}
+
 static void put_special(FILE *out, enum sl_door door, const char *begin, const char *at)
 {
 	switch (door) {
@@ -40,7 +65,10 @@ static void put_special(FILE *out, enum sl_door door, const char *begin, const c
 		fprintf(out, "&#%u;", (unsigned char)*at);
 		break;
 	case SL_DOOR_CSV:
-		fputs("\"\"", out);
+		if (*at == ';')
+			put_semicolon(out, at + 1);
+		else
+			fputs("\"\"", out);
 		break;
 	case SL_DOOR_COMMAND:
 	case SL_DOOR_PROPERTY:
@@ -63,14 +91,6 @@ static void put_hash(FILE *out, enum sl_door door, bool second)
 		fputs(!second ? "#" : door == SL_DOOR_MARKDOWN ? "\\#" : " #", out);
 }
 
-/* Skips the blanks, of any script, that GitHub's runner removes. */
-static const char *behind_blanks(const char *text)
-{
-	for (const char *next = text; *text && sl_utf8_is_space(sl_utf8_next(&next)); text = next)
-		;
-	return text;
-}
-
 static const char *put_shown(FILE *out, const char *text)
 {
 	char shown[SL_UTF8_SEQUENCE];
@@ -85,10 +105,10 @@ static const char *put_start(FILE *out, enum sl_door door, const char *text, boo
 	const char *word = behind_blanks(text);
 	bool command = !strncmp(word, "::", 2);
 
-	*quoted = door == SL_DOOR_CSV && strpbrk(text, ",\"");
+	*quoted = door == SL_DOOR_CSV && strpbrk(text, ",;\"");
 	if (*quoted)
 		fputc('"', out);
-	if (door == SL_DOOR_CSV && *text && (command || strchr("=+-@\t\r", *text)))
+	if (door == SL_DOOR_CSV && (command || begins_formula(text)))
 		fputc('\'', out);
 	if ((door == SL_DOOR_LINE || door == SL_DOOR_FRAME) && command) {
 		while (text < word)

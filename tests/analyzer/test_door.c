@@ -42,9 +42,53 @@ static void lines_of_threads_are_whole(void **state)
 	fclose(out);
 }
 
+static void put(char *made, size_t size, enum sl_door door, const char *text)
+{
+	FILE *out = fmemopen(made, size, "w");
+
+	assert_non_null(out);
+	sl_door_put(out, door, text);
+	fclose(out);
+}
+
+/* Where ';' separates cells, quotes within a cell are letters, and what follows a ';' begins a cell. */
+static void no_cell_begins_a_formula_whatever_separates_cells(void **state)
+{
+	static const char *const cells[][2] = {
+		{"=1", "'=1"},
+		{"\uff1dcmd", "'\uff1dcmd"},
+		{"\uff0b1", "'\uff0b1"},
+		{"\uff0d1", "'\uff0d1"},
+		{"\uff20SUM", "'\uff20SUM"},
+		{"\uff1e1", "\uff1e1"},
+		{"a;b", "\"a;b\""},
+		{"a;=cmd|'/C calc'!A0", "\"a;'=cmd|'/C calc'!A0\""},
+		{"a; =1", "\"a;' =1\""},
+		{"a;\"=1\"", "\"a;'\"\"=1\"\"\""},
+		{"a;;@b;\uff0d1", "\"a;;'@b;'\uff0d1\""},
+		{";-1", "\";'-1\""},
+	};
+	char made[100];
+
+	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
+		put(made, sizeof(made), SL_DOOR_CSV, cells[i][0]);
+		assert_string_equal(made, cells[i][1]);
+	}
+}
+
+static void markdown_has_no_mathematics(void **state)
+{
+	char made[100];
+
+	put(made, sizeof(made), SL_DOOR_MARKDOWN, "$\\color{red}{x}$ $$y$$");
+	assert_string_equal(made, "\\$\\\\color{red}{x}\\$ \\$\\$y\\$\\$");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(lines_of_threads_are_whole)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(lines_of_threads_are_whole),
+					   cmocka_unit_test(no_cell_begins_a_formula_whatever_separates_cells),
+					   cmocka_unit_test(markdown_has_no_mathematics)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
