@@ -269,7 +269,7 @@ static bool put_html(const struct comparison *c, const struct sl_differences *di
 	struct sl_save save;
 	bool fine = sl_save_begin(&save, c->html, false);
 
-	fine = fine && sl_save_end(&save, fputs(STAMP, save.out) >= 0 &&
+	fine = fine && sl_save_end(&save, sl_door_print(save.out, STAMP) > 0 &&
 						  sl_html_changes_write(c->page, differences, paths, counts, left, save.out));
 	if (!fine)
 		sl_paths_failed(c->html);

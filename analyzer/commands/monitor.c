@@ -189,7 +189,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
-		fputs(HEADER "\n", monitor->out);
+		sl_door_print(monitor->out, HEADER "\n");
 	if (process)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
