@@ -301,5 +301,5 @@ int main(int argc, char **argv)
 	sl_sleepers_free(&request.sleepers);
 	sl_watch_free(request.watch);
 	free(request.refused);
-	return status;
+	return sl_standard_told("stormlog-attach", status, FAILED);
 }

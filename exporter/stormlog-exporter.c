@@ -324,12 +324,12 @@ int main(int argc, char **argv)
 	if (status < 0 && once) {
 		look(&exporter, optind == argc);
 		sl_exporter_write(&exporter, stdout, true);
-		status = ferror(stdout) != 0;
+		status = 0;
 	} else if (status < 0) {
 		status = serve(&exporter, fd, optind == argc);
 	}
 	free(exporter.names.item);
 	free(exporter.seen.item);
 	sl_follow_free(exporter.follow);
-	return status;
+	return sl_standard_told("stormlog-exporter", status, 4);
 }

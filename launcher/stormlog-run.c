@@ -12,6 +12,7 @@
 
 #include "agent/process/identity.h"
 #include "common/shell.h"
+#include "common/standard.h"
 
 void sl_launcher_say(const char *format, ...)
 {
@@ -211,9 +212,12 @@ int main(int argc, char **argv)
 	sl_child_signals_block();
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
-		return status;
-	if (run.check)
-		return make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED;
+		return sl_standard_told("stormlog-run", status, SL_LAUNCH_FAILED);
+	if (run.check) {
+		sl_standard_hold();
+		return sl_standard_told("stormlog-run", make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED,
+					SL_LAUNCH_FAILED);
+	}
 	if (!run.command[0]) {
 		sl_launcher_say("no command given; as in: stormlog-run -- python train.py");
 		return SL_LAUNCH_FAILED;

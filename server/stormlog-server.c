@@ -40,7 +40,8 @@ static const char usage[] =
 	"      --keep-count N        the N newest,\n"
 	"      --keep-size SIZE      as many as take so much with their pages; pinned ones and those beside a change always\n"
 	"      --help, --version\n\n"
-	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used.\n";
+	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used, or an\nanswer could not be "
+	"written.\n";
 
 struct settings {
 	struct sl_server server;
@@ -231,7 +232,7 @@ int main(int argc, char **argv)
 	sl_standard_hold();
 	status = parse(&s, argc, argv);
 	if (status >= 0)
-		return status;
+		return sl_standard_told("stormlog-server", status, 4);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	umask(077);
@@ -240,7 +241,8 @@ int main(int argc, char **argv)
 	if (!open_store(&s, backs_up))
 		return 4;
 	if (optind < argc && !strcmp(argv[optind], "token"))
-		return sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1);
+		return sl_standard_told("stormlog-server",
+					sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1), 4);
 	if (backs_up)
 		return backup(&s.server, argv[optind + 1]);
 	address = resolve(s.listen);

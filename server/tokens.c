@@ -140,13 +140,15 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 		sprintf(text + 2 * i, "%02x", secret[i]);
 	snprintf(token.name, sizeof(token.name), "%s", name);
 	sl_hash_sha256_hex(text, strlen(text), 64, token.digest);
+	sl_door_print(stdout, "%s\n", text);
+	if (fflush(stdout)) /* a token that nobody has seen is not kept; main() says why */
+		return 4;
 	if (!rewrite(tokens, NULL, &token)) {
-		sl_door_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
+		sl_door_print(stderr, "stormlog-server: tokens: %s; this token is none\n", strerror(errno));
 		return 4;
 	}
-	sl_door_print(stdout, "%s\n", text);
 	fputs("stormlog-server: shown this once; the store keeps its hash\n", stderr);
-	return fflush(stdout) ? 4 : 0;
+	return 0;
 }
 
 static int remove_token(struct sl_tokens *tokens, const char *name)

@@ -19,6 +19,7 @@
 #include "analyzer/trace/rights.h"
 #include "common/ringfile.h"
 #include "common/now.h"
+#include "common/standard.h"
 #include "top/terminal.h"
 #include "top/top.h"
 
@@ -32,7 +33,8 @@ static const char usage[] =
 	"  -d, --delay SECONDS  time between two updates, 0.1 to 60 (default: 1)\n"
 	"      --ascii          no character beyond ASCII (so too where the locale is not UTF-8)\n"
 	"      --help, --version\n\n"
-	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal.\n";
+	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal, 4 the help\ncould not be "
+	"written.\n";
 
 static struct sl_top_seen *seen_of(struct sl_top *top, unsigned index)
 {
@@ -350,7 +352,7 @@ int main(int argc, char **argv)
 	int status = parse(&top, argc, argv);
 
 	if (status >= 0)
-		return status;
+		return sl_standard_told("stormlog-top", status, 4);
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	top.ascii = top.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,17 +56,9 @@ static void allow_many_files(void)
 	}
 }
 
-/* Checks that the output arrived, else changes the status.  A pipe whose reader has gone needs no message. */
 static int finish(int status)
 {
-	struct pollfd out = {.fd = STDOUT_FILENO};
-	bool failed = fflush(stdout) || ferror(stdout);
-
-	if (!failed)
-		return status;
-	if (poll(&out, 1, 0) <= 0 || !(out.revents & POLLERR))
-		fputs("stormlog-analyze: standard output: not all could be written (is the disk full?)\n", stderr);
-	return status == SL_EXIT_FINE ? SL_EXIT_UNSAVED : status;
+	return sl_standard_told("stormlog-analyze", status, SL_EXIT_UNSAVED);
 }
 
 static int obey(const struct sl_command *command, int argc, char **argv)
