@@ -34,6 +34,7 @@
 
 #define SL_RINGFILE_HEADER_AT (64u << 10)
 #define SL_RINGFILE_HEAD      (256u << 10)
+#define SL_RINGFILE_MOST      (SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES) /* bytes of a file */
 
 /* HOLE: the segment is nobody's, and the file has no disk blocks for it. */
 enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS, SL_SEGMENT_HOLE };

@@ -21,6 +21,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/native.h"
@@ -48,37 +49,53 @@ struct collection {
 	unsigned brought, cleared, running, failed, packed;
 };
 
-static bool copy(const char *from, const char *to)
+/* Copies the first `size` bytes; holes stay holes. */
+static bool copy(int from, FILE *to, off_t size)
 {
 	static char bytes[1 << 20];
-	int in = open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
-	    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	bool good = in >= 0 && out >= 0;
-	ssize_t n = 0;
+	off_t at = 0, hole;
+	ssize_t n;
 
-	while (good && (n = read(in, bytes, sizeof(bytes))) > 0)
-		for (ssize_t done = 0, put; good && done < n; done += put) {
-			put = write(out, bytes + done, (size_t)(n - done));
-			good = put > 0;
-		}
-	good = good && !n && !fsync(out);
-	if (in >= 0)
-		close(in);
-	if (out >= 0)
-		close(out);
-	return good;
+	while ((at = lseek(from, at, SEEK_DATA)) >= 0 && at < size) {
+		hole = lseek(from, at, SEEK_HOLE);
+		hole = hole > at && hole < size ? hole : size;
+		n = pread(from, bytes, hole - at < (off_t)sizeof(bytes) ? (size_t)(hole - at) : sizeof(bytes), at);
+		if (n <= 0 || fseeko(to, at, SEEK_SET) || fwrite(bytes, 1, (size_t)n, to) != (size_t)n)
+			return false;
+		at += n;
+	}
+	return (at >= 0 || errno == ENXIO) && !fflush(to) && !ftruncate(fileno(to), size) &&
+	       !fsync(fileno(to)); /* ENXIO: its end */
 }
 
-/* Copies the whole ring beside the trace before it removes the one in memory. */
+#define MOST (off_t) SL_RINGFILE_MOST /* what lies behind is nobody's: a ring may be as large as its owner likes */
+
+/* Copies the ring beside the trace.  False: errno. */
+static bool copy_home(const char *ring, const char *home)
+{
+	int from = open(ring, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool fine = false;
+	struct sl_save save;
+	struct stat st;
+
+	if (!lstat(home, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		errno = EEXIST; /* a pipe would be written to */
+	else if (from >= 0 && !fstat(from, &st) && sl_save_begin(&save, home, false))
+		fine = sl_save_end(&save,
+				   !fchmod(fileno(save.out), 0600) && copy(from, save.out, st.st_size < MOST ? st.st_size : MOST));
+	if (from >= 0)
+		close(from);
+	return fine;
+}
+
+/* The ring in memory goes when the whole of it lies beside the trace. */
 static void bring(struct collection *collection, const char *ring, const char *trace)
 {
-	char home[PATH_MAX], made[PATH_MAX + 8];
+	char home[PATH_MAX];
 
 	snprintf(home, sizeof(home), "%.*s%s", (int)(strlen(trace) - strlen(SL_TRACE_SUFFIX)), trace, SL_RING_SUFFIX);
-	snprintf(made, sizeof(made), "%s.new", home);
-	if (!copy(ring, made) || rename(made, home)) {
+	if (!copy_home(ring, home)) {
 		sl_door_print(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
-		unlink(made);
 		collection->failed++;
 		return;
 	}
@@ -219,7 +236,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	if (output)
 		status = pack(&collection, folder, output);
 	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE ? output : NULL);
-	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNREADABLE : status;
+	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNSAVED : status;
 }
 
 static const char about[] =

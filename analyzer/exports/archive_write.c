@@ -83,12 +83,18 @@ static uint64_t behind_header(int fd)
 	return whole ? sizeof(index) + index.compressed : 0;
 }
 
+/* What lies behind the last segment is nobody's: a stranger's ring may be as large as it likes. */
+static uint64_t ring_size(const struct stat *st)
+{
+	return (uint64_t)st->st_size < SL_RINGFILE_MOST ? (uint64_t)st->st_size : SL_RINGFILE_MOST;
+}
+
 /* Adds a file as a member, with `more` behind its header.  What the file grew by since it was opened is left out. */
-static bool push_file(struct packer *p, const char *path, const char *name, const char *more, size_t more_size)
+static bool push_file(struct packer *p, const char *path, const char *name, bool ring, const char *more, size_t more_size)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
-	uint64_t size = fd >= 0 ? (uint64_t)st.st_size : 0, head = more_size ? behind_header(fd) : 0;
+	uint64_t size = fd < 0 ? 0 : ring ? ring_size(&st) : (uint64_t)st.st_size, head = more_size ? behind_header(fd) : 0;
 	bool fine = fd >= 0;
 
 	if (head > size || !head)
@@ -319,7 +325,7 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 		     size_t more_size)
 {
 	char *name = sl_memory_print("%s%s", stem, rest);
-	bool fine = !p->redaction.salt ? push_file(p, path, name, more, more_size)
+	bool fine = !p->redaction.salt ? push_file(p, path, name, ring, more, more_size)
 		    : ring	       ? push_ring(p, path, name)
 				       : push_masked(p, path, name);
 

@@ -99,6 +99,68 @@ class Collect(unittest.TestCase):
         self.assertEqual([os.path.lexists(path) for path in self.made], [True] * 4)
         self.assertEqual(sorted(os.listdir(self.home)), ["rank-00000-1.msgpack.zst", "secret"])
 
+    def limited(self, most):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        return limit
+
+    def test_holes_stay_holes_and_a_ring_has_a_size(self):
+        ring = self.ring(self.trace("rank-00000-1"))
+        with open(ring, "rb") as file:
+            head = file.read()
+        os.truncate(ring, 3 << 40)
+        done = subprocess.run([ANALYZE, "collect", self.home], capture_output=True, text=True, timeout=60, preexec_fn=self.limited(1 << 30))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        home = os.path.join(self.home, "rank-00000-1.ring")
+        found = os.stat(home)
+        self.assertEqual((found.st_size, found.st_mode & 0o777), ((256 << 10) + (256 << 20), 0o600))
+        self.assertLess(found.st_blocks * 512, 4 << 20)
+        with open(home, "rb") as file:
+            self.assertEqual(file.read(len(head)), head)
+        self.assertFalse(os.path.exists(ring))
+
+    def test_a_pack_has_no_more_of_a_ring(self):
+        trace = self.trace("rank-00000-1")
+        t.write(trace.replace(".msgpack.zst", ".ring"), t.ring(trace))
+        os.truncate(trace.replace(".msgpack.zst", ".ring"), 1 << 30)
+        pack = os.path.join(self.home, "x.stormlog")
+        subprocess.run([ANALYZE, "pack", "-o", pack, trace], check=True, capture_output=True, timeout=60)
+        with open(pack, "rb") as file:
+            members = zstandard.ZstdDecompressor().stream_reader(file.read()[16:])
+        name = members.read(struct.unpack("<I", members.read(4))[0])
+        self.assertEqual((name, struct.unpack("<Q", members.read(8))[0]), (b"rank-00000-1.ring", (256 << 10) + (256 << 20)))
+
+    def test_a_full_disk_leaves_the_ring_where_it_is(self):
+        ring = self.ring(self.trace("rank-00000-1"))
+        done = subprocess.run([ANALYZE, "collect", self.home], capture_output=True, text=True, timeout=60, preexec_fn=self.limited(100))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("could not be brought", done.stderr)
+        self.assertEqual(os.listdir(self.home), ["rank-00000-1.msgpack.zst"])
+        self.assertTrue(os.path.exists(ring))
+
+    def test_a_signal_leaves_nothing_unfinished(self):
+        ring = self.ring(self.trace("rank-00000-1"))
+        with open(ring, "r+b") as file:
+            file.seek(256 << 10)
+            for _ in range(240):
+                file.write(os.urandom(1 << 10) * 1024)
+        process = subprocess.Popen([ANALYZE, "collect", self.home], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while len(os.listdir(self.home)) == 1 and process.poll() is None:
+            pass
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertIn(process.returncode, (0, -signal.SIGTERM))
+        self.assertIn(sorted(os.listdir(self.home)), (["rank-00000-1.msgpack.zst"], ["rank-00000-1.msgpack.zst", "rank-00000-1.ring"]))
+        self.collect()
+        self.assertTrue(os.path.exists(os.path.join(self.home, "rank-00000-1.ring")))
+
+    def test_nothing_waits_for_a_fifo_in_a_rings_place(self):
+        ring = self.ring(self.trace("rank-00000-1"))
+        os.mkfifo(os.path.join(self.home, "rank-00000-1.ring"))
+        self.collect(code=4)
+        self.assertTrue(os.path.exists(ring))
+
     def node(self, rank, host):
         """Write the trace of a rank on this host, which holds rank + 1 MiB."""
         path = os.path.join(self.home, "rank-%05d-%d.msgpack.zst" % (rank, 100 + rank))
