@@ -15,7 +15,7 @@ enum sl_door {
 	SL_DOOR_FRAME,	  /* a frame of a collapsed stack, where ';' separates frames */
 	SL_DOOR_MARKDOWN, /* a table cell: no markup, no HTML, no link, no mention */
 	SL_DOOR_XML,	  /* text or a value in quotes */
-	SL_DOOR_CSV, /* a whole cell, quoted where needed; no formula, where ';' separates cells neither, nor a CI runner's command */
+	SL_DOOR_CSV,	  /* a whole cell, quoted where needed; no formula (';' may separate cells), no CI runner's command */
 	SL_DOOR_METRIC,	  /* a label's value in Prometheus's quotes */
 	SL_DOOR_COMMAND,  /* the message of a GitHub runner command */
 	SL_DOOR_PROPERTY, /* a property of a GitHub runner command */

@@ -248,7 +248,8 @@ third = take(4)
         for p in packets:
             if p.HasField("track_event"):
                 self.assertIn(p.track_event.track_uuid, tracks)
-        self.assertEqual(packets[0].sequence_flags, 1)
+        self.assertRegex(packets[0].system_info.tracing_service_version, r"^stormlog \d")
+        self.assertEqual(packets[1].sequence_flags, 1)
 
     def test_perfetto_counts_down_with_frees_that_name_no_device(self):
         packets = self.packets(of="app")
