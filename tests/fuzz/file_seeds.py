@@ -95,7 +95,7 @@ def ring(maps):
 def summary(path):
     """The content of a summary's frames: the index, then what processes have in common, and processes."""
     with open(path, "rb") as file:
-        left, parts = file.read(), []
+        left, parts = file.read()[24:], []  # behind the stamp
     while left:
         one = zstandard.ZstdDecompressor().decompressobj()
         parts.append(one.decompress(left))
