@@ -100,7 +100,7 @@ static void *watch(void *unused)
 
 void sl_save_watch_signals(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM /* the launcher's patience with oom */};
 	struct sigaction now;
 	pthread_t thread;
 

@@ -29,8 +29,8 @@ bool sl_save_end(struct sl_save *save, bool fine);
 void sl_save_limit(uint64_t bytes);
 
 /*
- * To be called before other threads and files: SIGINT, SIGTERM and SIGHUP then remove unfinished files and end the program as
- * usual.
+ * To be called before other threads and files: SIGINT, SIGTERM, SIGHUP and SIGALRM then remove unfinished files and end the
+ * program as usual.
  */
 void sl_save_watch_signals(void);
 

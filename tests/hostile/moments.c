@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into the analyzer: sends SIGTERM right after a temporary folder or the telemetry folder in it was made, after two folders were
+ * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
  * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.
  */
 #include <dlfcn.h>
@@ -18,7 +18,8 @@ static void moment(const char *name)
 {
 	if (strcmp(getenv("MOMENT"), name))
 		return;
-	kill(getpid(), SIGTERM);
+	dprintf(2, "moment: %s\n", name);
+	kill(getpid(), atoi(getenv("SIGNAL")));
 	usleep(200000);
 }
 
@@ -91,7 +92,7 @@ sighandler_t signal(int number, sighandler_t handler)
 {
 	sighandler_t (*real)(int, sighandler_t) = dlsym(RTLD_NEXT, "signal");
 
-	if (number == SIGTERM)
+	if (number == atoi(getenv("SIGNAL")))
 		usleep(400000);
 	return real(number, handler);
 }

@@ -17,6 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import traces as t  # noqa: E402
+import verbs  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 UNSAVED = 4
@@ -145,6 +146,27 @@ class Endings(unittest.TestCase):
                     left = set(os.listdir(self.folder)) - {"t", "tmp", "p.stormlog"}
                     self.assertLessEqual(left, {"o", "x.csv", "x.stormlog"}, "whole or not at all")
 
+    def at_moment(self, moment, verb, number=signal.SIGTERM):
+        return subprocess.run([ANALYZE, *verb], cwd=self.folder, capture_output=True, timeout=60,
+                              env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment, SIGNAL=str(int(number)),
+                                       ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"))
+
+    def test_a_signal_while_any_verb_unpacks_leaves_no_names_in_clear(self):
+        self.assertEqual(verbs.missing(ANALYZE), set())
+        packs = os.path.join(self.folder, "packs")
+        os.mkdir(packs)
+        self.assertEqual(self.run_it("pack", "-o", "packs/p.stormlog", "t").returncode, 0)
+        unpacked = set()
+        for place in packs, packs + "/p.stormlog":
+            for words, _ in verbs.rows(a=place, b=place, sink="t"):
+                if words[0] not in unpacked and b"moment: made" in self.at_moment("made", words).stderr:
+                    unpacked.add(words[0])
+                self.assertEqual(os.listdir(self.temporary), [], words)
+        self.assertEqual(verbs.told(ANALYZE) - verbs.READ_NOTHING - unpacked, {"convert", "validate"}, "these read telemetry alone")
+        for number in signal.SIGHUP, signal.SIGALRM:  # of a terminal that closes, of a launcher that waits no longer
+            self.assertIn(b"moment: made", self.at_moment("made", ["oom", packs], number).stderr)
+            self.assertEqual(os.listdir(self.temporary), [], number)
+
     def test_a_signal_between_two_steps_leaves_nothing(self):
         self.assertEqual(self.run_it("-q", "-o", "o", "t").returncode, 0)
         self.run_it("pack", "-o", "p.stormlog", "t")
@@ -152,9 +174,7 @@ class Endings(unittest.TestCase):
         for moment, verb in (("made", ["-q", "p.stormlog"]), ("made", ["-q", "-o", "o", "t"]), ("exchanged", ["-q", "-o", "o", "t"]),
                              ("entered", ["-q", "-o", "o", "t"]),
                              ("opens", ["export", "csv", "-o", "x.csv", "t"]), ("opens", ["export", "sqlite", "-o", "x.db", "t"])):
-            done = subprocess.run([ANALYZE, *verb], cwd=self.folder, capture_output=True, timeout=60,
-                                  env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment,
-                                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"))
+            done = self.at_moment(moment, verb)
             self.assertIn(done.returncode, (0, -signal.SIGTERM), (verb, done.stderr))
             if not done.returncode and verb[0] == "export":  # all was done before the thread that takes the signal ran
                 os.remove(os.path.join(self.folder, verb[3]))
