@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings of a report on the state at this moment.  A child process makes it, so that the screen does not wait. */
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,16 @@ static void say_one(FILE *out, const struct sl_report *report, size_t at)
 	fprintf(out, "%-8s %s%s%s\n", finding->severity, who, *who ? ": " : "", finding->text);
 }
 
+/* Ends the child when nobody reads its pipe any more; the screen may send no signal. */
+static void *end_unread(void *pipe)
+{
+	struct pollfd unread = {.fd = *(int *)pipe}; /* an error is told always: the reader is gone */
+
+	while (poll(&unread, 1, -1) < 0)
+		;
+	_exit(0);
+}
+
 /* In the child: prints one line for each finding, "critical rank 3: text". */
 static void say(struct sl_top *top, int fd)
 {
@@ -63,7 +74,10 @@ static void say(struct sl_top *top, int fd)
 	char **traces = calloc(count + 1, sizeof(*traces));
 	struct sl_report report = {0};
 	FILE *out = fdopen(fd, "w");
+	pthread_t watcher;
 
+	if (pthread_create(&watcher, NULL, end_unread, &fd))
+		_exit(0);
 	for (unsigned i = 0; traces && i < count; i++)
 		if (sl_top_shown(top, i))
 			traces[shown++] = sl_top_process(top, i)->process.trace->name;
@@ -139,7 +153,6 @@ uint64_t sl_top_findings_end(struct sl_top *top)
 	close(findings->fd);
 	findings->fd = -1;
 	if (findings->child > 0) {
-		kill((pid_t)findings->child, SIGKILL);
 		wait4((pid_t)findings->child, NULL, 0, &took);
 	}
 	return (uint64_t)(took.ru_utime.tv_sec + took.ru_stime.tv_sec) * 1000000000 +

@@ -6,16 +6,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,11 +42,12 @@ enum {
 	REFER = 1 << 13,    /* ABI 2 */
 	TRUNCATE = 1 << 14, /* ABI 3 */
 	OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE,
-	TCP = 3, /* ABI 4: bind, connect */
+	TCP = 3,     /* ABI 4: bind, connect */
+	OUTSIDE = 3, /* ABI 6: abstract sockets, signals */
 };
 
 struct ruleset {
-	uint64_t files, network; /* older kernels read only the first word */
+	uint64_t files, network, scopes; /* older kernels know the first word or two */
 };
 
 struct rule {
@@ -212,12 +209,14 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION), rules;
 	uint64_t writing = WRITE_FILE | REMOVE_FOLDER | REMOVE_FILE | MAKE | (abi >= 2 ? REFER : 0) | (abi >= 3 ? TRUNCATE : 0);
 	uint64_t reading = reads ? READ_FILE | READ_FOLDER : 0;
-	struct ruleset set = {writing | reading | EXECUTE, abi >= 4 ? TCP : 0};
+	struct ruleset set = {writing | reading | EXECUTE, TCP, OUTSIDE};
+	size_t known = abi >= 6 ? sizeof(set) : abi >= 4 ? offsetof(struct ruleset, scopes) : sizeof(set.files);
 
 	sl_confine_calls(serves);
+	drop_capabilities();
 	if (abi < 1)
 		return false;
-	rules = (int)syscall(SYS_landlock_create_ruleset, &set, abi >= 4 ? sizeof(set) : sizeof(set.files), 0);
+	rules = (int)syscall(SYS_landlock_create_ruleset, &set, known, 0);
 	if (rules < 0)
 		return false;
 	allow(rules, "/dev/null", WRITE_FILE);
@@ -228,75 +227,6 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 		allow_reading(rules, reads);
 	bool fine = !syscall(SYS_landlock_restrict_self, rules, 0);
 
-	drop_capabilities();
 	close(rules);
 	return fine;
-}
-
-/* ---- system calls that no reader of traces needs; libseccomp would do the same but is one more library */
-
-#if defined(__x86_64__)
-#define MACHINE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define MACHINE AUDIT_ARCH_AARCH64
-#endif
-
-#define X32 0x40000000 /* x86-64's other numbers for the same calls */
-
-static const unsigned refused[] = {
-	SYS_accept, /* these two are allowed to a server */
-	SYS_accept4,
-	SYS_execve,
-	SYS_execveat,
-	SYS_socket,
-	SYS_connect,
-	SYS_bind,
-	SYS_listen,
-	SYS_bpf,
-	SYS_keyctl,
-	SYS_add_key,
-	SYS_request_key,
-	SYS_mount,
-	SYS_umount2,
-	SYS_pivot_root,
-	SYS_chroot,
-	SYS_setns,
-	SYS_unshare,
-	SYS_init_module,
-	SYS_kexec_load,
-	SYS_finit_module,
-	SYS_delete_module,
-	SYS_reboot,
-	SYS_userfaultfd,
-	SYS_perf_event_open,
-	SYS_open_by_handle_at,
-	SYS_swapon,
-	425,
-	426,
-	427, /* io_uring, whose operations bypass this filter */
-	438, /* pidfd_getfd */
-};
-
-void sl_confine_calls(bool serves)
-{
-#ifdef MACHINE
-	unsigned first = serves ? 2 : 0;
-	struct sock_filter filter[SL_COUNT(refused) + 8];
-	struct sock_fprog program = {.filter = filter};
-	unsigned char left = (unsigned char)(SL_COUNT(refused) - first), n = 0;
-
-	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 0, left + 3);
-	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, left + 1, 0);
-	for (unsigned i = first; i < SL_COUNT(refused); i++, left--)
-		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], left, 0);
-	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);
-	program.len = n;
-	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
-#else
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-#endif
 }

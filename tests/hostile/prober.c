@@ -5,15 +5,29 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -79,6 +93,79 @@ static bool connects(int family, int type)
 	return fd >= 0;
 }
 
+/* The filter of system calls answers before the kernel looks at arguments, so that no terminal and no such file is needed to see it. */
+static bool is_let_through(long result)
+{
+	return result >= 0 || errno != EACCES;
+}
+
+/* Signal 0 goes nowhere, and the kernel checks it like any other. */
+static void signals(pid_t process)
+{
+	struct {
+		int kind;
+		pid_t process;
+	} owner = {1, process}; /* F_OWNER_PID */
+	siginfo_t said = {.si_code = SI_QUEUE};
+	int ends[2] = {-1, -1};
+
+	way("a signal", !kill(process, 0));
+	way("a signal to its thread", !syscall(SYS_tgkill, process, process, 0));
+	way("a signal to a thread", !syscall(SYS_tkill, process, 0));
+	way("a queued signal", !syscall(SYS_rt_sigqueueinfo, process, 0, &said));
+	way("a signal to the group", !kill(0, 0));
+	way("a signal to all", !kill(-1, 0));
+	way("a signal by a descriptor", is_let_through(syscall(424, -1, 0, NULL, 0)));
+	if (pipe(ends))
+		return;
+	way("a signal by a pipe", !fcntl(ends[0], F_SETOWN, process));
+	way("a signal by a pipe, extended", !fcntl(ends[0], 15, &owner)); /* F_SETOWN_EX */
+	way("a signal by a pipe, as a request", is_let_through(ioctl(ends[0], FIOSETOWN, &process)));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void other_processes(pid_t process)
+{
+	char byte;
+	struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)way, 1};
+	struct rlimit limit;
+
+	signals(process);
+	way("another process's limits", !syscall(SYS_prlimit64, process, RLIMIT_CPU, NULL, &limit));
+	way("another process's priority", is_let_through(setpriority(PRIO_PROCESS, (id_t)process, 0)));
+	way("another process's processors", is_let_through(syscall(SYS_sched_setaffinity, process, 0, NULL)));
+	way("tracing", is_let_through(ptrace(PTRACE_PEEKDATA, process, NULL, NULL)));
+	way("reading another process", is_let_through(process_vm_readv(process, &here, 1, &there, 1, 0)));
+	way("writing another process", is_let_through(process_vm_writev(process, &here, 1, &there, 1, 0)));
+}
+
+static void shared_memory(void)
+{
+	int memory = shmget(IPC_PRIVATE, 1, 0600), gate = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
+
+	way("shared memory", memory >= 0);
+	way("a semaphore", gate >= 0);
+	way("a queue", queue >= 0);
+	if (memory >= 0)
+		shmctl(memory, IPC_RMID, NULL);
+	if (gate >= 0)
+		semctl(gate, 0, IPC_RMID);
+	if (queue >= 0)
+		msgctl(queue, IPC_RMID, NULL);
+	way("attaching shared memory", is_let_through((long)shmat(-1, NULL, 0)));
+	way("a named queue", is_let_through(syscall(SYS_mq_open, "", O_RDONLY, 0, NULL)));
+}
+
+static void typing(void)
+{
+	way("typing into the terminal", is_let_through(ioctl(-1, TIOCSTI, "x")));
+	way("typing into the terminal, by a wide request", is_let_through(syscall(SYS_ioctl, -1, TIOCSTI | 1ull << 32, "x")));
+	way("pasting into the console", is_let_through(ioctl(-1, TIOCLINUX, "")));
+	way("another discipline of the line", is_let_through(ioctl(-1, TIOCSETD, "")));
+	way("taking a terminal", is_let_through(ioctl(-1, TIOCSCTTY, 0)));
+}
+
 void probe(void);
 void probe(void)
 {
@@ -97,6 +184,10 @@ void probe(void)
 	way("making a file", opens(at("new"), O_WRONLY | O_CREAT));
 	way("truncating", !truncate(at("secret"), 0));
 	way("making a folder", !mkdir(at("folder"), 0700));
+	way("an attribute", is_let_through(setxattr(at("secret"), "user.stormlog", "x", 1, 0)));
+	way("removing an attribute", is_let_through(removexattr(at("secret"), "user.stormlog")));
+	way("a mode", !chmod(at("secret"), 0666));
+	way("an owner", !chown(at("secret"), (uid_t)-1, (gid_t)-1));
 	way("a link", !symlink("secret", at("link")));
 	way("renaming", !rename(at("secret"), at("gone")));
 	way("removing", !unlink(at("secret")));
@@ -110,6 +201,14 @@ void probe(void)
 	way("another process's memory", opens(path, O_RDWR));
 	snprintf(path, sizeof(path), "/proc/%d/environ", process);
 	way("another process's environment", reads(path));
+	other_processes(process);
+	shared_memory();
+	typing();
+	way("a key", is_let_through(syscall(SYS_add_key, "user", "stormlog", "", 0, 0)));
+	way("BPF", is_let_through(syscall(SYS_bpf, -1, NULL, 0)));
+	way("counters", is_let_through(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0)));
+	way("io_uring", is_let_through(syscall(425, 0, NULL)));
+	way("mounting by descriptors", is_let_through(syscall(430, NULL, 0)));
 	dprintf(2, "probe: done\n");
 }
 

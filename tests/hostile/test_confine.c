@@ -7,9 +7,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -154,9 +157,42 @@ static void what_runs_inside_stays_inside(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void *stop_from_a_thread(void *parent)
+{
+	pthread_kill(*(pthread_t *)parent, 0);
+	kill(getpid(), SIGTSTP); /* as ncurses does */
+	return NULL;
+}
+
+/* Threads, job control, limits of its own and abort() work as before; the filter alone holds, as where Landlock is missing. */
+static void what_is_inside_may_signal_itself(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		pthread_t own = pthread_self(), thread;
+		struct rlimit limit;
+
+		setpgid(0, 0); /* a group without a parent outside of it is never stopped */
+		sl_confine_calls(false);
+		if (pthread_create(&thread, NULL, stop_from_a_thread, &own) || pthread_join(thread, NULL) || raise(0) ||
+		    getrlimit(RLIMIT_FSIZE, &limit) || setrlimit(RLIMIT_FSIZE, &limit) || !kill(getppid(), 0))
+			_exit(1);
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+		abort();
+	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTSTP);
+	kill(child, SIGCONT);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_runs_inside_stays_inside)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_runs_inside_stays_inside),
+					   cmocka_unit_test(what_is_inside_may_signal_itself)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

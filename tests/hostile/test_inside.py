@@ -18,6 +18,9 @@ import traces as t  # noqa: E402
 import verbs  # noqa: E402
 
 ANALYZE, PROBER = map(os.path.abspath, sys.argv[1:3])
+# What the filter of system calls alone must refuse.
+CALLS = ("a signal", "a queued signal", "a signal to all", "a signal by a pipe", "another process's limits", "reading another process", "shared memory", "an attribute",
+         "typing into the terminal", "typing into the terminal, by a wide request", "another discipline of the line", "BPF", "io_uring")
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
 LANDLOCK_CREATE_RULESET = 444  # the system call's number, the same on every architecture
 
@@ -86,7 +89,7 @@ class Inside(unittest.TestCase):
         os.environ["PROBE_FOLDER"] = self.at("home")
         self.addCleanup(os.environ.pop, "PROBE_FOLDER")
         told = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1]).probe()", PROBER], capture_output=True, text=True)
-        for way in "reading a file", "making a file", "renaming", "execution", "UDP", "a local socket":
+        for way in "reading a file", "making a file", "a mode", "renaming", "execution", "UDP", "a local socket", *CALLS:
             self.assertIn("broke out by " + way, told.stderr)
 
     def test_every_verb(self):
@@ -121,7 +124,7 @@ class Inside(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["processes"], json.loads(usual.stdout)["processes"])
         broken = self.run_inside("report", "--json", self.at("a"), before=without_landlock).stderr
         self.assertIn("probe: broke out by reading a file\n", broken, "the file system is open, as was said")
-        for way in "execution", "TCP", "UDP", "a local socket", "netlink":
+        for way in "execution", "TCP", "UDP", "a local socket", "netlink", *CALLS:
             self.assertNotIn("broke out by %s\n" % way, broken, "the filter of calls needs no Landlock")
 
     def test_a_link_to_a_trace_is_read_and_a_link_to_something_else_is_not(self):

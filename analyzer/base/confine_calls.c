@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* The system calls that no reader of traces needs.  libseccomp would refuse them too but is one more library. */
+#include <asm/ioctls.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "analyzer/base/confine.h"
+#include "common/base.h"
+
+#if defined(__x86_64__)
+#define MACHINE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define MACHINE AUDIT_ARCH_AARCH64
+#endif
+
+#define X32 0x40000000 /* x86-64's other numbers for the same calls */
+
+#ifdef MACHINE
+/* Calls above 423 have one number on all architectures, and headers may be older than the kernel. */
+static const unsigned refused[] = {
+	SYS_accept, /* these two are allowed to a server */
+	SYS_accept4,
+	SYS_execve,
+	SYS_execveat,
+	SYS_socket,
+	SYS_connect,
+	SYS_bind,
+	SYS_listen,
+	SYS_bpf,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_setns,
+	SYS_unshare,
+	SYS_init_module,
+	SYS_kexec_load,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_reboot,
+	SYS_userfaultfd,
+	SYS_perf_event_open,
+	SYS_open_by_handle_at,
+	SYS_swapon,
+	425,
+	426,
+	427, /* io_uring, whose operations bypass this filter */
+	428,
+	429,
+	430,
+	431,
+	432,
+	433,
+	442,			   /* mounts by descriptors */
+#if !defined(__SANITIZE_ADDRESS__) /* which looks for leaks by ptrace */
+	SYS_ptrace,
+#endif
+	SYS_process_vm_readv, /* from here on: other processes */
+	SYS_process_vm_writev,
+	438, /* pidfd_getfd */
+	440, /* process_madvise */
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	424, /* pidfd_send_signal */
+	SYS_setpriority,
+	SYS_sched_setaffinity,
+	SYS_sched_setattr,
+	SYS_sched_setparam,
+	SYS_sched_setscheduler,
+	SYS_ioprio_set,
+	SYS_migrate_pages,
+	SYS_move_pages,
+	SYS_shmget, /* what processes share by a number or a name of its own, outside of the file system */
+	SYS_shmat,
+	SYS_shmctl,
+	SYS_semget,
+	SYS_semop,
+	SYS_semtimedop,
+	SYS_semctl,
+	SYS_msgget,
+	SYS_msgsnd,
+	SYS_msgrcv,
+	SYS_msgctl,
+	SYS_mq_open,
+	SYS_mq_unlink,
+	SYS_setxattr, /* what Landlock has no right for */
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+	SYS_removexattr,
+	SYS_lremovexattr,
+	SYS_fremovexattr,
+	463, /* setxattrat */
+	466, /* removexattrat */
+	SYS_fchmodat,
+	452, /* fchmodat2 */
+	SYS_fchownat,
+#ifdef SYS_chmod
+	SYS_chmod,
+	SYS_chown,
+	SYS_lchown,
+#endif
+};
+
+/* Calls of which an argument decides. The kernel reads these arguments as 32 bits, and so does the filter. */
+static const struct limit {
+	unsigned call, argument;
+	enum { UNLESS, UNLESS_SELF, IF } refuse; /* it is `value`, or this process */
+	unsigned value;
+} limits[] = {
+	{SYS_kill, 0, UNLESS_SELF},	 {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
+	{SYS_prlimit64, 0, UNLESS, 0},	 {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
+	{SYS_fcntl, 1, IF, F_SETOWN_EX}, {SYS_ioctl, 1, IF, FIOSETOWN},
+	{SYS_ioctl, 1, IF, SIOCSPGRP},	 {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
+	{SYS_ioctl, 1, IF, TIOCLINUX},	 {SYS_ioctl, 1, IF, TIOCSETD},
+	{SYS_ioctl, 1, IF, TIOCCONS},	 {SYS_ioctl, 1, IF, TIOCSCTTY},
+};
+
+#define STEP(code, at, true, false) ((struct sock_filter)BPF_JUMP(code, at, true, false))
+#define LOAD(member)		    STEP(BPF_LD | BPF_W | BPF_ABS, (unsigned)(offsetof(struct seccomp_data, member)), 0, 0)
+#define EQUALS			    (BPF_JMP | BPF_JEQ | BPF_K)
+#define REFUSAL			    STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES, 0, 0)
+#endif
+
+void sl_confine_calls(bool serves)
+{
+#ifdef MACHINE
+	struct sock_filter filter[2 * SL_COUNT(refused) + 5 * SL_COUNT(limits) + 7];
+	struct sock_fprog program = {.filter = filter};
+	unsigned short n = 0;
+
+	filter[n++] = LOAD(arch);
+	filter[n++] = STEP(EQUALS, MACHINE, 1, 0);
+	filter[n++] = REFUSAL;
+	filter[n++] = LOAD(nr);
+	filter[n++] = STEP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
+	filter[n++] = REFUSAL;
+	for (unsigned i = serves ? 2 : 0; i < SL_COUNT(refused); i++) {
+		filter[n++] = STEP(EQUALS, refused[i], 0, 1);
+		filter[n++] = REFUSAL;
+	}
+	for (const struct limit *limit = limits; limit < limits + SL_COUNT(limits); limit++) {
+		filter[n++] = STEP(EQUALS, limit->call, 0, 4);
+		filter[n++] = LOAD(args[limit->argument]);
+		filter[n++] = STEP(EQUALS, limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse != IF,
+				   limit->refuse == IF);
+		filter[n++] = REFUSAL;
+		filter[n++] = LOAD(nr);
+	}
+	filter[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	program.len = n;
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+#else
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+#endif
+}
