@@ -131,7 +131,7 @@ static void look_at(struct collection *collection, const char *path)
 	struct sl_recovered_ring ring;
 	size_t size;
 
-	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !sl_ring_open(&ring, path, &damage)) {
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !sl_ring_open(&ring, path, st.st_uid, &damage)) {
 		sl_damage_free(&damage);
 		return;
 	}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/idmap.h"
@@ -28,10 +29,11 @@ struct sl_cursor {
 	SL_VECTOR(struct sl_item) records; /* records that no pass has taken yet */
 	struct sl_span source;		   /* of the last record that was kept */
 	char *ring;			   /* path of the ring; NULL: there was none */
-	bool begun;			   /* a pass has begun */
-	bool asleep;			   /* the recording slept when the trace was opened */
-	uint64_t asleep_written;	   /* the ring's asleep_written at that time */
-	unsigned last_file;		   /* number of the last open file */
+	uid_t ring_owner;
+	bool begun;		 /* a pass has begun */
+	bool asleep;		 /* the recording slept when the trace was opened */
+	uint64_t asleep_written; /* the ring's asleep_written at that time */
+	unsigned last_file;	 /* number of the last open file */
 };
 
 struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "analyzer/trace/damage.h"
 
@@ -27,6 +28,7 @@ struct sl_zstd_frame {
 struct sl_frames {
 	char *path;
 	int fd;
+	uid_t owner;	 /* of the file */
 	uint16_t number; /* sl_frame.file */
 	struct sl_zstd_frame *frame;
 	size_t count, capacity;

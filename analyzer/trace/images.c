@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,45 @@ static void add_trace(struct sl_images *folder, const char *path)
 	image->files[image->file_count++] = strdup(path);
 }
 
-static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number)
+/* Who may have put a file beside others, besides this user and root. */
+struct owners {
+	uid_t folder, named;
+};
+
+/* owners NULL: the user named it.  Of a link its own owner counts: he chose what it leads to. */
+static bool is_trusted(struct sl_images *folder, const char *path, const struct owners *owners)
+{
+	struct stat st;
+
+	if (!owners || lstat(path, &st) || st.st_uid == geteuid() || !st.st_uid || st.st_uid == owners->folder ||
+	    st.st_uid == owners->named)
+		return true;
+	folder->strangers++;
+	if (!folder->stranger)
+		folder->stranger = strdup(path);
+	return false;
+}
+
+static void tell_strangers(struct sl_images *folder, unsigned count)
+{
+	if (count == 1)
+		sl_damage_note(&folder->copies, folder->stranger,
+			       "is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it");
+	else if (count)
+		sl_damage_note(
+			&folder->copies, folder->stranger,
+			"and %u more are not read: they are of users who are neither you, root nor their folder's owner; name "
+			"them to read them",
+			count - 1);
+	free(folder->stranger);
+	folder->stranger = NULL;
+}
+
+static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct owners *owners)
 {
 	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
 
-	if ((!told && !packed && !sl_names_is_trace(path)) || !is_new(folder, device, number))
+	if ((!told && !packed && !sl_names_is_trace(path)) || !is_trusted(folder, path, owners) || !is_new(folder, device, number))
 		return;
 	if (told)
 		add_summary(folder, path);
@@ -110,14 +145,15 @@ struct level {
 };
 
 /* The listing usually says enough about a file; only links, folders and entries without a type need a stat. */
-static void look_at(struct sl_images *folder, const char *path, const struct dirent *entry, dev_t device, struct level *below)
+static void look_at(struct sl_images *folder, const char *path, const struct dirent *entry, const struct stat *in,
+		    struct level *below)
 {
-	struct stat st = {.st_dev = device, .st_ino = entry->d_ino, .st_mode = S_IFREG};
+	struct stat st = {.st_dev = in->st_dev, .st_ino = entry->d_ino, .st_mode = S_IFREG};
 
 	if (entry->d_type != DT_REG && stat(path, &st))
 		return;
 	if (S_ISREG(st.st_mode))
-		add_file(folder, path, st.st_dev, st.st_ino);
+		add_file(folder, path, st.st_dev, st.st_ino, &(struct owners){in->st_uid, in->st_uid});
 	else if (S_ISDIR(st.st_mode) && is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
 }
@@ -140,7 +176,7 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 		if (too_many(folder, path))
 			break;
 		inside = sl_memory_print("%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name);
-		look_at(folder, inside, entry, st.st_dev, below);
+		look_at(folder, inside, entry, &st, below);
 		free(inside);
 	}
 	if (dir)
@@ -190,9 +226,21 @@ static void add_folder(struct sl_images *folder, const char *path)
 		add_pack(folder, folder->packs.item[at]);
 }
 
-bool sl_images_add(struct sl_images *folder, const char *path)
+static struct owners owners_beside(const char *path)
+{
+	struct stat named = {0}, in = {0};
+	char *folder = strdup(path);
+
+	lstat(path, &named);
+	stat(dirname(folder), &in);
+	free(folder);
+	return (struct owners){in.st_uid, named.st_uid};
+}
+
+static bool add(struct sl_images *folder, const char *path)
 {
 	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
+	struct owners owners;
 	struct stat st;
 	unsigned segment;
 	char *stem, *beside;
@@ -206,7 +254,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		return true;
 	}
 	if (S_ISREG(st.st_mode) && !sl_names_is_pack(path))
-		add_file(folder, path, st.st_dev, st.st_ino);
+		add_file(folder, path, st.st_dev, st.st_ino, NULL);
 	if (sl_summaries_named(path))
 		return true;
 	if (!sl_names_is_trace(path)) {
@@ -214,6 +262,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		return true;
 	}
 	/* A file named alone brings in the other files of its process. */
+	owners = owners_beside(path);
 	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
@@ -222,13 +271,22 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
 				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
-					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino);
+					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &owners);
 			globfree(&found);
 		}
 		free(beside);
 	}
 	free(stem);
 	return true;
+}
+
+bool sl_images_add(struct sl_images *folder, const char *path)
+{
+	unsigned before = folder->strangers;
+	bool found = add(folder, path);
+
+	tell_strangers(folder, folder->strangers - before);
+	return found;
 }
 
 static int compare(const char *a, const char *b)

@@ -2,7 +2,9 @@
 /*
  * Which process images lie in the paths a user named: files of one image are brought together, images are
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
- * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.
+ * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.  A file in a folder is read only
+ * if this user, root or the owner of that folder owns it, since others may be able to put files there; one note names the rest.
+ * What the user named is read, whoever owns it.
  */
 #pragma once
 
@@ -26,6 +28,8 @@ struct sl_images {
 	unsigned run_count;
 	struct sl_damage copies; /* what is said of copies, which are counted once, and of files beyond the limit */
 	uint64_t looked_at;	 /* files and folders */
+	unsigned strangers;	 /* files of other users that are not read */
+	char *stranger;		 /* the first of them below the path that is being added */
 	bool one_is_enough;	 /* the search ends with the first */
 	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */
 	bool packs_apart; /* packs in folders are listed and not opened */

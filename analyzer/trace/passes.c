@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
@@ -15,6 +16,7 @@ void sl_passes_begin(struct sl_trace *trace)
 	trace->cursor = sl_memory_must(calloc(1, sizeof(*trace->cursor)));
 	trace->cursor->ring = trace->ring.path ? strdup(trace->ring.path) : NULL;
 	if (trace->ring.path) {
+		trace->cursor->ring_owner = trace->ring.owner;
 		trace->cursor->asleep = atomic_load(&trace->ring.head->asleep);
 		trace->cursor->asleep_written = atomic_load(&trace->ring.head->asleep_written);
 	}
@@ -31,10 +33,12 @@ static char *path_of(const struct sl_trace *trace, unsigned number)
 	return sl_memory_print("%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX);
 }
 
+/* A file of another user is none of this process. */
 static bool exists(const struct sl_trace *trace, unsigned number)
 {
 	char *path = path_of(trace, number);
-	bool found = !access(path, F_OK);
+	struct stat st;
+	bool found = !stat(path, &st) && (!trace->file_count || st.st_uid == trace->files[0].owner);
 
 	free(path);
 	return found;
@@ -93,7 +97,7 @@ bool sl_passes_next(struct sl_trace *trace)
 	/* The ring first: what is drained in between is then in both rather than in neither. */
 	sl_ring_free(&trace->ring);
 	if (trace->cursor->ring)
-		sl_ring_open(&trace->ring, trace->cursor->ring, &unsaid);
+		sl_ring_open(&trace->ring, trace->cursor->ring, trace->cursor->ring_owner, &unsaid);
 	sl_damage_free(&unsaid);
 	if (turned(trace))
 		return false;

@@ -35,7 +35,7 @@ bool sl_peek_header(const struct sl_image *image, struct sl_header *header)
 	for (unsigned i = 0; i < image->file_count; i++)
 		if (peek_file(image->files[i], header))
 			return true;
-	if (!image->ring || !sl_ring_open(&ring, image->ring, &damage)) {
+	if (!image->ring || !sl_ring_open(&ring, image->ring, SL_RING_OF_ANY, &damage)) {
 		sl_damage_free(&damage);
 		return false;
 	}

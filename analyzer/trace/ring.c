@@ -125,7 +125,7 @@ static void load_segments(struct sl_recovered_ring *ring, int fd, struct sl_dama
 		settle_log(ring, fd);
 }
 
-static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage, bool contents)
+static bool open_ring(struct sl_recovered_ring *ring, const char *path, uid_t owner, struct sl_damage *damage, bool contents)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
@@ -134,6 +134,10 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 	*ring = (struct sl_recovered_ring){0};
 	if (fd < 0)
 		return false;
+	if (owner != SL_RING_OF_ANY && st.st_uid != owner) {
+		close(fd);
+		return false;
+	}
 	head = sl_memory_must(malloc(sizeof(*head)));
 	read_at(fd, head, sizeof(*head), 0);
 	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || head->version != SL_RINGFILE_VERSION ||
@@ -147,6 +151,7 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 		return false;
 	}
 	ring->path = strdup(path);
+	ring->owner = st.st_uid;
 	ring->head = head;
 	ring->alive = is_alive(fd, head);
 	if (head->header_bytes && head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT) {
@@ -164,14 +169,14 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 	return true;
 }
 
-bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage)
+bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, uid_t owner, struct sl_damage *damage)
 {
-	return open_ring(ring, path, damage, true);
+	return open_ring(ring, path, owner, damage, true);
 }
 
 bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage)
 {
-	return open_ring(ring, path, damage, false);
+	return open_ring(ring, path, SL_RING_OF_ANY, damage, false);
 }
 
 void sl_ring_drop(struct sl_recovered_ring *ring)

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "analyzer/trace/damage.h"
 #include "common/ringfile.h"
 
 struct sl_recovered_ring {
 	char *path; /* NULL: there is none */
+	uid_t owner;
 	bool alive; /* its process holds the lock, or lives on this boot */
 	struct sl_ringfile *head;
 	uint8_t *header_map; /* head->header_bytes of msgpack */
@@ -23,9 +25,11 @@ struct sl_recovered_ring {
 
 /*
  * False: there is no ring, or none that can be read, which `damage` then says.  To be read before the trace file: what the writer
- * moves in between is then in both, and not in neither.  _head: without the segments.
+ * moves in between is then in both, and not in neither.  owner: whose file it must be, since anybody may make one where rings of
+ * other file systems lie; SL_RING_OF_ANY: the path is one that the user named or a search found.  _head: without the segments.
  */
-bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
+#define SL_RING_OF_ANY ((uid_t)-1)
+bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, uid_t owner, struct sl_damage *damage);
 bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
 /* True: the process of this header lives: on this boot, with this pid and this start (ticks after boot). */
 bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_start);

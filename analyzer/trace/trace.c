@@ -314,12 +314,12 @@ static void take_exit(struct sl_trace *trace)
 		trace->exited = 1 + (uint32_t)WEXITSTATUS(ended - 1);
 }
 
-/* Where a ring lies elsewhere (/dev/shm of its node), its header names the trace's absolute path. */
+/* Where a ring lies elsewhere (/dev/shm of its node), the header has its path; another user may have made what is there. */
 static void open_far_ring(struct sl_trace *trace)
 {
-	if (trace->ring.path || trace->footer_ns || !trace->header.ring || trace->header.ring[0] != '/')
+	if (trace->ring.path || !trace->file_count || trace->footer_ns || !trace->header.ring || trace->header.ring[0] != '/')
 		return;
-	if (!sl_ring_open(&trace->ring, trace->header.ring, &trace->damage))
+	if (!sl_ring_open(&trace->ring, trace->header.ring, trace->files[0].owner, &trace->damage))
 		sl_damage_note(&trace->damage, trace->name, "its ring %s is out of reach: the last events may be missing",
 			       trace->header.ring);
 }
@@ -450,7 +450,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
 	sl_budget_resume();
 	if (image->ring)
-		sl_ring_open(&trace->ring, image->ring, &trace->damage);
+		sl_ring_open(&trace->ring, image->ring, SL_RING_OF_ANY, &trace->damage);
 	open_settled(trace, image);
 	trace->disk_bytes = on_disk(trace);
 	sl_budget_begin(&trace->budget, trace->disk_bytes);

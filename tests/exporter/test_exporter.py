@@ -253,7 +253,8 @@ class Scrapes(unittest.TestCase):
                     if arguments:
                         self.assertEqual(said, ["probe: done"])
                     self.assertIn("probe: done", said)
-                    for way in "execution", "TCP", "UDP", "a local socket", "netlink":
+                    for way in ("execution", "TCP", "UDP", "a local socket", "netlink", "a signal", "reading another process", "shared memory",
+                                "typing into the terminal"):
                         self.assertNotIn("probe: broke out by " + way, said)
                     if arguments:
                         self.assertEqual(os.listdir(home), ["secret"])

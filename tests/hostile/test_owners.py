@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Where several users may write, one of them cannot put files into another's run: neither by a ring of a name that a trace tells, nor by a file
+beside its own.  Whole folders and named files of others open."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces as t  # noqa: E402, exits 77 where it cannot run
+
+ANALYZE = os.path.abspath(sys.argv[1])
+READER, STRANGER, COLLEAGUE = 0, 65534, 12001
+SECRET = "the stranger's note"
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
+class Owners(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-owners-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.chmod(self.folder, 0o755)
+        self.made = []
+
+    def own(self, path, owner):
+        os.chown(path, owner, owner, follow_symlinks=False)
+        return path
+
+    def at(self, name):
+        return os.path.join(self.folder, name)
+
+    def trace(self, rank, owner, folder="t", **fields):
+        path = self.at("%s/rank-%05d-%d.msgpack.zst" % (folder, rank, 100 + rank))
+        fields.setdefault("ring", "x.ring")
+        t.write(path, t.header(rank=rank, pid=100 + rank, **fields), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+        return self.own(path, owner)
+
+    def ring(self, path, owner):
+        """Of the process of rank 0, with a note."""
+        t.write(path, t.ring(path, t.record(t.packed({"def": "note", "text": SECRET}))))
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        return self.own(path, owner)
+
+    def analyze(self, *arguments, user=0):
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60, **({"user": user, "group": user, "extra_groups": []} if user else {}),
+                              env=dict(os.environ, TMPDIR="/var/tmp"))
+        return done
+
+    def report(self, *paths, user=0):
+        done = self.analyze("report", "--json", *paths, user=user)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def test_a_ring_that_a_trace_names_elsewhere_is_of_the_traces_owner(self):
+        for trace, ring, read in (READER, STRANGER, False), (READER, COLLEAGUE, False), (COLLEAGUE, READER, False), (READER, READER, True), (COLLEAGUE, COLLEAGUE, True):
+            with self.subTest(trace=trace, ring=ring):
+                path = self.ring("/dev/shm/stormlog-owners-%d.ring" % os.getpid(), ring)
+                told, said = self.report(self.trace(0, trace, ring=path))
+                self.assertEqual(SECRET in json.dumps(told), read)
+                self.assertEqual("its ring %s is out of reach" % path in said, not read)
+
+    def test_a_strangers_file_in_a_folder_is_named_and_not_read(self):
+        self.trace(0, READER)
+        stranger = self.trace(1, STRANGER)
+        for verb in ["report", "--json"], ["dump"], ["table"], ["oom"], ["runs", "--catalogue", self.at("c")], ["monitor", "--duration", "0.1"], ["pack", "-o", self.at("p.stormlog")]:
+            done = self.analyze(*verb, self.at("t"))
+            self.assertEqual((done.returncode, done.stderr.count(stranger)), (0, 1), (verb, done.stderr))
+            self.assertIn(stranger + ": is not read: it is of a user who is neither you, root nor its folder's owner; name it to read it", done.stderr)
+        told, _ = self.report(self.at("t"))
+        self.assertEqual([process["rank"] for process in told["processes"]], [0])
+        self.assertEqual([process["rank"] for process in self.report(stranger)[0]["processes"]], [1], "a file that is named is read")
+
+    def test_one_note_names_them_all(self):
+        self.trace(0, READER)
+        for rank in 1, 2, 3:
+            self.trace(rank, STRANGER)
+        told, said = self.report(self.at("t"))
+        self.assertEqual([process["rank"] for process in told["processes"]], [0])
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertIn("and 2 more are not read", said)
+
+    def test_a_strangers_ring_segment_pack_summary_and_link_are_not_read_either(self):
+        first = self.trace(0, READER)
+        stem = first[:-len(".msgpack.zst")]
+        self.ring(stem + ".ring", STRANGER)
+        self.own(shutil.copy(first, stem + ".000002.msgpack.zst"), STRANGER)
+        self.trace(5, READER, folder="other")
+        for verb, name in ("pack", "p.stormlog"), ("summarize", "p.summary"):
+            self.assertEqual(self.analyze(verb, "-o", self.at("t/" + name), self.at("other")).returncode, 0)
+            self.own(self.at("t/" + name), STRANGER)
+        os.symlink(self.at("other/rank-00005-105.msgpack.zst"), self.at("t/a.msgpack.zst"))
+        self.own(self.at("t/a.msgpack.zst"), STRANGER)
+        for path in self.at("t"), first:  # what lies beside a named file is found, not named
+            told, said = self.report(path)
+            self.assertNotIn(SECRET, json.dumps(told))
+            self.assertEqual([process["rank"] for process in told["processes"]], [0])
+            self.assertIn("more are not read", said)
+
+    def test_a_link_of_a_stranger_hides_nothing(self):
+        real = self.trace(0, READER)
+        os.symlink(real, self.at("t/a.msgpack.zst"))
+        self.own(self.at("t/a.msgpack.zst"), STRANGER)
+        self.assertEqual(len(self.report(self.at("t"))[0]["processes"]), 1)
+
+    def test_a_whole_folder_of_a_colleague_opens_and_roots_files_too(self):
+        self.trace(0, COLLEAGUE)
+        self.trace(1, 0)
+        self.trace(2, STRANGER)
+        self.own(self.at("t"), COLLEAGUE)
+        for user in 0, COLLEAGUE:
+            told, said = self.report(self.at("t"), user=user)
+            self.assertEqual([process["rank"] for process in told["processes"]], [0, 1], user)
+        told, said = self.report(self.at("t"), user=STRANGER)
+        self.assertEqual(([process["rank"] for process in told["processes"]], said), ([0, 1, 2], ""))
+
+    def test_a_folder_of_strangers_files_alone_says_why_nothing_is_read(self):
+        self.trace(0, STRANGER)
+        done = self.analyze("report", "--json", self.at("t"))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("neither you, root nor its folder's owner", done.stderr)
+
+    def test_a_link_that_the_reader_made_is_read(self):
+        os.mkdir(self.at("t"))
+        os.symlink(self.trace(0, COLLEAGUE, folder="theirs"), self.at("t/rank-00000-100.msgpack.zst"))
+        self.assertEqual(len(self.report(self.at("t"))[0]["processes"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
