@@ -92,9 +92,10 @@ static void add_trace(struct sl_images *folder, const char *path)
 	image->files[image->file_count++] = strdup(path);
 }
 
-/* Who may have put a file beside others, besides this user and root. */
+/* Whose a file beside others may be, besides this user's and root's.  shared: its group or others may put files into the folder. */
 struct owners {
 	uid_t folder, named;
+	bool shared;
 };
 
 /* owners NULL: the user named it.  Of a link its own owner counts: he chose what it leads to. */
@@ -102,7 +103,7 @@ static bool is_trusted(struct sl_images *folder, const char *path, const struct 
 {
 	struct stat st;
 
-	if (!owners || lstat(path, &st) || st.st_uid == geteuid() || !st.st_uid || st.st_uid == owners->folder ||
+	if (!owners || !owners->shared || lstat(path, &st) || st.st_uid == geteuid() || !st.st_uid || st.st_uid == owners->folder ||
 	    st.st_uid == owners->named)
 		return true;
 	folder->strangers++;
@@ -153,7 +154,7 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 	if (entry->d_type != DT_REG && stat(path, &st))
 		return;
 	if (S_ISREG(st.st_mode))
-		add_file(folder, path, st.st_dev, st.st_ino, &(struct owners){in->st_uid, in->st_uid});
+		add_file(folder, path, st.st_dev, st.st_ino, &(struct owners){in->st_uid, in->st_uid, in->st_mode & 022});
 	else if (S_ISDIR(st.st_mode) && is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
 }
@@ -234,7 +235,7 @@ static struct owners owners_beside(const char *path)
 	lstat(path, &named);
 	stat(dirname(folder), &in);
 	free(folder);
-	return (struct owners){in.st_uid, named.st_uid};
+	return (struct owners){in.st_uid, named.st_uid, in.st_mode & 022};
 }
 
 static bool add(struct sl_images *folder, const char *path)

@@ -37,6 +37,7 @@ class Owners(unittest.TestCase):
         path = self.at("%s/rank-%05d-%d.msgpack.zst" % (folder, rank, 100 + rank))
         fields.setdefault("ring", "x.ring")
         t.write(path, t.header(rank=rank, pid=100 + rank, **fields), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+        os.chmod(self.at(folder), 0o1777)
         return self.own(path, owner)
 
     def ring(self, path, owner):
@@ -122,6 +123,12 @@ class Owners(unittest.TestCase):
         done = self.analyze("report", "--json", self.at("t"))
         self.assertEqual(done.returncode, 3)
         self.assertIn("neither you, root nor its folder's owner", done.stderr)
+
+    def test_a_folder_that_nobody_else_may_write_to_is_read_whole(self):
+        self.trace(0, STRANGER)
+        os.chmod(self.at("t"), 0o755)
+        told, said = self.report(self.at("t"))
+        self.assertEqual((len(told["processes"]), said), (1, ""))
 
     def test_a_link_that_the_reader_made_is_read(self):
         os.mkdir(self.at("t"))
