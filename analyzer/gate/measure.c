@@ -17,10 +17,23 @@ const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "
 
 struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key)
 {
-	for (size_t i = 0; i < measures->list.count; i++)
-		if (measures->list.item[i].of == of && !strcmp(measures->list.item[i].key, key))
-			return &measures->list.item[i];
-	return NULL;
+	uintptr_t at = sl_map_find(&measures->index[of], key);
+
+	return at ? &measures->list.item[at - 1] : NULL;
+}
+
+/* The first of several with one key is found. */
+static void note(struct sl_measures *measures, size_t position)
+{
+	uintptr_t *at = sl_map_at(&measures->index[measures->list.item[position].of], measures->list.item[position].key);
+
+	*at = *at ? *at : position + 1;
+}
+
+static void forget_positions(struct sl_measures *measures)
+{
+	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
+		sl_map_free(&measures->index[of]);
 }
 
 struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what)
@@ -29,6 +42,7 @@ struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure
 
 	measure = SL_PUSH(&measures->list);
 	*measure = (struct sl_measure){.of = of, .key = sl_memory_copy(key), .what = sl_memory_copy(what), .bytes = SL_UNKNOWN};
+	note(measures, measures->list.count - 1);
 	return measure;
 }
 
@@ -43,15 +57,16 @@ void sl_measures_sort(struct sl_measures *measures)
 {
 	if (measures->list.count)
 		qsort(measures->list.item, measures->list.count, sizeof(*measures->list.item), by_bytes);
+	forget_positions(measures);
+	for (size_t i = 0; i < measures->list.count; i++)
+		note(measures, i);
 }
 
 /* ---- the figures of one process; the run keeps the largest of each */
 
 struct taking {
 	struct sl_measures *measures;
-	struct sl_map index;	/* "of key" -> position + 1 */
-	struct sl_measures one; /* the process that is being read */
-	struct sl_map one_index;
+	struct sl_measures one;			  /* the process that is being read */
 	SL_VECTOR(struct sl_measure_line) places; /* bytes of each line, over all its callers */
 	struct sl_map place_index;		  /* "of place" -> position + 1 */
 	struct sl_measure_lines left;		  /* becomes measures->left */
@@ -59,23 +74,16 @@ struct taking {
 	struct sl_device_state *worst; /* this process on the device with the highest peak; NULL: it did not use that device */
 };
 
-static struct sl_measure *place(struct sl_measures *measures, struct sl_map *index, enum sl_measure_of of, const char *key,
-				const char *what)
+static struct sl_measure *place(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what)
 {
-	char name[512];
-	uintptr_t *at;
+	struct sl_measure *measure = sl_measures_find(measures, of, key);
 
-	snprintf(name, sizeof(name), "%d %s", (int)of, key);
-	at = sl_map_at(index, name);
-	if (*at)
-		return &measures->list.item[*at - 1];
-	*at = measures->list.count + 1;
-	return sl_measures_add(measures, of, key, what);
+	return measure ? measure : sl_measures_add(measures, of, key, what);
 }
 
 static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, const char *key, const char *what, uint64_t bytes)
 {
-	struct sl_measure *measure = place(&taking->one, &taking->one_index, of, key, what);
+	struct sl_measure *measure = place(&taking->one, of, key, what);
 
 	measure->bytes = measure->bytes == SL_UNKNOWN ? bytes : measure->bytes + bytes;
 	return measure;
@@ -245,8 +253,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		if (!model->holders.item[i].peak_bytes)
 			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
-		keep_most(place(&taking->one, &taking->one_index, SL_MEASURE_LIBRARY, library, library),
-			  model->holders.item[i].peak_bytes);
+		keep_most(place(&taking->one, SL_MEASURE_LIBRARY, library, library), model->holders.item[i].peak_bytes);
 	}
 	for (size_t i = 0; i < process->growth.count; i++) {
 		const struct sl_growth *growth = &process->growth.item[i];
@@ -306,7 +313,7 @@ static void keep_worst(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->one.list.count; i++) {
 		struct sl_measure *one = &taking->one.list.item[i];
-		struct sl_measure *all = place(taking->measures, &taking->index, one->of, one->key, one->what);
+		struct sl_measure *all = place(taking->measures, one->of, one->key, one->what);
 
 		keep_lines(all, one);
 		keep_most(all, one->bytes);
@@ -316,10 +323,9 @@ static void keep_worst(struct taking *taking)
 	}
 	keep_left(taking);
 	sl_measures_free(&taking->one);
-	sl_map_free(&taking->one_index);
 	sl_map_free(&taking->place_index);
 	SL_DROP(&taking->places);
-	taking->one_index = taking->place_index = (struct sl_map){0};
+	taking->place_index = (struct sl_map){0};
 }
 
 /* Describes a place with several lines by its largest line and the number of the others. */
@@ -340,13 +346,11 @@ static void name_sums(struct sl_measures *measures)
 	}
 }
 
-static void take_totals(struct taking *taking, const struct sl_report *report)
+static void take_totals(struct sl_measures *run, const struct sl_report *report)
 {
-	struct sl_measures *run = taking->measures;
-
 	/* a run without a device held nothing; hidden memory is unknown */
-	place(run, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
-	place(run, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
+	place(run, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
+	place(run, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
 		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
@@ -359,7 +363,7 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 	const struct sl_shared_device *worst = report->devices;
 
 	*measures = (struct sl_measures){.no_device = !report->device_count};
-	take_totals(&taking, report);
+	take_totals(measures, report);
 	for (unsigned i = 1; i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes > worst->known_peak_bytes)
 			worst = &report->devices[i];
@@ -370,7 +374,6 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 		take_names(&taking, &report->processes[i]);
 		keep_worst(&taking);
 	}
-	sl_map_free(&taking.index);
 	sl_map_free(&taking.run_left);
 	name_sums(measures);
 	sl_measures_sort(measures);
@@ -384,6 +387,7 @@ void sl_measures_free(struct sl_measures *measures)
 		sl_lines_free(&measures->list.item[i].lines);
 	}
 	free(measures->list.item);
+	forget_positions(measures);
 	sl_lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++)
 		sl_lines_free_texts(&measures->most[of]);

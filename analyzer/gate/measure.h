@@ -30,7 +30,8 @@ struct sl_measure {
 };
 
 struct sl_measures {
-	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
+	SL_VECTOR(struct sl_measure) list;	  /* by `of`, then largest first */
+	struct sl_map index[SL_MEASURE_OF_COUNT]; /* key -> position in `list` + 1 */
 	/* For places and for leaks: the line that holds most in one process; place NULL: none.  A baseline has none. */
 	struct sl_measure_line most[SL_MEASURE_OF_COUNT];
 	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
