@@ -34,7 +34,9 @@ struct birth {
 
 struct births {
 	SL_VECTOR(struct birth) list;
-	uint64_t *stacks; /* hash of each site's stack as a reader sees it; 0: not computed yet */
+	uint64_t *stacks;	      /* hash of each site's stack as a reader sees it; 0: not computed yet */
+	uint32_t *growing;	      /* for each track, 1 + its index in process->kept where it grows; 0: it does not */
+	const struct sl_label *steps; /* of the program; NULL: it has none */
 };
 
 static bool counts(unsigned kind)
@@ -102,18 +104,20 @@ static void collect(struct births *births, const struct sl_model *model)
 static void mark_passing(struct births *births, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
+	struct sl_passing *passing = sl_memory_must(calloc(process->kept.count + 1, sizeof(*passing)));
 
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_track *track = process->kept.item[i].track;
-		const struct sl_passing passing = sl_passing_at(model, track, true);
-
-		for (size_t k = 0; k < births->list.count && passing.blocks; k++) {
-			struct birth *birth = &births->list.item[k];
-
-			birth->passing |= &model->tracks.item[model->sites.item[birth->site].track] == track &&
-					  sl_passing_is(&passing, birth->time_ns, birth->bytes);
-		}
+		passing[i] = sl_passing_at(model, process->kept.item[i].track, true);
+		births->growing[process->kept.item[i].track - model->tracks.item] = (uint32_t)i + 1;
 	}
+	for (size_t k = 0; k < births->list.count; k++) {
+		struct birth *birth = &births->list.item[k];
+		uint32_t kept = births->growing[model->sites.item[birth->site].track];
+
+		birth->passing =
+			kept && passing[kept - 1].blocks && sl_passing_is(&passing[kept - 1], birth->time_ns, birth->bytes);
+	}
+	free(passing);
 }
 
 /* A leak is one stack, kind and device; blocks of PyTorch's cache are separate from others of the same stack. */
@@ -145,10 +149,9 @@ struct clock {
 };
 
 /* Steps are no clock for a place that was also busy before or after them. */
-static struct clock clock_of(const struct sl_model *model, const struct birth *births, size_t count)
+static struct clock clock_of(const struct sl_model *model, const struct sl_label *label, const struct birth *births, size_t count)
 {
 	struct clock clock = {.begin_ns = model->first_ns, .life_ns = model->now_ns - model->first_ns};
-	const struct sl_label *label = sl_model_steps(model);
 	size_t inside = 0;
 
 	for (size_t i = 0; label && i < count; i++)
@@ -192,18 +195,13 @@ static double line(const struct birth *births, size_t count, const struct clock 
  * The verdict of analyses/kept.c, which has seen freed blocks too.  It judges no folded trace, and no place with fewer births: what
  * few blocks were for is not known where memory ran out before there were more.
  */
-static bool is_kept(const struct sl_process *process, const struct sl_track *track)
+static bool is_kept(const struct sl_model *model, const struct births *births, uint32_t track)
 {
-	const struct sl_model *model = process->model;
-
 	if (model->folded_ns)
 		return true;
-	if (track->births < SL_KEEPING_BIRTHS)
+	if (model->tracks.item[track].births < SL_KEEPING_BIRTHS)
 		return !sl_model_ended_by_error(model);
-	for (size_t i = 0; i < process->kept.count; i++)
-		if (process->kept.item[i].track == track)
-			return process->kept.item[i].verdict == SL_KEPT_GROWING;
-	return false;
+	return births->growing[track];
 }
 
 /* True: each is larger than the one before, as tables are that are made for larger and larger inputs. */
@@ -259,10 +257,10 @@ static void judge(struct sl_leak *leak, bool torch)
 	}
 }
 
-static void add_leak(struct sl_process *process, const struct birth *births, size_t count)
+static void add_leak(struct sl_process *process, const struct births *all, const struct birth *births, size_t count)
 {
 	const struct sl_model *model = process->model;
-	const struct clock clock = clock_of(model, births, count);
+	const struct clock clock = clock_of(model, all->steps, births, count);
 	const struct sl_site *site = &model->sites.item[births[0].site];
 	struct sl_leak leak = {
 		.stack = site->stack,
@@ -277,7 +275,7 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
-	if (!leak.passing && is_kept(process, &model->tracks.item[site->track]))
+	if (!leak.passing && is_kept(model, all, site->track))
 		fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
 	*SL_PUSH(&process->leaks) = leak;
@@ -292,7 +290,11 @@ static int by_bytes(const void *a, const void *b)
 
 static void process(struct sl_process *process)
 {
-	struct births births = {.stacks = sl_memory_must(calloc(process->model->sites.count + 1, sizeof(*births.stacks)))};
+	struct births births = {
+		.stacks = sl_memory_must(calloc(process->model->sites.count + 1, sizeof(*births.stacks))),
+		.growing = sl_memory_must(calloc(process->model->tracks.count + 1, sizeof(*births.growing))),
+		.steps = sl_model_steps(process->model),
+	};
 	struct grouping by = {process->model, &births};
 	size_t begin = 0;
 
@@ -304,75 +306,122 @@ static void process(struct sl_process *process)
 	for (size_t i = 1; i <= births.list.count; i++) {
 		if (i < births.list.count && !compare_groups(&by, &births.list.item[begin], &births.list.item[i]))
 			continue;
-		add_leak(process, &births.list.item[begin], i - begin);
+		add_leak(process, &births, &births.list.item[begin], i - begin);
 		begin = i;
 	}
 	free(births.list.item);
 	free(births.stacks);
+	free(births.growing);
 	if (process->leaks.count)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-/* True: analyses/kept.c reports the same leak, by its births. */
-static bool is_told_by_births(struct sl_process *process, const struct sl_leak *leak)
+/* What leaks and kept places of a process are looked up by. */
+struct looking {
+	struct sl_process *process;
+	struct sl_leaking_index kept;
+	struct sl_idmap tracks; /* a hash of stack, kind and device -> index into the model's tracks */
+	const struct sl_label *steps;
+};
+
+static uint64_t key_of(struct sl_stack stack, unsigned kind, int device)
 {
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
-		if (sl_leaking_is_at(process, leak, &process->kept.item[i]))
-			return true;
-	return false;
+	return sl_map_mix_two(sl_stack_mix(stack), (uint64_t)kind << 32 | (uint32_t)device);
 }
 
-static bool is_of(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
+static void begin_looking(struct looking *looking, struct sl_process *process)
 {
-	return leak->device == kept->track->device && sl_leaking_is_at(process, leak, kept);
+	*looking = (struct looking){.process = process, .steps = sl_model_steps(process->model)};
+	sl_leaking_index_take(&looking->kept, process);
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+
+		sl_idmap_claim(&looking->tracks, key_of(site->stack, site->kind, site->device), site->track);
+	}
+}
+
+static void end_looking(struct looking *looking)
+{
+	sl_leaking_index_free(&looking->kept);
+	sl_idmap_free(&looking->tracks);
+}
+
+/* The first place at the leak's that grows, from the index `at` of process->kept on; NULL: none. */
+static const struct sl_kept *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
+{
+	for (; at != UINT32_MAX; at = looking->kept.next[at]) {
+		const struct sl_kept *kept = &looking->process->kept.item[at];
+
+		if (kept->verdict == SL_KEPT_GROWING && sl_leaking_is_at(looking->process, leak, kept))
+			return kept;
+	}
+	return NULL;
+}
+
+static const struct sl_kept *first_growing(const struct looking *looking, const struct sl_leak *leak)
+{
+	return growing_from(looking, leak, sl_leaking_first(&looking->kept, looking->process, leak));
+}
+
+static const struct sl_kept *next_growing(const struct looking *looking, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
+}
+
+/* True: analyses/kept.c reports the same leak, by its births. */
+static bool is_told_by_births(const struct looking *looking, const struct sl_leak *leak)
+{
+	return first_growing(looking, leak);
 }
 
 /* Gives a leak that is all its place keeps the rate that is reported for the place. */
-static void take_rate(struct sl_process *process, struct sl_leak *leak)
+static void take_rate(const struct looking *looking, struct sl_leak *leak)
 {
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
-
-		if (kept->blocks == leak->blocks && !kept->count_only && is_of(process, leak, kept))
+	for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
 			leak->bytes_per_second = kept->per_second;
-	}
 }
 
-static uint64_t births_at(const struct sl_model *model, const struct sl_leak *leak)
+static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
 {
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
+	uint32_t track = sl_idmap_get(&looking->tracks, key_of(leak->stack, leak->kind, leak->device), UINT32_MAX);
 
-		if (sl_stack_same(site->stack, leak->stack) && site->kind == leak->kind && site->device == leak->device)
-			return model->tracks.item[site->track].births;
-	}
-	return leak->blocks;
+	return track == UINT32_MAX ? leak->blocks : looking->process->model->tracks.item[track].births;
 }
 
-static bool is_left(struct sl_process *process, const struct sl_kept *kept)
+/* For each kept place that grows: some of what it keeps is left, and grows. */
+static bool *left_of(const struct looking *looking)
 {
-	for (size_t i = 0; i < process->leaks.count; i++)
-		if (!strcmp(process->leaks.item[i].verdict, "growing") && is_of(process, &process->leaks.item[i], kept))
-			return true;
-	return false;
+	struct sl_process *process = looking->process;
+	bool *left = sl_memory_must(calloc(process->kept.count + 1, sizeof(*left)));
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		const struct sl_kept *kept = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
+
+		for (; kept; kept = next_growing(looking, leak, kept))
+			left[kept - process->kept.item] |= leak->device == kept->track->device;
+	}
+	return left;
 }
 
 /* Stacks with too few births to be judged grow if their line does: analyses/kept.c counts them there. */
-static void join_few(struct sl_process *process)
+static void join_few(const struct looking *looking)
 {
+	struct sl_process *process = looking->process;
+	bool *left = left_of(looking);
+
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		struct sl_leak *leak = &process->leaks.item[i];
 
-		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing ||
-		    births_at(process->model, leak) >= SL_KEEPING_BIRTHS)
+		if (strcmp(leak->verdict, "live_at_exit") != 0 || leak->passing || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
 			continue;
-		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
-			const struct sl_kept *kept = &process->kept.item[k];
-
-			if (leak->last_ns >= kept->since_ns && is_of(process, leak, kept) && is_left(process, kept))
+		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
+			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
+			    left[kept - process->kept.item])
 				call_growing(leak);
-		}
 	}
+	free(left);
 }
 
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
@@ -490,65 +539,75 @@ static int by_time(const void *a, const void *b)
 }
 
 /* True: kept.c judged its births, and they do not grow. */
-static bool is_judged_even(struct sl_process *process, const struct sl_leak *leak)
+static bool is_judged_even(const struct looking *looking, const struct sl_leak *leak)
 {
-	return !process->model->folded_ns && births_at(process->model, leak) >= SL_KEEPING_BIRTHS &&
-	       !is_told_by_births(process, leak);
+	return !looking->process->model->folded_ns && births_at(looking, leak) >= SL_KEEPING_BIRTHS &&
+	       !is_told_by_births(looking, leak);
 }
 
 /*
  * Several calls that a compiler made of one, by unrolling a loop, are one leak.  It grows as all of them together do, unless
- * kept.c judged each.
+ * kept.c judged each.  next: the index of the next leak of the same lines, for each; 0: none.
  */
-static void join_calls(struct sl_process *process, struct sl_leak *to, struct sl_leak *parts, const uint64_t *hashes, size_t count)
+static void join_calls(const struct looking *looking, struct sl_leak *leaks, size_t first, const size_t *next)
 {
+	struct sl_leak *to = &leaks[first];
 	struct births births = {0};
 	struct clock clock;
-	uint64_t born = births_at(process->model, to);
-	bool judged = is_judged_even(process, to);
+	uint64_t born = births_at(looking, to);
+	bool judged = is_judged_even(looking, to);
 
 	spread(&births, to);
-	for (size_t i = 0; i < count; i++) {
-		if (hashes[i] != hashes[-1])
-			continue;
-		spread(&births, &parts[i]);
-		born += births_at(process->model, &parts[i]);
-		judged &= is_judged_even(process, &parts[i]);
-		to->bytes += parts[i].bytes;
-		to->blocks += parts[i].blocks;
-		to->first_ns = parts[i].first_ns < to->first_ns ? parts[i].first_ns : to->first_ns;
-		to->last_ns = parts[i].last_ns > to->last_ns ? parts[i].last_ns : to->last_ns;
-		parts[i].blocks = 0; /* joined to `to`, so gone */
+	for (size_t i = next[first]; i; i = next[i]) {
+		spread(&births, &leaks[i]);
+		born += births_at(looking, &leaks[i]);
+		judged &= is_judged_even(looking, &leaks[i]);
+		to->bytes += leaks[i].bytes;
+		to->blocks += leaks[i].blocks;
+		to->first_ns = leaks[i].first_ns < to->first_ns ? leaks[i].first_ns : to->first_ns;
+		to->last_ns = leaks[i].last_ns > to->last_ns ? leaks[i].last_ns : to->last_ns;
+		leaks[i].blocks = 0; /* joined to `to`, so gone */
 	}
 	qsort(births.list.item, births.list.count, sizeof(*births.list.item), by_time);
-	clock = clock_of(process->model, births.list.item, births.list.count);
+	clock = clock_of(looking->process->model, looking->steps, births.list.item, births.list.count);
 	if (!to->growing && !judged && to->blocks >= born / 2)
 		fit(to, births.list.item, births.list.count, &clock);
 	judge(to, false);
 	free(births.list.item);
 }
 
-static void join_lines(struct sl_process *process)
+/* What an allocator or a library keeps stays as it is. */
+static bool may_be_joined(const struct sl_leak *leak)
 {
+	return leak->stack.native && !leak->passing && sl_leak_counts(leak);
+}
+
+static void join_lines(const struct looking *looking)
+{
+	struct sl_process *process = looking->process;
 	size_t count = process->leaks.count, kept = 0;
 	struct sl_leak *leaks = process->leaks.item;
-	uint64_t *hashes = sl_memory_must(calloc(count + 1, sizeof(*hashes)));
+	size_t *next = sl_memory_must(calloc(count + 1, sizeof(*next)));
+	struct sl_idmap last = {0}; /* a hash of lines -> the last leak of them so far */
 
-	for (size_t i = 0; i < count; i++) /* what an allocator or a library keeps stays as it is */
-		hashes[i] = leaks[i].stack.native && !leaks[i].passing && sl_leak_counts(&leaks[i]) ? hash_lines(process, &leaks[i])
-												    : 0;
 	for (size_t i = 0; i < count; i++) {
-		bool more = false;
+		uint64_t hash = may_be_joined(&leaks[i]) ? hash_lines(process, &leaks[i]) : 0;
+		uint32_t before = hash ? sl_idmap_get(&last, hash, UINT32_MAX) : UINT32_MAX;
 
-		for (size_t k = i + 1; k < count && hashes[i] && leaks[i].blocks && !more; k++)
-			more = hashes[k] == hashes[i];
-		if (more)
-			join_calls(process, &leaks[i], &leaks[i + 1], &hashes[i + 1], count - i - 1);
+		if (before != UINT32_MAX)
+			next[before] = i;
+		if (hash)
+			sl_idmap_set(&last, hash, (uint32_t)i);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (next[i] && leaks[i].blocks)
+			join_calls(looking, leaks, i, next);
 		if (leaks[i].blocks)
 			leaks[kept++] = leaks[i];
 	}
 	process->leaks.count = kept;
-	free(hashes);
+	free(next);
+	sl_idmap_free(&last);
 }
 
 static const char *library_of(const struct sl_model *model, const struct sl_track *track)
@@ -599,9 +658,11 @@ static void run(struct sl_report *report)
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
+		struct looking looking;
 
-		join_lines(process);
-		join_few(process);
+		begin_looking(&looking, process);
+		join_lines(&looking);
+		join_few(&looking);
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
 			const char *pattern =
@@ -613,10 +674,11 @@ static void run(struct sl_report *report)
 				leak->suggestion = "named in the suppressions file";
 			}
 			if (!strcmp(leak->verdict, "growing"))
-				take_rate(process, leak);
-			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(process, leak))
+				take_rate(&looking, leak);
+			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(&looking, leak))
 				find_growing(report, i, leak);
 		}
+		end_looking(&looking);
 		if (process->trace->status == SL_STATUS_COMPLETED)
 			add_kept(process);
 		for (int d = 0; d < SL_DEVICES_MAX; d++)

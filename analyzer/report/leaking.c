@@ -278,6 +278,35 @@ bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, co
 	return a && b && a->offset == b->offset && sl_place_same(a, b);
 }
 
+static uint64_t index_key(struct sl_process *process, unsigned kind, struct sl_stack stack)
+{
+	return sl_map_mix_two(sl_place_key(process, stack), kind);
+}
+
+void sl_leaking_index_take(struct sl_leaking_index *index, struct sl_process *process)
+{
+	*index = (struct sl_leaking_index){.next = sl_memory_must(calloc(process->kept.count + 1, sizeof(*index->next)))};
+	for (size_t i = process->kept.count; i--;) {
+		const struct sl_track *track = process->kept.item[i].track;
+		uint64_t key = index_key(process, track->kind, track->stack);
+
+		index->next[i] = sl_idmap_get(&index->first, key, UINT32_MAX);
+		sl_idmap_set(&index->first, key, (uint32_t)i);
+	}
+}
+
+void sl_leaking_index_free(struct sl_leaking_index *index)
+{
+	sl_idmap_free(&index->first);
+	free(index->next);
+}
+
+uint32_t sl_leaking_first(const struct sl_leaking_index *index, struct sl_process *process, const struct sl_leak *leak)
+{
+	return index->first.count ? sl_idmap_get(&index->first, index_key(process, leak->kind, leak->stack), UINT32_MAX)
+				  : UINT32_MAX;
+}
+
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

@@ -41,6 +41,16 @@ size_t sl_leaking_together(const struct sl_leaking *list, struct sl_report *repo
 			   size_t size);
 /* True: what was left and what the births show is one leak: of one kind, at one line. */
 bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
+/* What a process keeps, by kind and place, so that what was left need not be compared with each. */
+struct sl_leaking_index {
+	struct sl_idmap first; /* a hash of kind and place -> index into process->kept */
+	uint32_t *next;	       /* the next with the same hash; UINT32_MAX: none */
+};
+void sl_leaking_index_take(struct sl_leaking_index *index, struct sl_process *process);
+void sl_leaking_index_free(struct sl_leaking_index *index);
+/* The first at the leak's place, in the order of process->kept, then the next one; sl_leaking_is_at holds for no other. */
+uint32_t sl_leaking_first(const struct sl_leaking_index *index, struct sl_process *process, const struct sl_leak *leak);
+
 /* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
 char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak);
 /* How many places of a process leak on a device; -1: in the host's memory. */
