@@ -488,7 +488,7 @@ struct sl_model {
 	int64_t communicators; /* made and not destroyed, according to the calls */
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
-	uint64_t ooms_total;
+	uint64_t ooms_total, oom_event; /* oom_event: number of the event of the last one */
 	SL_VECTOR(struct sl_failed_free) failed_frees;
 	/* how many of a device's last changes are kept for an error; set before the first event; 0: SL_RECENT - 1 */
 	unsigned recent;

@@ -5,6 +5,7 @@
 
 #define SOUGHT_MIN   3 /* least number of requests before, see is_sought */
 #define SOUGHT_TIMES 4
+#define CACHES_FREE  64 /* errors for which PyTorch's cache is looked through at no charge */
 
 #include "analyzer/base/memory.h"
 #include "analyzer/model/beside.h"
@@ -102,10 +103,8 @@ static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 /* Takes what would be held with this request, compared with earlier rises. */
 static void take_surge(struct sl_model *model, struct sl_oom *oom, const struct sl_track *place)
 {
-	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
 	uint64_t most = 0;
 
-	oom->device_rise = surge_of(&device->swing, device->swing.high + oom->asked_bytes);
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		const struct sl_swing *swing = &model->tracks.course[i].swing;
@@ -177,11 +176,15 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 	return bytes;
 }
 
-static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device)
+/* former: the error that this one replaces, whose memory it takes. */
+static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device,
+			 const struct sl_oom *former)
 {
 	uint64_t count = device->changes < device->recent_mask + 1 ? device->changes : device->recent_mask + 1;
-	struct sl_known_at *changes = sl_arena_alloc(&model->arena, (count + 1) * sizeof(*changes));
+	struct sl_known_at *changes = (struct sl_known_at *)former->changes;
 
+	if (!changes || former->change_count < count)
+		changes = sl_arena_alloc(&model->arena, (count + 1) * sizeof(*changes));
 	for (uint64_t i = 0; i < count; i++)
 		changes[i] = device->recent[(device->changes - count + i) & device->recent_mask];
 	oom->changes = changes;
@@ -222,16 +225,48 @@ static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *it
 	return scope;
 }
 
+/* True: the same request failed by the event before, so that nothing has changed. */
+static bool is_repeated(const struct sl_model *model, const struct sl_oom *oom, const struct sl_oom *former)
+{
+	return model->oom_event + 1 == model->events && sl_stack_same(oom->stack, former->stack) && oom->device == former->device &&
+	       oom->scope == former->scope && oom->asked_bytes == former->asked_bytes && oom->api == former->api;
+}
+
+/*
+ * Takes who held the memory, and which place rose most.  Both look at all places: an error that replaces `former`, and thus may be
+ * one of any number, pays for the looks.
+ */
+static void take_holders(struct sl_model *model, struct sl_oom *oom, const struct sl_oom *former, const struct sl_track *place)
+{
+	if (former->time_ns && is_repeated(model, oom, former)) {
+		memcpy(oom->owners, former->owners, sizeof(oom->owners));
+		oom->owner_count = former->owner_count;
+		oom->place_rise = former->place_rise;
+		oom->surge = former->surge;
+	} else if (!former->time_ns || sl_ledger_may_look(model, model->sites.count + 3 * model->tracks.count)) {
+		take_owners(model, oom);
+		if (oom->device >= 0)
+			take_surge(model, oom, place);
+	}
+	model->oom_event = model->events;
+}
+
+static bool may_look_at_cache(struct sl_model *model)
+{
+	return model->ooms_total <= CACHES_FREE || sl_ledger_may_look(model, model->pointers.count + model->blocks.count);
+}
+
 static void add(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	int device = (int)event->device;
 	enum sl_scope scope = take_inner(model, item, &device);
+	struct sl_oom former = {.time_ns = 0}, *oom; /* former: the one that this one replaces; time_ns 0: none */
 	const struct sl_track *place;
-	struct sl_oom *oom;
 
 	if (++model->ooms_total > SL_OOMS_MAX) { /* the last one is the one that ended the program */
 		oom = &model->ooms.item[--model->ooms.count];
+		former = *oom;
 		sl_ledger_thread(model, oom->thread)->pending -= oom->recovered < 0 && !oom->less_bytes;
 	}
 	SL_ROOM(&model->ooms);
@@ -264,21 +299,22 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&
 	    sl_got_over_same(&model->ooms.item[model->ooms.count - 1], item))
 		oom->group = model->ooms.item[model->ooms.count - 1].group;
-	take_owners(model, oom);
 	place = sl_tracks_place(model, item);
 	take_place(model, oom, item, place);
 	take_pool(model, oom, event);
+	take_holders(model, oom, &former, place);
 	if (oom->device >= 0) {
 		oom->torch = sl_ledger_device(model, oom->device)->torch;
 		if (oom->torch.used && !model->moments.at_oom.time_ns)
 			sl_moments_segments(model, oom->device, &model->moments.at_oom);
-		if (oom->torch.used)
+		if (oom->torch.used && may_look_at_cache(model))
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		sl_pending_change(model, sl_ledger_device(model, oom->device), 0);
 		sl_beside_take(oom, sl_ledger_device(model, oom->device));
 		oom->rounded = sl_ledger_device(model, oom->device)->rounded;
-		take_surge(model, oom, place);
-		take_changes(model, oom, sl_ledger_device(model, oom->device));
+		oom->device_rise = surge_of(&sl_ledger_device(model, oom->device)->swing,
+					    sl_ledger_device(model, oom->device)->swing.high + oom->asked_bytes);
+		take_changes(model, oom, sl_ledger_device(model, oom->device), &former);
 	}
 	model->ooms.count++;
 	sl_ledger_thread(model, item->thread)->pending++;
