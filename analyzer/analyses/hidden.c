@@ -68,7 +68,7 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
-		if (ended != (p->ended_unix_ns < peak_ns) || (ended && sl_devices_left(report, device, p) < peak_ns))
+		if (ended != (p->ended_unix_ns < peak_ns) || (ended && device->left_ns[i] < peak_ns))
 			continue;
 		for (size_t k = 0; state && k < state->parts.count; k++) {
 			const struct sl_hidden_part *part = &state->parts.item[k];

@@ -5,9 +5,14 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/trace/idmap.h"
 
 #define SAMPLE_NS  2000000ull  /* a sample of the device usually takes no longer, from question to answer */
 #define LEAVING_NS SL_NS_PER_S /* the driver takes so long to take back what an ended process held */
+/* Looks at what another process held: enough for 120 processes of a device beside each other, and some more for each. */
+#define LOOKS	   (32u << 20)
+#define LOOKS_EACH 512
 
 struct held {
 	uint64_t least, most;
@@ -92,15 +97,20 @@ struct sl_process *sl_devices_fullest_process(const struct sl_report *report)
 	return found;
 }
 
-static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def, int ordinal)
+/* names: of host and device -> index + 1 */
+static struct sl_shared_device *shared_of(struct sl_report *report, struct sl_map *names, const char *host,
+					  const struct sl_device *def, int ordinal)
 {
+	char *name = def && def->uuid && host ? sl_memory_print("%zu %s %s", strlen(host), host, def->uuid) : NULL;
+	uintptr_t *at = name ? sl_map_at(names, name) : &(uintptr_t){0};
 	struct sl_shared_device *device;
 
-	for (unsigned i = 0; def && def->uuid && i < report->device_count; i++)
-		if (same_text(report->devices[i].uuid, def->uuid) && same_text(report->devices[i].host, host))
-			return &report->devices[i];
+	free(name);
+	if (*at)
+		return &report->devices[*at - 1];
 	report->devices = sl_memory_must(realloc(report->devices, (report->device_count + 1) * sizeof(*device)));
 	device = &report->devices[report->device_count++];
+	*at = report->device_count;
 	*device = (struct sl_shared_device){
 		.host = host,
 		.uuid = def ? def->uuid : NULL,
@@ -113,11 +123,11 @@ static struct sl_shared_device *shared_of(struct sl_report *report, const char *
 	return device;
 }
 
-static void add_process(struct sl_report *report, unsigned process, const struct sl_device_state *state)
+static void add_process(struct sl_report *report, struct sl_map *names, unsigned process, const struct sl_device_state *state)
 {
 	const struct sl_process *p = &report->processes[process];
 	struct sl_shared_device *device =
-		shared_of(report, p->trace->header.host, sl_defs_device(&p->trace->defs, state->device), state->device);
+		shared_of(report, names, p->trace->header.host, sl_defs_device(&p->trace->defs, state->device), state->device);
 
 	device->processes = sl_memory_must(realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes)));
 	device->processes[device->process_count++] = process;
@@ -130,63 +140,156 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 		device->used_peak_bytes = state->used_peak_bytes;
 }
 
-uint64_t sl_devices_left(const struct sl_report *report, const struct sl_shared_device *device, const struct sl_process *process)
-{
-	uint64_t left = process->ended_unix_ns;
+/* The processes of a device, as a tree over time: the middle of each part of the array is the root of that part. */
+struct user {
+	unsigned process;
+	uint64_t begin_ns, end_ns, last_end_ns; /* last_end_ns: of all in the part of which this one is the root */
+	uint64_t left_ns;
+	const struct sl_device_state *state; /* NULL: it did not use it */
+};
 
+struct users {
+	const struct sl_report *report;
+	struct user *item;
+	size_t count;
+	uint64_t looks, looks_max;
+	unsigned skipped; /* processes for which there were no looks left */
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct user *x = a, *y = b;
+
+	return SL_RISING(x->begin_ns, y->begin_ns) ?: SL_RISING(x->process, y->process);
+}
+
+static uint64_t note_ends(struct user *users, size_t count)
+{
+	struct user *middle = &users[count / 2];
+	uint64_t before, after;
+
+	if (!count)
+		return 0;
+	before = note_ends(users, count / 2);
+	after = note_ends(middle + 1, count - count / 2 - 1);
+	middle->last_end_ns = before > after ? before : after;
+	return middle->last_end_ns = middle->end_ns > middle->last_end_ns ? middle->end_ns : middle->last_end_ns;
+}
+
+/* When each process left the device, by the samples of all that list it. */
+static void take_left(const struct sl_report *report, struct sl_shared_device *device)
+{
+	struct sl_idmap pids = {0}; /* pid -> index in `last` */
+	uint64_t *last = sl_memory_must(calloc(device->process_count, sizeof(*last)));
+
+	device->left_ns = sl_memory_must(calloc(device->process_count, sizeof(*device->left_ns)));
+	for (unsigned i = 0; i < device->process_count; i++)
+		sl_idmap_claim(&pids, (uint64_t)report->processes[device->processes[i]].trace->header.pid, pids.count);
 	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
 		for (size_t k = 0; state && k < state->neighbours.count; k++) {
 			const struct sl_neighbour *one = &state->neighbours.item[k];
-			uint64_t listed = sl_process_unix(p, one->last_ns);
+			uint64_t listed = sl_process_unix(&report->processes[device->processes[i]], one->last_ns);
+			uint32_t at = sl_idmap_get(&pids, (uint64_t)one->pid, UINT32_MAX);
 
-			if (one->pid == process->trace->header.pid && listed > left)
-				left = listed;
+			if (at != UINT32_MAX && listed > last[at])
+				last[at] = listed;
 		}
 	}
-	return left;
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		uint64_t listed = last[sl_idmap_get(&pids, (uint64_t)p->trace->header.pid, 0)];
+
+		device->left_ns[i] = listed > p->ended_unix_ns ? listed : p->ended_unix_ns;
+	}
+	sl_idmap_free(&pids);
+	free(last);
 }
 
-/* The least and the most that all processes of the device except `except` held between two Unix times. */
-static struct held held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
-				  uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
+static struct users users_of(const struct sl_report *report, const struct sl_shared_device *device)
 {
-	struct held held = {0};
+	struct users users = {.report = report,
+			      .item = sl_memory_must(calloc(device->process_count, sizeof(*users.item))),
+			      .count = device->process_count,
+			      .looks_max = LOOKS + (uint64_t)LOOKS_EACH * device->process_count};
 
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_header *header = &p->trace->header;
-		const struct sl_device_state *state;
-		uint64_t begin, end;
 
-		/* a process holds nothing after its end; checked first, since of a thousand processes most are from another time */
-		if (device->processes[i] == except || begin_ns > p->ended_unix_ns + leaving_ns || end_ns < header->started_ns)
-			continue;
-		state = sl_devices_state(report, device, device->processes[i]);
-		if (!state)
-			continue;
-		begin = begin_ns - header->started_ns + header->monotonic_ns;
-		end = end_ns - header->started_ns + header->monotonic_ns;
-		held.most += sl_timeline_max(&p->model->timeline, state->line, begin, end);
-		if (begin_ns >= header->started_ns &&
-		    (end_ns <= p->ended_unix_ns ||
-		     (p->trace->status != SL_STATUS_COMPLETED && begin_ns + SAMPLE_NS <= sl_devices_left(report, device, p))))
-			held.least += sl_timeline_min(&p->model->timeline, state->line, begin, end);
+		users.item[i] = (struct user){.process = device->processes[i],
+					      .begin_ns = p->trace->header.started_ns,
+					      .end_ns = p->ended_unix_ns,
+					      .left_ns = device->left_ns[i],
+					      .state = sl_devices_state(report, device, device->processes[i])};
 	}
+	qsort(users.item, users.count, sizeof(*users.item), by_begin);
+	note_ends(users.item, users.count);
+	return users;
+}
+
+/* What is asked of the other processes: the least and the most that they held between two Unix times. */
+struct asked {
+	unsigned except;
+	uint64_t begin_ns, end_ns;
+	uint64_t since_ns; /* processes that ended before that held nothing any more */
+};
+
+static void add_held(struct held *held, const struct users *users, const struct user *user, const struct asked *asked)
+{
+	const struct sl_process *p = &users->report->processes[user->process];
+	const struct sl_header *header = &p->trace->header;
+	uint64_t begin = asked->begin_ns - header->started_ns + header->monotonic_ns;
+	uint64_t end = asked->end_ns - header->started_ns + header->monotonic_ns;
+
+	held->most += sl_timeline_max(&p->model->timeline, user->state->line, begin, end);
+	if (asked->begin_ns >= header->started_ns &&
+	    (asked->end_ns <= p->ended_unix_ns ||
+	     (p->trace->status != SL_STATUS_COMPLETED && asked->begin_ns + SAMPLE_NS <= user->left_ns)))
+		held->least += sl_timeline_min(&p->model->timeline, user->state->line, begin, end);
+}
+
+/* Of a thousand processes most are from another time: the tree leads past them. */
+static void add_part(struct held *held, struct users *users, const struct user *part, size_t count, const struct asked *asked)
+{
+	const struct user *middle = &part[count / 2];
+
+	if (!count || middle->last_end_ns < asked->since_ns)
+		return;
+	users->looks++;
+	add_part(held, users, part, count / 2, asked);
+	if (middle->begin_ns > asked->end_ns)
+		return;
+	if (middle->end_ns >= asked->since_ns && middle->process != asked->except && middle->state)
+		add_held(held, users, middle, asked);
+	add_part(held, users, middle + 1, count - count / 2 - 1, asked);
+}
+
+static struct held held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
+{
+	struct asked asked = {except, begin_ns, end_ns, begin_ns > leaving_ns ? begin_ns - leaving_ns : 0};
+	struct held held = {0};
+
+	add_part(&held, users, users->item, users->count, &asked);
 	return held;
 }
 
-static void measure_known(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+static bool may_look(const struct users *users)
 {
-	const struct sl_process *p = &report->processes[process];
-	const struct sl_line *known = sl_devices_state(report, device, process)->line;
+	return users->looks <= users->looks_max;
+}
+
+static void measure_known(struct users *users, struct sl_shared_device *device, unsigned process,
+			  const struct sl_device_state *state)
+{
+	const struct sl_process *p = &users->report->processes[process];
+	const struct sl_line *known = state->line;
 
 	for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
-		uint64_t at = sl_process_unix(p, known->bins[b].max_ns);
-		uint64_t sum = known->bins[b].max + held_by_others(report, device, process, at, at, 0).most;
+		uint64_t at = sl_process_unix(p, known->bins[b].max_ns), sum = known->bins[b].max;
 
+		if (may_look(users))
+			sum += held_by_others(users, process, at, at, 0).most;
 		if (sum > device->known_peak_bytes)
 			device->known_peak_bytes = sum;
 	}
@@ -210,38 +313,54 @@ static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
 	return before < high ? before : high;
 }
 
-/* What others held while the samples of a bin were taken. */
-static struct held held_beside(const struct sl_report *report, const struct sl_shared_device *device, unsigned process,
-			       uint32_t bin)
-{
-	const struct sl_process *p = &report->processes[process];
-	const struct sl_timeline *timeline = &p->model->timeline;
-	uint64_t begin_ns = sl_process_unix(p, timeline->begin_ns + ((uint64_t)bin << timeline->shift));
-
-	return held_by_others(report, device, process, begin_ns - SAMPLE_NS, begin_ns + (1ull << timeline->shift) + SAMPLE_NS,
-			      LEAVING_NS);
-}
-
 static bool is_sampled(const struct sl_line *samples, uint32_t bin)
 {
 	return bin == samples->first || samples->bins[bin].last > samples->bins[bin - 1].last;
 }
 
+/* What others held while the samples of each bin were taken. */
+struct beside {
+	uint32_t first, bin; /* of the process's samples and hidden memory */
+	struct held *others; /* of each of these bins */
+};
+
+/* False: too much to look at. */
+static bool take_beside(struct beside *beside, struct users *users, unsigned process, const struct sl_device_state *state)
+{
+	const struct sl_process *p = &users->report->processes[process];
+	const struct sl_timeline *timeline = &p->model->timeline;
+	const struct sl_line *samples = state->samples_line, *hidden = state->hidden_line;
+	struct held held = {0};
+
+	beside->first = samples->first < hidden->first ? samples->first : hidden->first;
+	beside->bin = samples->bin > hidden->bin ? samples->bin : hidden->bin;
+	beside->others = sl_memory_must(calloc(beside->bin - beside->first + 1, sizeof(*beside->others)));
+	for (uint32_t b = beside->first; b <= beside->bin && may_look(users); b++) {
+		uint64_t begin_ns = sl_process_unix(p, timeline->begin_ns + ((uint64_t)b << timeline->shift));
+
+		if (b == hidden->first) /* hidden memory is known only after its sample: until the next one all of it counts */
+			held = (struct held){0};
+		if (is_sampled(samples, b))
+			held = held_by_others(users, process, begin_ns - SAMPLE_NS,
+					      begin_ns + (1ull << timeline->shift) + SAMPLE_NS, LEAVING_NS);
+		beside->others[b - beside->first] = held;
+	}
+	return may_look(users);
+}
+
 /* What was hidden at the first sample during which no other process changed; without one, the least that any sample shows. */
-static uint64_t hidden_at_rest(const struct sl_report *report, const struct sl_shared_device *device, unsigned process,
-			       const struct sl_device_state *state)
+static uint64_t hidden_at_rest(const struct sl_device_state *state, const struct beside *beside)
 {
 	uint64_t least = SL_UNKNOWN;
 
 	for (uint32_t b = state->samples_line->first; b <= state->samples_line->bin; b++) {
-		struct held others;
+		const struct held *held = &beside->others[b - beside->first];
 		uint64_t bytes;
 
 		if (!is_sampled(state->samples_line, b))
 			continue;
-		others = held_beside(report, device, process, b);
-		bytes = less(state->hidden_line->bins[b].last, others.least);
-		if (others.least == others.most)
+		bytes = less(state->hidden_line->bins[b].last, held->least);
+		if (held->least == held->most)
 			return bytes;
 		least = bytes < least ? bytes : least;
 	}
@@ -276,24 +395,25 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_bef
  * own.  For the bin of a sample it is known exactly where their memory did not change, else within bounds.  Within these
  * bounds as little as possible is called hidden.
  */
-static void take_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
+static void take_others(struct users *users, unsigned process, struct sl_device_state *state)
 {
-	struct sl_model *model = report->processes[process].model;
-	struct sl_device_state *state = sl_devices_state(report, device, process);
+	struct sl_model *model = users->report->processes[process].model;
 	struct sl_line *hidden = state->hidden_line, *taken;
 	uint64_t found = SL_UNKNOWN, before, most = 0;
-	struct held others = {0};
+	struct beside beside = {0};
 
 	if (!hidden || !hidden->begun)
 		return;
-	before = hidden_at_rest(report, device, process, state);
+	if (!take_beside(&beside, users, process, state)) {
+		free(beside.others);
+		return;
+	}
+	before = hidden_at_rest(state, &beside);
 	taken = state->others_line = sl_timeline_copy(&model->timeline, hidden, SL_LINE_OTHERS);
 	for (uint32_t b = hidden->first; b <= hidden->bin; b++) {
 		uint64_t last = taken->bins[b].last;
 
-		if (is_sampled(state->samples_line, b))
-			others = held_beside(report, device, process, b);
-		take(&hidden->bins[b], &taken->bins[b], found, before, others);
+		take(&hidden->bins[b], &taken->bins[b], found, before, beside.others[b - beside.first]);
 		found = last;
 		before = hidden->bins[b].last;
 		if (b == hidden->first || hidden->bins[b].max > most) {
@@ -304,16 +424,21 @@ static void take_others(const struct sl_report *report, const struct sl_shared_d
 	state->hidden_peak_bytes = most;
 	hidden->value = hidden->bins[hidden->bin].last;
 	taken->value = taken->bins[taken->bin].last;
+	free(beside.others);
 }
 
-static void measure(const struct sl_report *report, struct sl_shared_device *device)
+static void measure(struct sl_report *report, struct sl_shared_device *device)
 {
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	bool shared = device->process_count > 1;
+	struct users users = shared ? users_of(report, device) : (struct users){0};
 
-		if (device->process_count > 1) {
-			measure_known(report, device, device->processes[i]);
-			take_others(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->process_count; i++) {
+		struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (shared) {
+			measure_known(&users, device, device->processes[i], state);
+			take_others(&users, device->processes[i], state);
+			users.skipped += !may_look(&users);
 		} else {
 			device->known_peak_bytes = state->known_peak;
 		}
@@ -323,19 +448,31 @@ static void measure(const struct sl_report *report, struct sl_shared_device *dev
 		device->hidden_peak_bytes = state->hidden_peak_bytes;
 		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[i]], state->hidden_peak_ns);
 	}
+	if (users.skipped)
+		sl_report_warn(
+			report,
+			"%u processes used device %d%s%s at the same time as others, too many to look at: they may have held "
+			"more together, and their hidden memory may be that of others",
+			users.skipped, device->device, device->host ? " of " : "", device->host ? device->host : "");
+	free(users.item);
 }
 
 void sl_devices_join(struct sl_report *report)
 {
+	struct sl_map names = {0};
+
 	for (unsigned p = 0; p < report->process_count; p++)
 		for (size_t d = 1; d < SL_COUNT(report->processes[p].model->devices); d++) {
 			const struct sl_device_state *state = report->processes[p].model->devices[d];
 
 			if (state && state->used)
-				add_process(report, p, state);
+				add_process(report, &names, p, state);
 		}
-	for (unsigned i = 0; i < report->device_count; i++)
+	sl_map_free(&names);
+	for (unsigned i = 0; i < report->device_count; i++) {
+		take_left(report, &report->devices[i]);
 		measure(report, &report->devices[i]);
+	}
 }
 
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device)

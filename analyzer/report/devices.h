@@ -4,14 +4,14 @@
 
 #include "analyzer/report/report.h"
 
-/* Fills report->devices from its processes, and subtracts from each process's hidden memory what the others held. */
+/*
+ * Fills report->devices from its processes, and subtracts from each process's hidden memory what the others held.  Where too many
+ * processes used a device at the same time this is left out for some of them, and a warning says for how many.
+ */
 void sl_devices_join(struct sl_report *report);
 
 /* The shared device's state in one of its processes; NULL: not used there. */
 struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
-
-/* When the process left the device, by the samples of others that list it: its recording ends before that. */
-uint64_t sl_devices_left(const struct sl_report *report, const struct sl_shared_device *device, const struct sl_process *process);
 
 /* The number of devices of which the process held memory; with more than one, a device has to be named. */
 unsigned sl_devices_held(const struct sl_process *process);

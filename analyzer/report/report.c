@@ -125,8 +125,10 @@ void sl_report_find_parents(struct sl_report *report)
 
 void sl_report_free_devices(struct sl_report *report)
 {
-	for (unsigned i = 0; i < report->device_count; i++)
+	for (unsigned i = 0; i < report->device_count; i++) {
 		free(report->devices[i].processes);
+		free(report->devices[i].left_ns);
+	}
 	free(report->devices);
 }
 

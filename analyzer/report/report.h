@@ -179,6 +179,7 @@ struct sl_process {
 	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
 	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/kept.c */
+	unsigned measured, unmeasured;		 /* places that may keep something and were measured for it, or were too many */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
 	/* Errors before it (Unix) have no bundle, because of the limit on their number. */
@@ -199,6 +200,7 @@ struct sl_shared_device {
 	uint64_t hidden_peak_unix_ns;
 	unsigned *processes; /* indexes */
 	unsigned process_count;
+	uint64_t *left_ns; /* when each of them left the device (Unix), by the samples of others: its recording ends before that */
 };
 
 struct sl_alert_thresholds;
