@@ -66,7 +66,8 @@
 #define LOADED_NS	     200e3 /* between births */
 #define LOADED_MAX	     1000  /* births of one place */
 #define ITERATION_PLACES_MAX 2000
-#define ONE_BLOCK	     1.1 /* times the mean block */
+#define MEASURED_MAX	     2000 /* places that may keep something: each is compared with all places */
+#define ONE_BLOCK	     1.1  /* times the mean block */
 #define TAKES_FEW	     (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
 #define ALL_ROUNDS	     0.9  /* so large a share of the rounds counts as all, since windows tell a moment only roughly */
 #define FINDINGS_MAX	     32	  /* of a process */
@@ -516,11 +517,20 @@ static enum sl_kept_verdict after_its_end(const struct sl_model *model, const st
 	return verdict == SL_KEPT_GROWING && sl_collected_is_last_phase(model, track, begin) ? SL_KEPT_UNCLEAR : verdict;
 }
 
+/* False: too many places were measured before; the process says for how many this was so. */
+static bool may_measure(struct sl_process *process)
+{
+	bool may = process->measured < MEASURED_MAX;
+
+	*(may ? &process->measured : &process->unmeasured) += 1;
+	return may;
+}
+
 /*
  * True: each block is larger than all before it, and all are kept: a buffer that grows, and whose old block is lost.  It grows
  * when it must, so this need not be even, nor go on to the end.
  */
-static bool judge_lost(const struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
+static bool judge_lost(struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -532,7 +542,7 @@ static bool judge_lost(const struct sl_process *process, const struct sl_track *
 	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (blocks < track->births)
+	if (blocks < track->births || !may_measure(process))
 		return false;
 	sl_keeping_take(model, track, false, end_of(model), &series);
 	*kept = (struct sl_kept){.track = track,
@@ -544,7 +554,7 @@ static bool judge_lost(const struct sl_process *process, const struct sl_track *
 	return true;
 }
 
-static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+static bool judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	const struct sl_model *model = process->model;
 	struct course course = {0};
@@ -557,7 +567,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
 	chance = fmin(1, sl_keeping_chance(course.series.kept, course.series.count) * tested);
 	if (!is_judged(process, track, grown) || chance > SL_KEEPING_LEVEL || grown < 2 * sl_keeping_given_back(&course.series) ||
-	    is_gone_before_error(model, track, grown))
+	    is_gone_before_error(model, track, grown) || !may_measure(process))
 		return false;
 	sl_keeping_take_left(model, track, &course.counted, &course.left);
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
@@ -601,12 +611,18 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	return true;
 }
 
-static bool judge_place(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+static bool judge_place(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
+	struct sl_kept lost;
+	bool found;
+
 	if (track->births < SL_KEEPING_BIRTHS)
 		return judge_stairs(process, track, kept);
-	return (judge(process, track, tested, kept) && kept->verdict != SL_KEPT_FILLING) || judge_lost(process, track, kept) ||
-	       judge(process, track, tested, kept);
+	found = judge(process, track, tested, kept);
+	if ((found && kept->verdict != SL_KEPT_FILLING) || !judge_lost(process, track, &lost))
+		return found;
+	*kept = lost;
+	return true;
 }
 
 static int by_amount(const void *a, const void *b)

@@ -258,11 +258,16 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 			       "%s: more than %d places asked for memory; %llu requests of the later ones count as one place for "
 			       "each call",
 			       name, SL_SITES_MAX, (unsigned long long)process->model->crowded);
+	if (process->unmeasured)
+		sl_report_warn(report,
+			       "%s: of the places that may keep memory only the first %u were judged; %u later ones were not", name,
+			       process->measured, process->unmeasured);
 	if (process->model->unlooked)
 		sl_report_warn(
 			report,
-			"%s: %llu times there were too many blocks, threads or handles to look through for a pool's memory, the "
-			"thread worked for, a handle's memory or what a graph's launch allocates",
+			"%s: %llu times there were too many blocks, places, threads or handles to look through for a pool's "
+			"memory, "
+			"the thread worked for, a handle's memory, what a graph's launch allocates or who held memory at an error",
 			name, (unsigned long long)process->model->unlooked);
 	if (process->model->ooms_total > process->model->ooms.count)
 		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu and the last are listed", name,
