@@ -226,9 +226,10 @@ def cost(make, n):
     try:
         make(folder, n)
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
-        if not make.__name__.startswith("telemetry") and make is not streams:
+        if not make.__name__.startswith("telemetry") and make not in (streams, baseline):
             extra += ["-j", "1"]
-        verb = ["fit", "--capacity", "350M,400M"] if make is streams else ["-q", "-o", os.path.join(folder, "o"), *extra]
+        verb = {streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")]}.get(
+            make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = status
@@ -236,7 +237,7 @@ def cost(make, n):
             work = int(said.read().split("work ")[-1]) / 1e6 if COUNTED else None
         if os.WIFSIGNALED(status):
             sys.exit("%s of %d: ended by signal %d" % (make.__name__, n, os.WTERMSIG(status)))
-        if os.WEXITSTATUS(status) != (3 if make is files else 0):
+        if os.WEXITSTATUS(status) != {files: 3, baseline: 1}.get(make, 0):
             sys.exit("%s of %d: exit status %d" % (make.__name__, n, os.WEXITSTATUS(status)))
         return work if COUNTED else usage.ru_utime + usage.ru_stime, usage.ru_maxrss
     finally:
@@ -246,7 +247,7 @@ def cost(make, n):
 HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", unload="MODULE_UNLOAD", pool="POOL_CREATE", call="NAME", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
              instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY", pooled="BLOCK_ALLOC")
 API = {name: len(t.HOOKS) + 1 + i for i, name in enumerate(HOOKS)}
-API.update(malloc=t.MALLOC, free=t.FREE, block=t.TORCH_ALLOC, push=t.PUSH)
+API.update(malloc=t.MALLOC, free=t.FREE, block=t.TORCH_ALLOC, push=t.PUSH, pop=t.POP)
 KIND_OF = {"malloc": t.KIND["device"], "node": t.KIND["graph"], "block": t.KIND["block"], "pooled": t.KIND["block"], "free": t.KIND["unknown"]}
 FAMILIES = t.FAMILIES + [["pool", 0]]
 
@@ -351,13 +352,97 @@ def leaving(folder, n):
     launched(folder, n, *[("node", dict(object=1, address=i + 1 << 21, bytes=1 << 20)) for i in range(n)])
 
 
+def one_stack_each(n):
+    return [one for i in range(1, n + 1) for one in ({"def": "frame", "id": i, "function": "f%d" % i, "file": "/a/m%d.py" % i, "line": i},
+                                                     {"def": "python_stack", "id": i, "frames": [i]})]
+
+
+def labelled_leaks(folder, n):
+    """A block of a stack of its own that is left, in a range with a label of its own."""
+    maps = [{"def": "text", "id": i, "text": "label %d" % i} for i in range(1, n + 1)] + one_stack_each(n)
+    one(folder, maps, rows_of(t.Thread(), [row for i in range(1, n + 1) for row in (
+        ("push", {"label": i}), ("malloc", dict(address=i << 12, bytes=4096, python=i)), ("pop", {"label": i}))]))
+
+
+def refusal(i):
+    return "malloc", dict(bytes=1 << 45, result=2, python=i)
+
+
+def refusals(folder, n):
+    """Errors, one for each of as many stacks that hold a block."""
+    one(folder, one_stack_each(n), rows_of(t.Thread(), [("malloc", dict(address=i << 12, bytes=4096, python=i)) for i in range(1, n + 1)] +
+                                           [refusal(i) for i in range(1, n + 1)]))
+
+
+def refusals_between(folder, n):
+    """The same, an error after each block."""
+    one(folder, one_stack_each(n), rows_of(t.Thread(), [row for i in range(1, n + 1) for row in (
+        ("malloc", dict(address=i << 12, bytes=4096, python=i)), refusal(i))]))
+
+
+def baseline(folder, n):
+    """Places that a baseline with as many does not have."""
+    stacks(folder, n)
+    with open(os.path.join(folder, "base.json"), "w") as file:
+        json.dump({"schema": "stormlog.baseline", "version": 1, **{of: {"%s %d" % (of, i): {"what": "w", "bytes": 1} for i in range(n)}
+                                                                   for of in ("stack", "leak")}}, file)
+
+
+def on_device(folder, i, began, seconds):
+    """A process with a block and two samples, for so many seconds."""
+    maps = [{"def": "device", "ordinal": 0, "family": "cuda_runtime", "name": "H", "uuid": "GPU-1", "total_bytes": 1 << 40, "ns": t.T0}]
+    maps += [{"def": "sample", "ns": at, "begin_ns": at, "device": 0, "free_bytes": 1 << 39, "total_bytes": 1 << 40, "used_bytes": 1 << 39,
+              "process_bytes": 4096, "processes": [[i + 1, 4096]]} for at in (t.T0 + 10 ** 6, t.T0 + seconds * 10 ** 9 - 10 ** 6)]
+    t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, pid=i + 1, started_ns=t.UNIX0 + began * 10 ** 9),
+            t.defs(maps), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=4096, bytes=1 << 20), t.footer(t.T0 + seconds * 10 ** 9))
+
+
+def beside(folder, n):
+    """Processes that use one device at the same time."""
+    for i in range(n // 10):
+        on_device(folder, i, 0, 10)
+
+
+def one_by_one(folder, n):
+    """Processes that use one device one after the other, beside one that uses it all the time."""
+    on_device(folder, 0, 0, 10 * n)
+    for i in range(1, n // 10):
+        on_device(folder, i, 20 * i, 10)
+
+
+def keep(folder, n, given_back, freed):
+    """Places that keep a block in each of ten rounds; given_back: and free another one there; freed: those kept, at the end."""
+    places, rows = n, []
+    for k in range(10):
+        rows += [("malloc", dict(address=(1 << 40) + (k * places + i << 21), bytes=1 << 20, python=i + 1)) for i in range(places)]
+        if given_back:
+            rows += [("malloc", dict(address=(1 << 50) + (i << 21), bytes=1 << 20, python=i + 1)) for i in range(places)]
+            rows += [("free", {"address": (1 << 50) + (i << 21)}) for i in range(places)]
+    if freed:
+        rows += [("free", {"address": (1 << 40) + (i << 21)}) for i in range(10 * places)]
+    one(folder, one_stack_each(places), rows_of(t.Thread(), rows))
+
+
+def keeping(folder, n):
+    keep(folder, n, False, False)
+
+
+def queues(folder, n):
+    keep(folder, n, True, False)
+
+
+def collecting(folder, n):
+    keep(folder, n, False, True)
+
+
 def streams(folder, n):
     calls(folder, *[("block", dict(address=i + 1 << 21, bytes=1 << 20, stream=n - i, object=5, extra=i << 20, extra2=i << 20)) for i in range(n)])
 
 
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams)
+        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,
+        collecting)
 SHAPES = WORK if COUNTED else (stacks, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
