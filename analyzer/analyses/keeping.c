@@ -137,7 +137,7 @@ double sl_keeping_gap(const double *clock, unsigned from, unsigned to)
 double sl_keeping_pace(const struct sl_keeping *series, const double *clock)
 {
 	unsigned count = series->count - 1; /* the last window is not full */
-	double gaps[SL_TRACK_WINDOWS], second, third, last;
+	double gaps[SL_TRACK_WINDOWS] = {0}, second, third, last;
 
 	for (unsigned i = 0; i < count; i++)
 		gaps[i] = clock[i + 1] - clock[i];

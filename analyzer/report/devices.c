@@ -249,7 +249,7 @@ static void add_held(struct held *held, const struct users *users, const struct 
 		held->least += sl_timeline_min(&p->model->timeline, user->state->line, begin, end);
 }
 
-/* Of a thousand processes most are from another time: the tree leads past them. */
+/* Most of a thousand processes are from another time: the tree leads past them. */
 static void add_part(struct held *held, struct users *users, const struct user *part, size_t count, const struct asked *asked)
 {
 	const struct user *middle = &part[count / 2];
