@@ -389,7 +389,7 @@ static uint64_t births_at(const struct looking *looking, const struct sl_leak *l
 	return track == UINT32_MAX ? leak->blocks : looking->process->model->tracks.item[track].births;
 }
 
-/* For each kept place that grows: some of what it keeps is left, and grows. */
+/* Tells of each kept place that grows whether some of what it keeps is left, and grows. */
 static bool *left_of(const struct looking *looking)
 {
 	struct sl_process *process = looking->process;
