@@ -30,6 +30,7 @@ struct packer {
 	ZSTD_CCtx *zstd, *frames;      /* zstd: of the pack; frames: of frames put into a trace, made when first needed */
 	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
 	struct sl_redaction redaction; /* salt 0: nothing is masked */
+	struct sl_map stems;	       /* of images, and how often each was wanted */
 	uint8_t packed[1 << 16];
 };
 
@@ -351,6 +352,20 @@ static bool is_plain_stem(const char *stem)
 	return !*stem && (parts == 2 || parts == 3);
 }
 
+/* Images of two folders may have one name: the second one's ends with -2, as that of a second recording of one process does. */
+static void tell_apart(struct packer *p, char *stem)
+{
+	unsigned long long number = ++*sl_map_at(&p->stems, stem);
+	char wanted[NAME_MAX + 1];
+
+	if (number == 1)
+		return;
+	strcpy(wanted, stem);
+	do
+		snprintf(stem, NAME_MAX + 1, "%.200s-%llu", wanted, number++);
+	while ((*sl_map_at(&p->stems, stem))++);
+}
+
 /* With what names of an image's files begin in the pack.  A masked one is a number: masked letters might meet those of another. */
 static void stem_of_members(struct packer *p, char *out, const char *stem, size_t size, unsigned image)
 {
@@ -359,6 +374,7 @@ static void stem_of_members(struct packer *p, char *out, const char *stem, size_
 		sl_redact_keep(&p->redaction, out, size);
 	else if (p->redaction.salt)
 		snprintf(out, NAME_MAX + 1, "masked-%05u", image);
+	tell_apart(p, out);
 }
 
 static bool add_image(struct packer *p, const struct sl_images *images, unsigned number, unsigned *read)
@@ -409,5 +425,6 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64
 	if (salt && fine)
 		sl_redact_say(&p.redaction, stderr);
 	sl_map_free(&p.redaction.kept);
+	sl_map_free(&p.stems);
 	return fine;
 }

@@ -12,8 +12,9 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "e2e")]
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile")]
 try:
+    import traces as t
     from e2e import ANALYZE, APPS, BUILD, SIM, Recording, script
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -48,6 +49,16 @@ class Pack(unittest.TestCase):
         self.assertEqual(self.report(self.file), self.report(self.demo))
         for verb in (["dump"], ["tree"], ["export", "csv"], ["check", "--max-peak", "1T"]):
             self.assertEqual(self.analyze(*verb, self.file).stdout, self.analyze(*verb, self.demo).stdout, verb)
+
+    def test_traces_of_one_name_in_two_folders_are_both_in_it(self):
+        """As of containers, in each of which the job has one number."""
+        both = os.path.join(self.folder, "both")
+        for copy in "a", "b", "c":
+            os.makedirs(os.path.join(both, copy))
+            t.write(os.path.join(both, copy, "rank-00000-100.msgpack.zst"), t.header(rank=0, pid=100, host=copy), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+        for how in [], ["--redact"]:
+            self.analyze("pack", *how, "-o", self.file, both)
+            self.assertEqual([process["pid"] for process in self.report(self.file)["processes"]], [100, 100, 100], how)
 
     def test_the_analysis_of_a_pack_lies_beside_it(self):
         self.analyze("pack", "-o", self.file, self.demo)
