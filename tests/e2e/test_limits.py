@@ -114,7 +114,7 @@ class Limits(unittest.TestCase):
             if not os.stat(folder).st_mode & 1:
                 self.skipTest("another user cannot read the build")
             folder = os.path.dirname(folder)
-        argv = ("sh", "-c", "umask 0; mkdir -m 777 -p traces && chmod 777 . journal && exec setpriv --reuid=65533 --clear-groups prlimit --nproc=1 \"$@\"", "sh", RUNTIME)
+        argv = ("sh", "-c", "umask 0; mkdir -p traces && chown 65533 traces && chmod 777 . journal && exec setpriv --reuid=65533 --clear-groups prlimit --nproc=1 \"$@\"", "sh", RUNTIME)
         self.holds(*argv, SIM_DEVICES=1)
         for flags in ([], ["--host", "--quiet"]):
             with self.subTest(flags=flags), Recording(*argv[:-1], e2e.RUN, *flags, "--", RUNTIME, preload=False, SIM_DEVICES=1) as run:
