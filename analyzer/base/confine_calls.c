@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <stddef.h>
@@ -21,6 +22,9 @@
 #elif defined(__aarch64__)
 #define MACHINE AUDIT_ARCH_AARCH64
 #endif
+
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+#define CLONE3	   435 /* its flags are in memory, which no filter sees: the C library makes threads by clone instead */
 
 #define X32 0x40000000 /* x86-64's other numbers for the same calls */
 
@@ -102,8 +106,11 @@ static const unsigned refused[] = {
 	SYS_removexattr,
 	SYS_lremovexattr,
 	SYS_fremovexattr,
-	463, /* setxattrat */
-	466, /* removexattrat */
+	463,		       /* setxattrat */
+	466,		       /* removexattrat */
+	469,		       /* file_setattr */
+	SYS_inotify_add_watch, /* names in folders that may not be listed */
+	SYS_fanotify_init,
 	SYS_fchmodat,
 	452, /* fchmodat2 */
 	SYS_fchownat,
@@ -117,27 +124,32 @@ static const unsigned refused[] = {
 /* Calls of which an argument decides. The kernel reads these arguments as 32 bits, and so does the filter. */
 static const struct limit {
 	unsigned call, argument;
-	enum { UNLESS, UNLESS_SELF, IF } refuse; /* it is `value`, or this process */
+	enum { UNLESS, UNLESS_SELF, IF, IF_ANY } refuse; /* it is `value`, or this process, or has one of its bits */
 	unsigned value;
+	unsigned command; /* it is so only where the second argument is this; 0: always */
 } limits[] = {
-	{SYS_kill, 0, UNLESS_SELF},	 {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
-	{SYS_prlimit64, 0, UNLESS, 0},	 {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
-	{SYS_fcntl, 1, IF, F_SETOWN_EX}, {SYS_ioctl, 1, IF, FIOSETOWN},
-	{SYS_ioctl, 1, IF, SIOCSPGRP},	 {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
-	{SYS_ioctl, 1, IF, TIOCLINUX},	 {SYS_ioctl, 1, IF, TIOCSETD},
-	{SYS_ioctl, 1, IF, TIOCCONS},	 {SYS_ioctl, 1, IF, TIOCSCTTY},
+	{SYS_kill, 0, UNLESS_SELF},	    {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
+	{SYS_prlimit64, 0, UNLESS, 0},	    {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
+	{SYS_fcntl, 1, IF, F_SETOWN_EX},    {SYS_ioctl, 1, IF, FIOSETOWN},
+	{SYS_ioctl, 1, IF, SIOCSPGRP},	    {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
+	{SYS_ioctl, 1, IF, TIOCLINUX},	    {SYS_ioctl, 1, IF, TIOCSETD},
+	{SYS_ioctl, 1, IF, TIOCCONS},	    {SYS_ioctl, 1, IF, TIOCSCTTY},
+	{SYS_ioctl, 1, IF, TIOCSPGRP},	    {SYS_ioctl, 1, IF, FIOASYNC}, /* the terminal's next input would signal its group */
+	{SYS_fcntl, 1, IF, F_SETSIG},	    {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
+	{SYS_clone, 0, IF_ANY, NAMESPACES},
 };
 
 #define STEP(code, at, true, false) ((struct sock_filter)BPF_JUMP(code, at, true, false))
 #define LOAD(member)		    STEP(BPF_LD | BPF_W | BPF_ABS, (unsigned)(offsetof(struct seccomp_data, member)), 0, 0)
 #define EQUALS			    (BPF_JMP | BPF_JEQ | BPF_K)
+#define HAS			    (BPF_JMP | BPF_JSET | BPF_K)
 #define REFUSAL			    STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES, 0, 0)
 #endif
 
 void sl_confine_calls(bool serves)
 {
 #ifdef MACHINE
-	struct sock_filter filter[2 * SL_COUNT(refused) + 5 * SL_COUNT(limits) + 7];
+	struct sock_filter filter[2 * SL_COUNT(refused) + 7 * SL_COUNT(limits) + 9];
 	struct sock_fprog program = {.filter = filter};
 	unsigned short n = 0;
 
@@ -152,13 +164,20 @@ void sl_confine_calls(bool serves)
 		filter[n++] = REFUSAL;
 	}
 	for (const struct limit *limit = limits; limit < limits + SL_COUNT(limits); limit++) {
-		filter[n++] = STEP(EQUALS, limit->call, 0, 4);
+		filter[n++] = STEP(EQUALS, limit->call, 0, limit->command ? 6 : 4);
+		if (limit->command) {
+			filter[n++] = LOAD(args[1]);
+			filter[n++] = STEP(EQUALS, limit->command, 0, 3);
+		}
 		filter[n++] = LOAD(args[limit->argument]);
-		filter[n++] = STEP(EQUALS, limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse != IF,
-				   limit->refuse == IF);
+		filter[n++] = STEP(limit->refuse == IF_ANY ? HAS : EQUALS,
+				   limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse < IF,
+				   limit->refuse >= IF);
 		filter[n++] = REFUSAL;
 		filter[n++] = LOAD(nr);
 	}
+	filter[n++] = STEP(EQUALS, CLONE3, 0, 1);
+	filter[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
 	filter[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	program.len = n;
 	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -107,7 +107,7 @@ static void signals(pid_t process)
 		pid_t process;
 	} owner = {1, process}; /* F_OWNER_PID */
 	siginfo_t said = {.si_code = SI_QUEUE};
-	int ends[2] = {-1, -1};
+	int ends[2] = {-1, -1}, on = 1;
 
 	way("a signal", !kill(process, 0));
 	way("a signal to its thread", !syscall(SYS_tgkill, process, process, 0));
@@ -120,6 +120,9 @@ static void signals(pid_t process)
 		return;
 	way("a signal by a pipe", !fcntl(ends[0], F_SETOWN, process));
 	way("a signal by a pipe, extended", !fcntl(ends[0], 15, &owner)); /* F_SETOWN_EX */
+	way("a signal by a pipe, of any number", !fcntl(ends[0], 10 /* F_SETSIG */, SIGKILL));
+	way("a signal by a pipe's next byte", !fcntl(ends[0], F_SETFL, O_ASYNC) || is_let_through(ioctl(ends[0], FIOASYNC, &on)));
+	way("the terminal's group", is_let_through(ioctl(ends[0], TIOCSPGRP, &process)));
 	way("a signal by a pipe, as a request", is_let_through(ioctl(ends[0], FIOSETOWN, &process)));
 	close(ends[0]);
 	close(ends[1]);
@@ -184,6 +187,12 @@ void probe(void)
 	way("making a file", opens(at("new"), O_WRONLY | O_CREAT));
 	way("truncating", !truncate(at("secret"), 0));
 	way("making a folder", !mkdir(at("folder"), 0700));
+	way("an attribute of the file system", is_let_through(syscall(469, AT_FDCWD, at("secret"), NULL, 0, 0)));
+	way("names in a folder", is_let_through(syscall(SYS_inotify_add_watch, -1, at("."), 0x100)));
+	way("a namespace", is_let_through(syscall(SYS_clone,
+						  0x10000000 /* CLONE_NEWUSER */ | 0x100 /* CLONE_VM */ |
+							  0x10000 /* THREAD without SIGHAND: not valid */,
+						  NULL)));
 	way("an attribute", is_let_through(setxattr(at("secret"), "user.stormlog", "x", 1, 0)));
 	way("removing an attribute", is_let_through(removexattr(at("secret"), "user.stormlog")));
 	way("a mode", !chmod(at("secret"), 0666));
