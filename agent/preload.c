@@ -730,7 +730,8 @@ __attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 
 	if (sl_agent == &sl_agent_idle)
 		return;
-	at_end = sl_resolve_next("on_exit"); /* the C library's: a program may have a function of that name */
+	/* the C library's own: a program, or a library of its, may have something of that name */
+	at_end = sl_resolve_beside(sl_resolve_next("gnu_get_libc_version"), "on_exit");
 	if (!at_end || at_end(end_with, NULL))
 		sl_preload_finish("exit");
 }

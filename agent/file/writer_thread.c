@@ -25,6 +25,7 @@
 #include "agent/symbols/objects.h"
 #include "agent/stacks/stacks.h"
 #include "agent/file/store.h"
+#include "agent/file/ring.h"
 #include "agent/file/writer.h"
 
 #define STACK_BYTES (1u << 20) /* independent of the program's default; vendors' libraries run on it too */
@@ -194,6 +195,18 @@ static void work(void)
 	}
 }
 
+/* A signal ended the last thread of the program, and no process is to end well for that.  The ring keeps what there is. */
+static void die_by(int how)
+{
+	uint64_t none[4] = {0}; /* the kernel's sigaction: the default */
+	uint64_t signal = SL_MUTE_BIT(how & 0x7f);
+
+	atomic_store(&sl_agent->ring->file->ended, 1 + (uint32_t)how);
+	syscall(SYS_rt_sigaction, how & 0x7f, none, NULL, sizeof(signal));
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &signal, NULL, sizeof(signal));
+	syscall(SYS_tgkill, sl_agent->process.pid, syscall(SYS_gettid), how & 0x7f);
+}
+
 /*
  * The C library now ends the process on this thread: with the program's signals, its exit handlers, whose calls are recorded,
  * and our destructor, which may encode here because the stack is ours.  If the last thread left by the system call `exit`, the
@@ -204,8 +217,10 @@ static void be_the_last(void)
 	sl_agent->no_writer = sl_thread.writer = true;
 	sl_agent_end(&sl_thread);
 	if (sl_kept_deserted() && !is_last()) {
-		int code = sl_kept_last_code();
+		int how = sl_kept_last_code(), code = how >> 8;
 
+		if (how & 0x7f)
+			die_by(how);
 		sl_agent_left(code);
 		syscall(sl_threads_trying() ? SYS_exit_group : SYS_exit, code);
 	}

@@ -148,7 +148,7 @@ int sl_kept_last_code(void)
 		return 0;
 	for (int field = 2; at && field < EXIT_CODE; field++)
 		at = strchr(at + 1, ' ');
-	return at && sl_procfile_digits(at + 1, &code) ? (int)(code >> 8 & 0xff) : 0;
+	return at && sl_procfile_digits(at + 1, &code) ? (int)(code & 0xffff) : 0;
 }
 
 bool sl_kept_sandboxed(void)

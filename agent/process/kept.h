@@ -29,8 +29,8 @@ bool sl_kept_filtered(void);
 bool sl_kept_deserted(void);
 
 /*
- * The status with which the last thread left by the system call, which from Linux 5.18 on is the process's exit status.  Known for
- * the first thread only; 0, as from the C library, if others outlived it.
+ * How the last thread left, as wait() tells it: by the system call, or killed alone, as a filter does.  From Linux 5.18 on the
+ * process ends so.  Known for the first thread only; 0, as from the C library, if others outlived it.
  */
 int sl_kept_last_code(void);
 

@@ -17,7 +17,6 @@
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
-#include "agent/symbols/unnamed.h"
 #include "common/text.h"
 
 static struct sl_libunwind opened;
@@ -59,9 +58,9 @@ static void *open_libunwind(open_library *open)
 
 		memcpy(path, us.dli_fname, folder);
 		memcpy(path + folder, name, sizeof(name));
-		library = sl_unnamed_open(open, path);
+		library = open(path, RTLD_NOW | RTLD_LOCAL);
 	}
-	return library ? library : sl_unnamed_open(open, name);
+	return library ? library : open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 /*

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,12 +130,11 @@ class Foreign(unittest.TestCase):
         text = " ".join(subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout.split())
         self.assertIn("it became a user who may not write in the trace's folder", text)
 
-    def test_a_library_that_is_opened_later_has_the_libraries_that_it_brings_along(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for file, name in ("libbrought.so", "liblzma.so.5"), ("brings.so", "brings.so"):
-                shutil.copy(os.path.join(e2e.APPS, "brought", file), os.path.join(folder, name))
-            with Recording(FOREIGN, "brought", cwd=folder) as run:
-                self.assertEqual(run.done.stdout.split(), [b"99"])
+    def test_a_program_whose_only_thread_a_filter_kills_ends_by_that_signal(self):
+        run = self.plain_and_recorded("killed_alone")
+        self.assertEqual(run.done.returncode, -signal.SIGSYS)
+        process, = run.report()["processes"]
+        self.assertEqual((process["status"], process["apis"][0]["calls"]), ("interrupted", 1))
 
     def test_a_librarys_choice_before_the_agent_is_relocated(self):
         for late in ("", "1"):
