@@ -100,7 +100,9 @@ static void *watch(void *unused)
 
 void sl_save_watch_signals(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM /* the launcher's patience with oom */};
+	/* all that end a process from outside; SIGALRM is the launcher's patience with oom, SIGXCPU a limit's */
+	static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,	   SIGALRM, SIGQUIT, SIGXCPU,
+				      SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR};
 	struct sigaction now;
 	pthread_t thread;
 

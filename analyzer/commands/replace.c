@@ -51,12 +51,16 @@ static bool end_with_number(const char *bytes, size_t size)
 	return at && at < end && bytes[at - 1] == ' ';
 }
 
-/* A first line longer than what was read is not looked at. */
+/*
+ * A process is the first frame of every stack, so that a line has a semicolon.  The end of a first line that is longer than what
+ * was read is not seen.
+ */
 static bool are_stacks(const struct target *target)
 {
 	const char *line = memchr(target->head, '\n', target->got);
 
 	return (line ? end_with_number(target->head, (size_t)(line - target->head)) : target->got == sizeof(target->head)) &&
+	       memchr(target->head, ';', line ? (size_t)(line - target->head) : target->got) &&
 	       end_with_number(target->tail, target->got_last);
 }
 
@@ -133,7 +137,9 @@ static const char *refusal(const struct sl_rights *rights, size_t at, struct tar
 			return "is written twice";
 	if (!former && is_recording(target))
 		return "is a recording";
-	return former || !stamped || !target->st.st_size ? NULL : "is no former output of this kind";
+	return former || !stamped || !target->st.st_size
+		       ? NULL
+		       : "is no former output of this kind and version: delete it or name another";
 }
 
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)

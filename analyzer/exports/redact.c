@@ -110,6 +110,7 @@ static const char *const words[] = {
 	"&",
 	"*",
 	">",
+	"#", /* a label's numbered steps */
 };
 
 /* lib*.so: the C library, the vendors' and the frameworks'. */
@@ -256,6 +257,7 @@ static const char *const keys[] = {
 	"settings",
 	"source",
 	"started_ns",
+	"status",
 	"system",
 	"tag",
 	"text",

@@ -8,16 +8,42 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
+#define MANY	  32
 #define PAIRS_MAX (1 << 20) /* above so many pairs of lines, lines are matched by name only */
+
+static void forget_numbers(struct sl_measure_lines *lines)
+{
+	if (lines->numbers)
+		sl_map_free(lines->numbers);
+	free(lines->numbers);
+	lines->numbers = NULL;
+}
+
+/* The number of the line of that place, from 1; 0: there is none. */
+static size_t find(struct sl_measure_lines *lines, const char *place)
+{
+	size_t i = 0;
+
+	if (lines->list.count < MANY) {
+		while (i < lines->list.count && strcmp(lines->list.item[i].place, place))
+			i++;
+		return i < lines->list.count ? i + 1 : 0;
+	}
+	if (!lines->numbers) {
+		lines->numbers = sl_memory_must(calloc(1, sizeof(*lines->numbers)));
+		for (; i < lines->list.count; i++)
+			*sl_map_at(lines->numbers, lines->list.item[i].place) = i + 1;
+	}
+	return sl_map_find(lines->numbers, place);
+}
 
 struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char *place, const char *what, uint64_t order)
 {
+	size_t number = find(lines, place);
 	struct sl_measure_line *line;
 
-	for (size_t i = 0; i < lines->list.count; i++) {
-		line = &lines->list.item[i];
-		if (strcmp(line->place, place))
-			continue;
+	if (number) {
+		line = &lines->list.item[number - 1];
 		if (strcmp(line->what, what)) { /* reached by several callers: name none of them */
 			free(line->what);
 			line->what = sl_memory_copy(place);
@@ -26,6 +52,8 @@ struct sl_measure_line *sl_lines_add(struct sl_measure_lines *lines, const char 
 	}
 	line = SL_PUSH(&lines->list);
 	*line = (struct sl_measure_line){.place = sl_memory_copy(place), .what = sl_memory_copy(what), .order = order};
+	if (lines->numbers)
+		*sl_map_at(lines->numbers, place) = lines->list.count;
 	return line;
 }
 
@@ -38,6 +66,7 @@ static int by_order(const void *a, const void *b)
 
 void sl_lines_sort(struct sl_measure_lines *lines)
 {
+	forget_numbers(lines);
 	if (lines->list.count)
 		qsort(lines->list.item, lines->list.count, sizeof(*lines->list.item), by_order);
 }
@@ -55,6 +84,7 @@ void sl_lines_free(struct sl_measure_lines *lines)
 {
 	for (size_t i = 0; i < lines->list.count; i++)
 		sl_lines_free_texts(&lines->list.item[i]);
+	forget_numbers(lines);
 	free(lines->list.item);
 	*lines = (struct sl_measure_lines){0};
 }

@@ -22,6 +22,7 @@ struct sl_measure_line {
 
 struct sl_measure_lines {
 	SL_VECTOR(struct sl_measure_line) list; /* in the order of the source, after sl_lines_sort */
+	struct sl_map *numbers;			/* of the lines by place, from 1, while many are added; NULL: few, or sorted */
 };
 
 /* The line of that place, made where there is none; texts are copied. */

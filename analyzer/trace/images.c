@@ -155,7 +155,8 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 		return;
 	if (S_ISREG(st.st_mode))
 		add_file(folder, path, st.st_dev, st.st_ino, &(struct owners){in->st_uid, in->st_uid, in->st_mode & 022});
-	else if (S_ISDIR(st.st_mode) && is_new(folder, st.st_dev, st.st_ino))
+	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &(struct owners){in->st_uid, in->st_uid, in->st_mode & 022}) &&
+		 is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
 }
 

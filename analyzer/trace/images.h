@@ -2,9 +2,9 @@
 /*
  * Which process images lie in the paths a user named: files of one image are brought together, images are
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
- * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.  A file in a folder
- * that its group or others may write to is read only if this user, root or the owner of that folder owns it; one note names the
- * rest.  What the user named is read, whoever owns it.
+ * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.  A file or a
+ * folder in a folder that its group or others may write to is read only if this user, root or the owner of that folder owns it;
+ * one note names the rest.  What the user named is read, whoever owns it.
  */
 #pragma once
 

@@ -65,6 +65,13 @@ class Pack(unittest.TestCase):
         self.analyze(self.file)
         self.assertTrue(os.path.exists(os.path.join(self.folder, "analysis", "report.json")))
 
+    def test_how_a_process_ended_is_the_same_when_masked(self):
+        program = "import ctypes\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))\nraise SystemExit(3)" % SIM
+        with Recording("/usr/bin/python3", "-S", "-c", program, code=3) as run:
+            self.analyze("pack", "--redact", "-o", self.file, run.traces)
+            process, = self.report(self.file)["processes"]
+            self.assertEqual((process["ended"], process["exit_status"]), ("failed", 3))
+
     def test_redacted_numbers_stay_and_names_go(self):
         self.analyze("pack", "--redact", "-o", self.file, self.demo)
         ours, true = self.report(self.file), self.report(self.demo)

@@ -124,6 +124,20 @@ class Owners(unittest.TestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("neither you, root nor its folder's owner", done.stderr)
 
+    def test_a_strangers_folder_and_a_link_to_one_are_passed_over_where_he_may_make_them(self):
+        self.trace(0, READER)
+        self.own(self.at("t"), READER)
+        os.chmod(self.at("t"), 0o1777)
+        for name in "sub", "link":
+            self.trace(1, STRANGER, folder="theirs" if name == "link" else "t/sub")
+            self.own(self.at("theirs" if name == "link" else "t/sub"), STRANGER)
+            if name == "link":
+                os.symlink(self.at("theirs"), self.at("t/link"))
+                self.own(self.at("t/link"), STRANGER)
+            told, said = self.report(self.at("t"))
+            self.assertEqual([process["rank"] for process in told["processes"]], [0], name)
+            self.assertIn("neither you, root nor their folder's owner" if name == "link" else "neither you, root nor its folder's owner", said)
+
     def test_a_folder_that_nobody_else_may_write_to_is_read_whole(self):
         self.trace(0, STRANGER)
         os.chmod(self.at("t"), 0o755)

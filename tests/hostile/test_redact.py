@@ -227,9 +227,9 @@ class Redact(unittest.TestCase):
                     t.footer())
             self.assert_masked(b"98765432", b"31337", b"!@#$", b"@$w^", b"&*()", b"\xa5agent" + bytes([0xa0 + len(agent)]) + agent.encode())
         for agent in "1.0", "0.12.3":
-            t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x"]), t.footer())
+            t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x", "step #"]), t.footer())
             self.assertIn(agent.encode(), self.packed())
-            self.assertRegex(self.said, r"not masked, besides.* -- .* %s " % re.escape(agent))
+            self.assertRegex(self.said, r"not masked, besides.* # .* -- .* %s " % re.escape(agent))
 
     def test_names_of_files_are_numbers_and_are_told(self):
         names = ["rank-00003-100", "rank-00003-100-2", "rank-SecretAcme-100", "rank-00003-100-Acme", "rank-00003-10012345678", "Secret", "a", "b", "rank-00003", "rank-1-2-3-4"]
