@@ -52,15 +52,15 @@ static bool end_with_number(const char *bytes, size_t size)
 }
 
 /*
- * A process is the first frame of every stack, so that a line has a semicolon.  The end of a first line that is longer than what
- * was read is not seen.
+ * first: a character that the first line has; NULL: any.  The end of a first line that is longer than what was read is not
+ * seen.
  */
-static bool are_stacks(const struct target *target)
+static bool are_stacks(const struct target *target, const char *first)
 {
 	const char *line = memchr(target->head, '\n', target->got);
 
 	return (line ? end_with_number(target->head, (size_t)(line - target->head)) : target->got == sizeof(target->head)) &&
-	       memchr(target->head, ';', line ? (size_t)(line - target->head) : target->got) &&
+	       (!first || memchr(target->head, *first, line ? (size_t)(line - target->head) : target->got)) &&
 	       end_with_number(target->tail, target->got_last);
 }
 
@@ -70,7 +70,7 @@ static bool is_former(const struct target *target)
 	size_t size = stamp->then ? strlen(stamp->then) : 0;
 
 	if (stamp->stacks)
-		return are_stacks(target);
+		return are_stacks(target, stamp->then);
 	return stamp->begins && begins_with(target, stamp->begins) && target->got >= stamp->at + size &&
 	       (!size || !memcmp(target->head + stamp->at, stamp->then, size));
 }
@@ -137,9 +137,7 @@ static const char *refusal(const struct sl_rights *rights, size_t at, struct tar
 			return "is written twice";
 	if (!former && is_recording(target))
 		return "is a recording";
-	return former || !stamped || !target->st.st_size
-		       ? NULL
-		       : "is no former output of this kind and version: delete it or name another";
+	return former || !stamped || !target->st.st_size ? NULL : "is no former output of this kind and version";
 }
 
 bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)

@@ -165,7 +165,7 @@ static bool run_speedscope(struct sl_export_job *job)
 }
 
 const struct sl_export sl_export_collapsed = {.name = "collapsed",
-					      .stamp = {.stacks = true},
+					      .stamp = {.then = ";", .stacks = true}, /* the first frame is the process */
 					      .summary = "collapsed stacks, for flame graph tools",
 					      .models = true,
 					      .run = run_collapsed};

@@ -12,7 +12,8 @@ struct sl_stamp {
 	const char *begins; /* the first bytes; NULL: any file may be replaced */
 	unsigned at;	    /* offset of `then` */
 	const char *then;   /* NULL: `begins` is enough */
-	bool stacks;	    /* instead: its first and its last line end with a number, as those of collapsed stacks do */
+	/* instead: its first and its last line end with a number, as those of collapsed stacks do; the first one has `then` */
+	bool stacks;
 };
 
 struct sl_rights {

@@ -47,7 +47,7 @@ OTHERS = {
     "export ndjson": [b'{"type":"event","t0_ns":1}\n', b'{"type":"log"}\n'],
     "export csv": [b"t0_ns,t1_ns,mine\r\n"],
     "export prometheus": [b"# HELP stormlog_other Mine.\n"],
-    "export collapsed": [b"thesis\n", b"x = 1;\n", b"int main(void)\n{\n\treturn 0;\n}\n", b"in the year 1990\nit began\n", b"it began\nin 1990\n", b"x" * 4096],
+    "export collapsed": [b"thesis\n", b"x = 1;\n", b"int main(void)\n{\n\treturn 0;\n}\n", b"in the year 1990\nit began\n", b"it began\nin 1990\n", b"host 1\nport 22\n", b"x" * 4096],
     "summarize": [zstandard.compress(b"thesis")],
     "diff --html": [b"<!doctype html>\n<html lang=en><title>thesis</title>\n"],
     "diff --collapsed": [b"thesis\n"],
