@@ -10,7 +10,8 @@
 #define PUSH(vector)                                                                                                               \
 	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
-#define ENTRY 32 /* what a definition takes beside its texts */
+#define ENTRY	   32	/* what a definition takes beside its texts */
+#define FRAMES_MAX 1024 /* of a stack: outer ones are cut off; the agent writes 256 at most */
 
 static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
 {
@@ -90,7 +91,8 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	memset(&stack, 0, sizeof(stack)); /* clears the padding too, so that equal stacks have equal bytes */
 	stack.frames = ids_of(map, "frames", &stack.count);
 	stack.boundaries = ids_of(map, "c_boundaries", &stack.boundary_count);
-	stack.truncated = is_true(sl_object_get(map, "truncated"));
+	stack.truncated = is_true(sl_object_get(map, "truncated")) || stack.count > FRAMES_MAX;
+	stack.count = stack.count < FRAMES_MAX ? stack.count : FRAMES_MAX;
 	sl_idmap_set(&defs->python_ids, id, (uint32_t)defs->pythons.count);
 	*PUSH(defs->pythons) = stack;
 }
@@ -115,11 +117,13 @@ static const uint64_t *pcs_of(const struct sl_defs *defs, struct sl_span pcs)
 static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_span pcs = sl_object_text(map, "pcs");
-	const uint64_t *copy = pcs_of(defs, pcs);
+	bool truncated = is_true(sl_object_get(map, "truncated")) || pcs.size > FRAMES_MAX * 8;
+	const uint64_t *copy;
 
+	pcs.size = pcs.size < FRAMES_MAX * 8 ? pcs.size : FRAMES_MAX * 8;
+	copy = pcs_of(defs, pcs);
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
-	*PUSH(defs->natives) =
-		(struct sl_native_stack){copy ? (uint32_t)(pcs.size / 8) : 0, copy, is_true(sl_object_get(map, "truncated"))};
+	*PUSH(defs->natives) = (struct sl_native_stack){copy ? (uint32_t)(pcs.size / 8) : 0, copy, truncated};
 }
 
 static void add_named(struct sl_defs *defs, const msgpack_object *map, uint64_t id)

@@ -39,6 +39,12 @@ def stacks(folder, n):
         mallocs(n, python=list(range(1, n + 1))))
 
 
+def depth(folder, n):
+    """One stack, of as many functions."""
+    maps = [{"def": "frame", "id": i, "function": "f%d" % i, "file": "/a/m%d.py" % (i % 1000), "line": i % 5000} for i in range(1, n + 1)]
+    one(folder, maps + [{"def": "python_stack", "id": 1, "frames": list(range(1, n + 1))}], mallocs(16, python=[1] * 16))
+
+
 def labels(folder, n):
     maps = [{"def": "text", "id": i, "text": "label_%s x" % "".join(chr(97 + i // 26 ** k % 26) for k in range(4))} for i in range(1, n + 1)]
     count = 3 * n
@@ -444,7 +450,7 @@ COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,
         collecting)
-SHAPES = WORK if COUNTED else (stacks, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
+SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
 
