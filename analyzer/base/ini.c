@@ -3,9 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
@@ -89,4 +92,15 @@ bool sl_ini_find(char *path, size_t size)
 			return false;
 		*slash = 0;
 	}
+}
+
+bool sl_ini_is_strangers(const char *path)
+{
+	char *folder = strdup(path);
+	struct stat file = {0}, in = {0};
+
+	lstat(path, &file);
+	stat(dirname(folder), &in);
+	free(folder);
+	return in.st_mode & 022 && file.st_uid && file.st_uid != geteuid() && file.st_uid != in.st_uid;
 }

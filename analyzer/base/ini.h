@@ -14,3 +14,7 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 
 /* Finds .stormlog.ini in this folder or one above, up to the one that contains .git.  False: there is none. */
 bool sl_ini_find(char *path, size_t size);
+
+/* True: the file that was found may have been put there by somebody who is neither this user, root nor the owner of its folder. */
+bool sl_ini_is_strangers(const char *path);
+#define SL_INI_STRANGERS "%s: is of a user who is neither you, root nor its folder's owner; --config %s uses it"

@@ -142,6 +142,8 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 
 	sl_limits_init(&o->limits);
 	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_ini_find(o->found, sizeof(o->found)) ? o->found : NULL;
+	if (o->config == o->found && sl_ini_is_strangers(o->found))
+		return sl_command_fail(SL_EXIT_USAGE, SL_INI_STRANGERS, o->found, o->found);
 	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s", why);
 	status = apply_options(o);

@@ -108,6 +108,8 @@ static int rules_of_file(struct settings *settings)
 	char path[PATH_MAX], why[PATH_MAX + 600];
 
 	if (!settings->config && !settings->rules.count && sl_ini_find(path, sizeof(path))) {
+		if (sl_ini_is_strangers(path))
+			return sl_command_fail(SL_EXIT_USAGE, SL_INI_STRANGERS, path, path);
 		settings->config = path;
 		settings->found = true;
 	}

@@ -138,6 +138,18 @@ class Owners(unittest.TestCase):
             self.assertEqual([process["rank"] for process in told["processes"]], [0], name)
             self.assertIn("neither you, root nor their folder's owner" if name == "link" else "neither you, root nor its folder's owner", said)
 
+    def test_settings_that_a_stranger_put_into_a_shared_folder_are_refused_until_they_are_named(self):
+        self.trace(0, READER)
+        os.makedirs(self.at("t/.git"))
+        with open(self.at("t/.stormlog.ini"), "w") as file:
+            file.write("max_peak = 1\n")
+        for owner, mode, code, says in (STRANGER, 0o1777, 2, "--config"), (STRANGER, 0o755, 1, ""), (READER, 0o1777, 1, ""):
+            self.own(self.at("t/.stormlog.ini"), owner)
+            os.chmod(self.at("t"), mode)
+            for verb in ("check", "watch") if code == 2 else ("check",):
+                done = subprocess.run([ANALYZE, verb, "."], capture_output=True, text=True, timeout=60, cwd=self.at("t"))
+                self.assertEqual((done.returncode, says in done.stderr), (code, True), (owner, mode, verb, done.stderr))
+
     def test_a_folder_that_nobody_else_may_write_to_is_read_whole(self):
         self.trace(0, STRANGER)
         os.chmod(self.at("t"), 0o755)
