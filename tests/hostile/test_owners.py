@@ -142,7 +142,7 @@ class Owners(unittest.TestCase):
         self.trace(0, READER)
         os.makedirs(self.at("t/.git"))
         with open(self.at("t/.stormlog.ini"), "w") as file:
-            file.write("max_peak = 1\n")
+            file.write("[check]\nmax-peak = 1B\n")
         for owner, mode, code, says in (STRANGER, 0o1777, 2, "--config"), (STRANGER, 0o755, 1, ""), (READER, 0o1777, 1, ""):
             self.own(self.at("t/.stormlog.ini"), owner)
             os.chmod(self.at("t"), mode)
