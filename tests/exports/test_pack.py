@@ -71,6 +71,8 @@ class Pack(unittest.TestCase):
             self.analyze("pack", "--redact", "-o", self.file, run.traces)
             process, = self.report(self.file)["processes"]
             self.assertEqual((process["ended"], process["exit_status"]), ("failed", 3))
+            done = subprocess.run([ANALYZE, self.file], capture_output=True, text=True, check=True)
+            self.assertNotIn("another build", done.stdout + done.stderr)
 
     def test_redacted_numbers_stay_and_names_go(self):
         self.analyze("pack", "--redact", "-o", self.file, self.demo)
