@@ -57,9 +57,9 @@ _Static_assert(sizeof(struct sl_segment) == 128, "two cache lines");
 /* What an operator asks of a living recording.  The operator writes it into the header; the writer looks ten times a second. */
 enum sl_wish { SL_ASKED_NOTHING, SL_ASKED_TO_WAKE, SL_ASKED_TO_REST };
 
-#define SL_CHILD_SAID (1u << 31)
-
 enum sl_process_state { SL_PROCESS_STARTING, SL_PROCESS_RUNNING, SL_PROCESS_COMPLETED };
+
+#define SL_CHILD_SAID (1u << 31)
 
 /* Who writes to the trace file.  NOT: the process alone.  MAY: a sampler outside may begin to.  WRITES: the sampler does. */
 enum sl_outside { SL_OUTSIDE_NOT, SL_OUTSIDE_MAY, SL_OUTSIDE_WRITES };
@@ -86,8 +86,7 @@ struct sl_ringfile {
 	_Atomic uint64_t asleep_begun, asleep_begun_bytes, asleep_ended, asleep_ended_bytes;
 	_Atomic uint32_t ended;	 /* wait status + 1, set by this process at its end or by the one that waited for it; 0: by none */
 	uint32_t leaves_by_call; /* 1: the program's runtime exits by the system call (Go), which the agent does not see */
-	_Atomic uint32_t
-		child_lost; /* errno of a forked child in which no recording could begin; SL_CHILD_SAID once the trace has it */
+	_Atomic uint32_t child_lost; /* errno of a forked child that could not begin a recording; with SL_CHILD_SAID once noted */
 	uint8_t reserved[436];
 	struct sl_segment segment[SL_SEGMENT_MAX];
 };

@@ -23,7 +23,7 @@ static inline void sl_standard_hold(void)
 }
 
 /*
- * The last thing before a program ends: its exit status, which is `failed` instead of 0 where not all that was printed arrived. 
+ * The last thing before a program ends: its exit status, which is `failed` instead of 0 where not all that was printed arrived.
  * That is said, unless it is a pipe whose reader has gone.
  */
 static inline int sl_standard_told(const char *program, int status, int failed)

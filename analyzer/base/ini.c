@@ -102,5 +102,5 @@ bool sl_ini_is_strangers(const char *path)
 	lstat(path, &file);
 	stat(dirname(folder), &in);
 	free(folder);
-	return in.st_mode & 022 && file.st_uid && file.st_uid != geteuid() && file.st_uid != in.st_uid;
+	return sl_paths_is_strangers(&file, &in);
 }

@@ -24,6 +24,11 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 	fputs("; record one: stormlog-run -- COMMAND\n", stderr);
 }
 
+bool sl_paths_is_strangers(const struct stat *file, const struct stat *folder)
+{
+	return folder->st_mode & 022 && file->st_uid && file->st_uid != geteuid() && file->st_uid != folder->st_uid;
+}
+
 int sl_paths_open_regular(const char *path, struct stat *st)
 {
 	int fd;

@@ -14,6 +14,8 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
  * refused with EINVAL.  A descriptor, or -1 with errno.
  */
 struct stat;
+/* True: the file may have been put into that folder by somebody who is neither this user, root nor the folder's owner. */
+bool sl_paths_is_strangers(const struct stat *file, const struct stat *folder);
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream; /dev/null as an empty one; NULL with errno */
 /* For files that people write: skips the byte order mark; more than 64 MB is EFBIG */

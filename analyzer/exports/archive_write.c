@@ -369,12 +369,15 @@ static void tell_apart(struct packer *p, char *stem)
 /* With what names of an image's files begin in the pack.  A masked one is a number: masked letters might meet those of another. */
 static void stem_of_members(struct packer *p, char *out, const char *stem, size_t size, unsigned image)
 {
+	bool stays;
+
 	snprintf(out, NAME_MAX + 1, "%.*s", (int)size, stem);
-	if (p->redaction.salt && is_plain_stem(out))
-		sl_redact_keep(&p->redaction, out, size);
-	else if (p->redaction.salt)
+	stays = is_plain_stem(out);
+	if (p->redaction.salt && !stays)
 		snprintf(out, NAME_MAX + 1, "masked-%05u", image);
 	tell_apart(p, out);
+	if (p->redaction.salt && stays)
+		sl_redact_keep(&p->redaction, out, strlen(out));
 }
 
 static bool add_image(struct packer *p, const struct sl_images *images, unsigned number, unsigned *read)

@@ -92,19 +92,18 @@ static void add_trace(struct sl_images *folder, const char *path)
 	image->files[image->file_count++] = strdup(path);
 }
 
-/* Whose a file beside others may be, besides this user's and root's.  shared: its group or others may put files into the folder. */
-struct owners {
-	uid_t folder, named;
-	bool shared;
+/* The folder of a file that the user did not name, and whose else it may be: the owner of the one that he named. */
+struct beside {
+	struct stat in;
+	uid_t named;
 };
 
-/* owners NULL: the user named it.  Of a link its own owner counts: he chose what it leads to. */
-static bool is_trusted(struct sl_images *folder, const char *path, const struct owners *owners)
+/* beside NULL: the user named it.  Of a link its own owner counts: he chose what it leads to. */
+static bool is_trusted(struct sl_images *folder, const char *path, const struct beside *beside)
 {
 	struct stat st;
 
-	if (!owners || !owners->shared || lstat(path, &st) || st.st_uid == geteuid() || !st.st_uid || st.st_uid == owners->folder ||
-	    st.st_uid == owners->named)
+	if (!beside || lstat(path, &st) || !sl_paths_is_strangers(&st, &beside->in) || st.st_uid == beside->named)
 		return true;
 	folder->strangers++;
 	if (!folder->stranger)
@@ -127,11 +126,11 @@ static void tell_strangers(struct sl_images *folder, unsigned count)
 	folder->stranger = NULL;
 }
 
-static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct owners *owners)
+static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
 	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
 
-	if ((!told && !packed && !sl_names_is_trace(path)) || !is_trusted(folder, path, owners) || !is_new(folder, device, number))
+	if ((!told && !packed && !sl_names_is_trace(path)) || !is_trusted(folder, path, beside) || !is_new(folder, device, number))
 		return;
 	if (told)
 		add_summary(folder, path);
@@ -150,13 +149,13 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 		    struct level *below)
 {
 	struct stat st = {.st_dev = in->st_dev, .st_ino = entry->d_ino, .st_mode = S_IFREG};
+	const struct beside beside = {*in, in->st_uid};
 
 	if (entry->d_type != DT_REG && stat(path, &st))
 		return;
 	if (S_ISREG(st.st_mode))
-		add_file(folder, path, st.st_dev, st.st_ino, &(struct owners){in->st_uid, in->st_uid, in->st_mode & 022});
-	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &(struct owners){in->st_uid, in->st_uid, in->st_mode & 022}) &&
-		 is_new(folder, st.st_dev, st.st_ino))
+		add_file(folder, path, st.st_dev, st.st_ino, &beside);
+	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &beside) && is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
 }
 
@@ -228,7 +227,7 @@ static void add_folder(struct sl_images *folder, const char *path)
 		add_pack(folder, folder->packs.item[at]);
 }
 
-static struct owners owners_beside(const char *path)
+static struct beside beside_of(const char *path)
 {
 	struct stat named = {0}, in = {0};
 	char *folder = strdup(path);
@@ -236,13 +235,13 @@ static struct owners owners_beside(const char *path)
 	lstat(path, &named);
 	stat(dirname(folder), &in);
 	free(folder);
-	return (struct owners){in.st_uid, named.st_uid, in.st_mode & 022};
+	return (struct beside){in, named.st_uid};
 }
 
 static bool add(struct sl_images *folder, const char *path)
 {
 	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
-	struct owners owners;
+	struct beside where;
 	struct stat st;
 	unsigned segment;
 	char *stem, *beside;
@@ -264,7 +263,7 @@ static bool add(struct sl_images *folder, const char *path)
 		return true;
 	}
 	/* A file named alone brings in the other files of its process. */
-	owners = owners_beside(path);
+	where = beside_of(path);
 	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
@@ -273,7 +272,7 @@ static bool add(struct sl_images *folder, const char *path)
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
 				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
-					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &owners);
+					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &where);
 			globfree(&found);
 		}
 		free(beside);
