@@ -14,6 +14,9 @@
 #include "common/text.h"
 #include "common/now.h"
 
+#define LOOKS	8
+#define LOOK_NS 2000 /* a look at both clocks that took longer was interrupted */
+
 /* A name as one component of a path: a job id may hold anything. */
 static void add_component(struct sl_text *text, const char *name)
 {
@@ -63,6 +66,23 @@ static void find_directory(struct sl_process_identity *process, const char *temp
 	}
 }
 
+/* Both clocks at one instant: of some readings the one that was interrupted least. */
+static void read_clocks(struct sl_process_identity *process)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < LOOKS && least_ns > LOOK_NS; i++) {
+		uint64_t begin_ns = sl_now_kernel_ns(CLOCK_MONOTONIC), unix_ns = sl_now_kernel_ns(CLOCK_REALTIME);
+		uint64_t took_ns = sl_now_kernel_ns(CLOCK_MONOTONIC) - begin_ns;
+
+		if (took_ns < least_ns) {
+			least_ns = took_ns;
+			process->monotonic_ns = begin_ns + took_ns / 2;
+			process->started_ns = unix_ns;
+		}
+	}
+}
+
 void sl_process_identify(struct sl_process_identity *process, const struct sl_options *options)
 {
 	struct sl_identity_rank rank = sl_identity_rank();
@@ -77,8 +97,7 @@ void sl_process_identify(struct sl_process_identity *process, const struct sl_op
 	process->process_start = sl_procfile_start(0);
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", process->boot_id, sizeof(process->boot_id));
 	process->boot_id[strcspn(process->boot_id, "\n")] = 0;
-	process->monotonic_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
-	process->started_ns = sl_now_kernel_ns(CLOCK_REALTIME);
+	read_clocks(process);
 	if (uname(&system) < 0)
 		strcpy(system.nodename, "localhost");
 	sl_identity_job(process->job_id, sizeof(process->job_id));

@@ -97,10 +97,9 @@ bool sl_ini_find(char *path, size_t size)
 bool sl_ini_is_strangers(const char *path)
 {
 	char *folder = strdup(path);
-	struct stat file = {0}, in = {0};
+	struct stat in = {0};
 
-	lstat(path, &file);
 	stat(dirname(folder), &in);
 	free(folder);
-	return sl_paths_is_strangers(&file, &in);
+	return sl_paths_is_strangers(path, &in, in.st_uid);
 }

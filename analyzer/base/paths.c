@@ -24,9 +24,12 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 	fputs("; record one: stormlog-run -- COMMAND\n", stderr);
 }
 
-bool sl_paths_is_strangers(const struct stat *file, const struct stat *folder)
+bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t friend)
 {
-	return folder->st_mode & 022 && file->st_uid && file->st_uid != geteuid() && file->st_uid != folder->st_uid;
+	struct stat file;
+
+	return folder->st_mode & 022 && !lstat(path, &file) && file.st_uid && file.st_uid != geteuid() &&
+	       file.st_uid != folder->st_uid && file.st_uid != friend;
 }
 
 int sl_paths_open_regular(const char *path, struct stat *st)

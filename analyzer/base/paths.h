@@ -4,18 +4,24 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 void sl_paths_failed(const char *path); /* the path cannot be used; errno says why */
 /* what: such as "trace": the paths contain none. */
 void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 
+struct stat;
+
+/*
+ * True: a file that the user did not name was put into that folder by somebody who is neither he, root, the folder's owner
+ * nor `friend`.  Of a link its own owner counts: he chose what it leads to.
+ */
+bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t friend);
+
 /*
  * Opens a file for reading.  A FIFO, device, socket or folder, on which a reader might wait or which acts when opened, is
  * refused with EINVAL.  A descriptor, or -1 with errno.
  */
-struct stat;
-/* True: the file may have been put into that folder by somebody who is neither this user, root nor the folder's owner. */
-bool sl_paths_is_strangers(const struct stat *file, const struct stat *folder);
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream; /dev/null as an empty one; NULL with errno */
 /* For files that people write: skips the byte order mark; more than 64 MB is EFBIG */

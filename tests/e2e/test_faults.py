@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
+import stormlog_trace
 
 APP = [os.path.join(e2e.APPS, "threads"), "4", "3000"]
 ALONE = [os.path.join(e2e.APPS, "oom"), "retry"]  # makes no thread
@@ -100,6 +102,15 @@ class Faults(unittest.TestCase):
         said, report = self.strace("pwrite64:error=ENOSPC:when=4+")
         self.assertIn("1 process recorded", said)
         self.assertIn("threads", report)
+
+    def test_an_interruption_between_two_clocks(self):
+        """The header names one instant by both clocks, also where the recorder is interrupted while it reads them."""
+        before = time.time_ns() - time.monotonic_ns()
+        for first in (1, 2, 3, 4):  # every fourth reading takes 20 ms
+            self.strace("clock_gettime:delay_exit=20000:when=%d+4" % first)
+            trace, = stormlog_trace.open_folder(self.traces)
+            self.assertAlmostEqual(trace.unix_ns(0), before, delta=10_000_000)
+            shutil.rmtree(self.traces)
 
     def test_a_quota_that_is_used_up(self):
         """strace injects the errors of a kernel with quotas (scripts/test-full-disks).  A lost call counts once, with all calls
