@@ -217,7 +217,7 @@ static void be_the_last(void)
 	sl_agent->no_writer = sl_thread.writer = true;
 	sl_agent_end(&sl_thread);
 	if (sl_kept_deserted() && !is_last()) {
-		int how = sl_kept_last_code(), code = how >> 8;
+		int how = sl_kept_last_status(), code = how >> 8;
 
 		if (how & 0x7f)
 			die_by(how);

@@ -138,7 +138,7 @@ bool sl_kept_deserted(void)
 }
 
 /* Field 52 of the first thread's line: the last one, unless later kernels add more. */
-int sl_kept_last_code(void)
+int sl_kept_last_status(void)
 {
 	char stat[1024];
 	const char *at;

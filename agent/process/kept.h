@@ -32,7 +32,7 @@ bool sl_kept_deserted(void);
  * How the last thread left, as wait() tells it: by the system call, or killed alone, as a filter does.  From Linux 5.18 on the
  * process ends so.  Known for the first thread only; 0, as from the C library, if others outlived it.
  */
-int sl_kept_last_code(void);
+int sl_kept_last_status(void);
 
 /* Called when a recording begins: forgets what a forked child inherited; filters that exist already count as the container's. */
 void sl_kept_begin(void);

@@ -26,6 +26,7 @@
 #define WENT_ON_PART 0.1 /* of its run */
 #define LEAK_PART    0.3 /* of what was held */
 #define CONTEXTS_MIN 2	 /* the process's own */
+#define ROOMY	     4	 /* a device is not full of which more than one such part is free */
 
 /* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
@@ -443,14 +444,21 @@ static void say_pool(struct sl_process *process, const struct sl_oom *oom, struc
 						    : "raise the pool's maxSize, or ask less of it at once");
 }
 
+/* True: nobody would call the device full. */
+static bool is_roomy(const struct sl_oom *oom)
+{
+	return oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN && oom->free_bytes > oom->total_bytes / ROOMY;
+}
+
 static void say_full(const struct sl_oom *oom, struct sl_account *account)
 {
 	char units[SL_FORMAT_BYTES + 40] = "";
 
 	if (sl_units_taken(oom) != oom->asked_bytes)
 		snprintf(units, sizeof(units), " of the %s that it takes", SL_SIZE(sl_units_taken(oom)));
-	account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing%s",
-					      oom->injected ? "the limit (--limit)" : "the device", SL_SIZE(oom->live_bytes),
+	account->cause_text = sl_memory_print("%s %s: %s held by this process, %s missing%s",
+					      oom->injected ? "the limit (--limit)" : "the device",
+					      is_roomy(oom) ? "had too little free" : "was full", SL_SIZE(oom->live_bytes),
 					      SL_SIZE(sl_story_missing(oom)), units);
 	account->advice = sl_memory_print("%s less, held or asked for, " SL_WOULD_PASS, SL_SIZE(sl_story_missing(oom)));
 }

@@ -83,6 +83,9 @@
 #define ONSET_BEFORE 0.1 /* share of what is left that was born before */
 #define BEGUN_PART   0.05
 #define LOST_MIN     16
+#define LOST_BUT     10	 /* births, where some were freed */
+#define LOST_OF	     3	 /* of so many one is kept at least */
+#define LOST_EARLY   0.1 /* of what is kept: by the middle of the births */
 #define LOST_PART    0.5 /* of the run's births */
 #define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
 
@@ -527,8 +530,8 @@ static bool may_measure(struct sl_process *process)
 }
 
 /*
- * True: each block is larger than all before it, and all are kept: a buffer that grows, and whose old block is lost.  It grows
- * when it must, so this need not be even, nor go on to the end.
+ * True: each block is larger than all before it, and all are kept, or a third of them, old ones too: a buffer that grows, and whose
+ * old block is lost.  It grows when it must, so this need not be even, nor go on to the end.
  */
 static bool judge_lost(struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
 {
@@ -536,15 +539,21 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	struct sl_keeping series;
 	uint64_t bytes, blocks;
+	double middle;
 
-	if (by_count(track) || track->births < LOST_MIN || course->larger < track->births || is_alone(model, track) ||
+	if (by_count(track) || track->births < LOST_BUT || course->larger < track->births || is_alone(model, track) ||
 	    !is_judged(process, track, (double)track->born_bytes) ||
 	    (double)(course->last_tick - course->windows[0].begin_tick) < LOST_PART * (double)model->tracks.ticks)
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-	if (blocks < track->births || !may_measure(process))
+	if (blocks < track->births ? LOST_OF * blocks < track->births : track->births < LOST_MIN)
 		return false;
 	sl_keeping_take(model, track, false, end_of(model), &series);
+	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;
+	if ((blocks < track->births &&
+	     sl_keeping_kept_at(&series, series.tick, middle) < LOST_EARLY * series.kept[series.count - 1]) ||
+	    !may_measure(process))
+		return false;
 	*kept = (struct sl_kept){.track = track,
 				 .verdict = SL_KEPT_GROWING,
 				 .larger = true,

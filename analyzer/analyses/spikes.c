@@ -80,10 +80,10 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 			.device = device->device,
 			.unix_ns = sl_process_unix(process, swing->most_ns),
 			.bytes = swing->most,
-			.text = sl_memory_print("one rise and fall was %.1f times as high as the highest of the other %llu: %s "
-						"instead of %s, with %s at %s",
-						(double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
-						SL_SIZE(swing->most), sl_format_size(b, second), SL_SIZE(held), where),
+			.text = sl_memory_print("one rise and fall was %.1f times as high as any other: %s instead of %s, with %s "
+						"at %s",
+						(double)swing->most / (double)second, SL_SIZE(swing->most),
+						sl_format_size(b, second), SL_SIZE(held), where),
 			.advice = sl_memory_print("do that part of the step in smaller pieces: the peak would then be %s", b),
 			.stack = track->stack});
 }

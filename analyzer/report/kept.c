@@ -189,9 +189,8 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 			 steps->by_label ? " of its steps" : " rounds");
 	else
 		snprintf(out, size, "+%s every %s", amount,
-			 format_period(time, kept->births > kept->track->births && kept->per_second > 0
-						     ? amount_of / kept->per_second * 1e9 /* of several stacks */
-						     : span / ((double)kept->births / once - 1)));
+			 format_period(time, kept->per_second > 0 ? amount_of / kept->per_second * 1e9
+								  : span / ((double)kept->births / once - 1)));
 }
 
 uint64_t sl_kept_since(const struct sl_kept *kept)
