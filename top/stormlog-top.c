@@ -341,7 +341,8 @@ static void confine(const struct sl_top *top)
 	snprintf(own, sizeof(own), "%s/.terminfo", home ? home : "");
 	if (!sl_rights_give_up(&(struct sl_rights){.inputs = top->paths,
 						   .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
-						   .node = !*top->paths || top->pid}))
+						   .node = !*top->paths || top->pid,
+						   .but = SL_CONFINE_BUT_FORK}))
 		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n",
 		      stderr);
 }

@@ -192,7 +192,7 @@ static void allow_reading(int rules, const char *const *reads)
 /* Root looks into other processes by a capability, which Landlock does not restrict; for files it keeps its rights. */
 static void drop_capabilities(void)
 {
-	const uint32_t kept = 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
+	const uint32_t kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2] = {0};
 
@@ -203,7 +203,7 @@ static void drop_capabilities(void)
 	syscall(SYS_capset, &head, data);
 }
 
-bool sl_confine(const char *const *reads, const char *const *writes, bool serves)
+bool sl_confine(const char *const *reads, const char *const *writes, enum sl_confine_but but)
 {
 	const char *temporary = getenv("TMPDIR");
 	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION), rules;
@@ -212,7 +212,7 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 	struct ruleset set = {writing | reading | EXECUTE, TCP, OUTSIDE};
 	size_t known = abi >= 6 ? sizeof(set) : abi >= 4 ? offsetof(struct ruleset, scopes) : sizeof(set.files);
 
-	sl_confine_calls(serves);
+	sl_confine_calls(but);
 	drop_capabilities();
 	if (abi < 1)
 		return false;

@@ -9,13 +9,18 @@
 
 #include <stdbool.h>
 
+enum sl_confine_but {
+	SL_CONFINE_ALL,
+	SL_CONFINE_BUT_ACCEPT, /* of a socket that listens already */
+	SL_CONFINE_BUT_FORK,   /* into processes that are confined alike */
+};
+
 /*
  * Permanent, for this thread and those it starts.  reads: files (with the names of their neighbours) and folders with
  * everything below them (and traces that links in them lead to); NULL: everything.  writes: files and folders that will be made
- * or replaced.  Both end with NULL.  False: this kernel has no Landlock, and reading and writing stay as they were.  serves:
- * may accept connections on a socket that listens already.
+ * or replaced.  Both end with NULL.  False: this kernel has no Landlock, and reading and writing stay as they were.
  */
-bool sl_confine(const char *const *reads, const char *const *writes, bool serves);
+bool sl_confine(const char *const *reads, const char *const *writes, enum sl_confine_but but);
 
 /* Only the filter of system calls. */
-void sl_confine_calls(bool serves);
+void sl_confine_calls(enum sl_confine_but but);

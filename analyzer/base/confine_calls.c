@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,8 +33,6 @@
 #ifdef MACHINE
 /* Calls above 423 have one number on all architectures, and headers may be older than the kernel. */
 static const unsigned refused[] = {
-	SYS_accept, /* these two are allowed to a server */
-	SYS_accept4,
 	SYS_execve,
 	SYS_execveat,
 	SYS_socket,
@@ -106,36 +106,72 @@ static const unsigned refused[] = {
 	SYS_removexattr,
 	SYS_lremovexattr,
 	SYS_fremovexattr,
-	463,		       /* setxattrat */
-	466,		       /* removexattrat */
-	469,		       /* file_setattr */
+	SYS_getxattr,
+	SYS_lgetxattr,
+	SYS_fgetxattr,
+	SYS_listxattr,
+	SYS_llistxattr,
+	SYS_flistxattr,
+	463, /* setxattrat, getxattrat, listxattrat, removexattrat */
+	464,
+	465,
+	466,
+	468, /* file_getattr, file_setattr */
+	469,
 	SYS_inotify_add_watch, /* names in folders that may not be listed */
 	SYS_fanotify_init,
+	SYS_name_to_handle_at,
+	SYS_fchmod,
 	SYS_fchmodat,
 	452, /* fchmodat2 */
+	SYS_fchown,
 	SYS_fchownat,
+	437, /* openat2, whose mode is in memory */
+	SYS_mknodat,
 #ifdef SYS_chmod
 	SYS_chmod,
 	SYS_chown,
 	SYS_lchown,
+	SYS_mknod,
 #endif
 };
+static const unsigned accepting[] = {SYS_accept, SYS_accept4};
+
+#define AS_ANOTHER (S_ISUID | S_ISGID)
 
 /* Calls of which an argument decides. The kernel reads these arguments as 32 bits, and so does the filter. */
 static const struct limit {
 	unsigned call, argument;
-	enum { UNLESS, UNLESS_SELF, IF, IF_ANY } refuse; /* it is `value`, or this process, or has one of its bits */
+	enum { UNLESS, UNLESS_SELF, UNLESS_ANY, IF, IF_ANY } refuse; /* it is `value`, or this process, or has one of its bits */
 	unsigned value;
 	unsigned command; /* it is so only where the second argument is this; 0: always */
 } limits[] = {
-	{SYS_kill, 0, UNLESS_SELF},	    {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
-	{SYS_prlimit64, 0, UNLESS, 0},	    {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
-	{SYS_fcntl, 1, IF, F_SETOWN_EX},    {SYS_ioctl, 1, IF, FIOSETOWN},
-	{SYS_ioctl, 1, IF, SIOCSPGRP},	    {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
-	{SYS_ioctl, 1, IF, TIOCLINUX},	    {SYS_ioctl, 1, IF, TIOCSETD},
-	{SYS_ioctl, 1, IF, TIOCCONS},	    {SYS_ioctl, 1, IF, TIOCSCTTY},
-	{SYS_ioctl, 1, IF, TIOCSPGRP},	    {SYS_ioctl, 1, IF, FIOASYNC}, /* the terminal's next input would signal its group */
-	{SYS_fcntl, 1, IF, F_SETSIG},	    {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
+	{SYS_kill, 0, UNLESS_SELF},	     {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
+	{SYS_prlimit64, 0, UNLESS, 0},	     {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
+	{SYS_fcntl, 1, IF, F_SETOWN_EX},     {SYS_ioctl, 1, IF, FIOSETOWN},
+	{SYS_ioctl, 1, IF, SIOCSPGRP},	     {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
+	{SYS_ioctl, 1, IF, TIOCLINUX},	     {SYS_ioctl, 1, IF, TIOCSETD},
+	{SYS_ioctl, 1, IF, TIOCCONS},	     {SYS_ioctl, 1, IF, TIOCSCTTY},
+	{SYS_ioctl, 1, IF, TIOCSPGRP},	     {SYS_ioctl, 1, IF, FIOASYNC}, /* the terminal's next input would signal its group */
+	{SYS_fcntl, 1, IF, F_SETSIG},	     {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
+	{SYS_fcntl, 1, IF, F_SETLEASE},	     {SYS_fcntl, 1, IF, F_NOTIFY},
+	{SYS_ioctl, 1, IF, FS_IOC_SETFLAGS}, {SYS_ioctl, 1, IF, FS_IOC_FSSETXATTR},
+	{SYS_openat, 3, IF_ANY, AS_ANOTHER}, {SYS_mkdirat, 2, IF_ANY, AS_ANOTHER},
+#ifdef SYS_open
+	{SYS_open, 2, IF_ANY, AS_ANOTHER},   {SYS_creat, 1, IF_ANY, AS_ANOTHER},
+	{SYS_mkdir, 1, IF_ANY, AS_ANOTHER},
+#endif
+};
+
+/* What outlives a verb could alter what it wrote. */
+static const struct limit forks[] = {
+#if !defined(__SANITIZE_ADDRESS__) /* which looks for leaks in a process of its own */
+	{SYS_clone, 0, UNLESS_ANY, CLONE_THREAD},
+#endif
+#ifdef SYS_fork
+	{SYS_fork, 0, UNLESS_ANY, 0},
+	{SYS_vfork, 0, UNLESS_ANY, 0},
+#endif
 	{SYS_clone, 0, IF_ANY, NAMESPACES},
 };
 
@@ -146,10 +182,38 @@ static const struct limit {
 #define REFUSAL			    STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES, 0, 0)
 #endif
 
-void sl_confine_calls(bool serves)
+#ifdef MACHINE
+static unsigned short refuse(struct sock_filter *filter, unsigned short n, const unsigned *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		filter[n++] = STEP(EQUALS, calls[i], 0, 1);
+		filter[n++] = REFUSAL;
+	}
+	return n;
+}
+
+static unsigned short refuse_by_argument(struct sock_filter *filter, unsigned short n, const struct limit *limit)
+{
+	bool has = limit->refuse == IF_ANY || limit->refuse == UNLESS_ANY;
+
+	filter[n++] = STEP(EQUALS, limit->call, 0, limit->command ? 6 : 4);
+	if (limit->command) {
+		filter[n++] = LOAD(args[1]);
+		filter[n++] = STEP(EQUALS, limit->command, 0, 3);
+	}
+	filter[n++] = LOAD(args[limit->argument]);
+	filter[n++] = STEP(has ? HAS : EQUALS, limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse < IF,
+			   limit->refuse >= IF);
+	filter[n++] = REFUSAL;
+	filter[n++] = LOAD(nr);
+	return n;
+}
+#endif
+
+void sl_confine_calls(enum sl_confine_but but)
 {
 #ifdef MACHINE
-	struct sock_filter filter[2 * SL_COUNT(refused) + 7 * SL_COUNT(limits) + 9];
+	struct sock_filter filter[2 * (SL_COUNT(refused) + SL_COUNT(accepting)) + 7 * (SL_COUNT(limits) + SL_COUNT(forks)) + 9];
 	struct sock_fprog program = {.filter = filter};
 	unsigned short n = 0;
 
@@ -159,23 +223,13 @@ void sl_confine_calls(bool serves)
 	filter[n++] = LOAD(nr);
 	filter[n++] = STEP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
 	filter[n++] = REFUSAL;
-	for (unsigned i = serves ? 2 : 0; i < SL_COUNT(refused); i++) {
-		filter[n++] = STEP(EQUALS, refused[i], 0, 1);
-		filter[n++] = REFUSAL;
-	}
-	for (const struct limit *limit = limits; limit < limits + SL_COUNT(limits); limit++) {
-		filter[n++] = STEP(EQUALS, limit->call, 0, limit->command ? 6 : 4);
-		if (limit->command) {
-			filter[n++] = LOAD(args[1]);
-			filter[n++] = STEP(EQUALS, limit->command, 0, 3);
-		}
-		filter[n++] = LOAD(args[limit->argument]);
-		filter[n++] = STEP(limit->refuse == IF_ANY ? HAS : EQUALS,
-				   limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse < IF,
-				   limit->refuse >= IF);
-		filter[n++] = REFUSAL;
-		filter[n++] = LOAD(nr);
-	}
+	n = refuse(filter, n, refused, SL_COUNT(refused));
+	if (but != SL_CONFINE_BUT_ACCEPT)
+		n = refuse(filter, n, accepting, SL_COUNT(accepting));
+	for (size_t i = 0; i < SL_COUNT(limits); i++)
+		n = refuse_by_argument(filter, n, &limits[i]);
+	for (size_t i = but == SL_CONFINE_BUT_FORK ? SL_COUNT(forks) - 1 : 0; i < SL_COUNT(forks); i++)
+		n = refuse_by_argument(filter, n, &forks[i]);
 	filter[n++] = STEP(EQUALS, CLONE3, 0, 1);
 	filter[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
 	filter[n++] = STEP(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);

@@ -98,7 +98,7 @@ __attribute__((noreturn)) static void lend(int from)
 	signal(SIGINT, SIG_IGN); /* the analyzer cleans up first; this process ends with it */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	sl_confine(NULL, nothing, false);
+	sl_confine(NULL, nothing, SL_CONFINE_ALL);
 	while ((got = hear(from, &question, sizeof(question), &to)) > 0) {
 		bool whole = got == sizeof(question) && !question.path[PATH_MAX - 1] && !question.build_id[2 * SL_BUILDID_MAX];
 		int fd = whole ? open_matching(question.path, question.build_id) : -1, why = fd < 0 ? errno : 0;

@@ -179,6 +179,27 @@ bool sl_save_end(struct sl_save *save, bool fine)
 	return fine;
 }
 
+FILE *sl_save_open(const char *path)
+{
+	struct sl_save save;
+	FILE *out = sl_save_begin(&save, path, false) ? save.out : NULL;
+	int before;
+
+	if (!out || !save.made[0])
+		return out;
+	sl_save_hold();
+	if (rename(save.made, path)) {
+		before = errno;
+		fclose(out);
+		unlink(save.made);
+		out = NULL;
+		errno = before;
+	}
+	sl_save_finished(save.made);
+	sl_save_release();
+	return out;
+}
+
 void sl_save_limit(uint64_t bytes)
 {
 	struct rlimit limit;

@@ -74,6 +74,7 @@ static bool copy(int from, FILE *to, off_t size)
 static bool copy_home(const char *ring, const char *home)
 {
 	int from = open(ring, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	mode_t before = umask(077);
 	bool fine = false;
 	struct sl_save save;
 	struct stat st;
@@ -81,10 +82,10 @@ static bool copy_home(const char *ring, const char *home)
 	if (!lstat(home, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		errno = EEXIST; /* a pipe would be written to */
 	else if (from >= 0 && !fstat(from, &st) && sl_save_begin(&save, home, false))
-		fine = sl_save_end(&save,
-				   !fchmod(fileno(save.out), 0600) && copy(from, save.out, st.st_size < MOST ? st.st_size : MOST));
+		fine = sl_save_end(&save, copy(from, save.out, st.st_size < MOST ? st.st_size : MOST));
 	if (from >= 0)
 		close(from);
+	umask(before);
 	return fine;
 }
 

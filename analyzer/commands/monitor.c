@@ -11,6 +11,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
@@ -324,30 +325,35 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 	}
 }
 
-/* After a failed write: cuts the file behind its last whole row, or removes it if it has none. */
-static void cut(const struct monitor *monitor)
+/* After a failed write: cuts the file behind its last whole row, or removes it if it has none and is still there. */
+static void cut(const struct monitor *monitor, int file)
 {
-	struct stat st;
+	struct stat st, there;
 
-	if (stat(monitor->output, &st) || !S_ISREG(st.st_mode))
+	if (fstat(file, &st) || !S_ISREG(st.st_mode))
 		return;
-	if (truncate(monitor->output, monitor->whole) || !monitor->whole)
+	if ((ftruncate(file, monitor->whole) || !monitor->whole) && !lstat(monitor->output, &there) && there.st_ino == st.st_ino &&
+	    there.st_dev == st.st_dev)
 		unlink(monitor->output);
 }
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
-	monitor->out = monitor->output ? fopen(monitor->output, "we") : stdout;
+	int file;
+
+	monitor->out = monitor->output ? sl_save_open(monitor->output) : stdout;
 	if (!monitor->out)
 		return sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", monitor->output);
 	watch(monitor, follow, node);
+	file = dup(fileno(monitor->out)); /* what fclose() could not write of a row is cut off */
 	if (monitor->output && fclose(monitor->out) && !monitor->error)
 		monitor->error = errno;
 	if (monitor->error && monitor->output) { /* main() reports errors of standard output */
-		cut(monitor);
+		cut(monitor, file);
 		errno = monitor->error;
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
 	}
+	close(file);
 	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 

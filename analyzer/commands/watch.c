@@ -13,6 +13,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/living.h"
+#include "analyzer/commands/replace.h"
 #include "analyzer/watch/act.h"
 #include "common/ringfile.h"
 #include "common/now.h"
@@ -140,6 +141,21 @@ static void confine(struct settings *settings, const struct sl_arguments *parsed
 	sl_verb_rights(&rights);
 }
 
+/* A file that lines are appended to is no recording, and nothing that is read. */
+static int may_append(const struct settings *settings, const struct sl_arguments *parsed)
+{
+	char why[PATH_MAX + 600];
+
+	for (size_t i = 0; i < settings->rules.count; i++) {
+		const struct sl_rule *rule = &settings->rules.item[i];
+
+		if (rule->action == SL_ACTION_FILE &&
+		    !sl_replace_may(&(struct sl_rights){.inputs = parsed->paths, .writes = {rule->target}}, why, sizeof(why)))
+			return sl_command_fail(SL_EXIT_USAGE, "%s", why);
+	}
+	return -1;
+}
+
 static int add_paths(struct settings *settings, char **paths)
 {
 	for (; *paths; paths++)
@@ -209,6 +225,8 @@ static int run(struct sl_arguments *options)
 		status = settings.refused;
 	if (status < 0)
 		status = rules_of_file(&settings);
+	if (status < 0)
+		status = may_append(&settings, options);
 	if (status < 0) {
 		confine(&settings, options);
 		if (settings.run)

@@ -313,21 +313,34 @@ static size_t span_of(const char *text, size_t size, const char *accept)
 	return at;
 }
 
-/* libcublas.so.13, libc-2.36.so, libpython3.11.so.1.0 */
+/* True: numbers with dots between, none longer than `most`: a longer one may be anything, as a birthday. */
+static bool are_numbers(const char *text, size_t size, size_t most)
+{
+	size_t at = 0;
+
+	for (at += at < size && text[at] == '.'; at < size; at++) {
+		size_t digits = span_of(text + at, size - at, "0123456789");
+
+		at += digits;
+		if (!digits || digits > most || (at < size && text[at] != '.'))
+			return false;
+	}
+	return true;
+}
+
+/* libcublas.so.13, libcuda.so.535.54.03, libc-2.36.so, libpython3.11.so.1.0 */
 static bool is_library(const char *word, size_t size)
 {
-	static const char version[] = ".0123456789";
 	const char *so = memmem(word, size, ".so", 3);
 	size_t stem;
 
-	if (size < 4 || memcmp(word, "lib", 3) || !so ||
-	    span_of(so + 3, size - (size_t)(so + 3 - word), version) != size - (size_t)(so + 3 - word))
+	if (size < 4 || memcmp(word, "lib", 3) || !so || !are_numbers(so + 3, size - (size_t)(so + 3 - word), 3))
 		return false;
 	stem = (size_t)(so - word) - 3;
 	if (stem > 6 && !memcmp(word + 3, "python", 6))
-		return span_of(word + 9, stem - 6, version) == stem - 6;
+		return are_numbers(word + 9, stem - 6, 2);
 	for (size_t dash = stem; dash; dash--)
-		if (word[3 + dash] == '-' && span_of(word + 4 + dash, stem - dash - 1, version) == stem - dash - 1 &&
+		if (word[3 + dash] == '-' && are_numbers(word + 4 + dash, stem - dash - 1, 2) &&
 		    IS_ONE_OF(word + 3, dash, libraries))
 			return true;
 	return IS_ONE_OF(word + 3, stem, libraries);
@@ -337,24 +350,17 @@ static bool is_public(const char *word, size_t size)
 {
 	if (IS_ONE_OF(word, size, words) || is_library(word, size))
 		return true;
-	return size >= 6 && !memcmp(word, "python", 6) && span_of(word + 6, size - 6, ".0123456789") == size - 6;
+	return size >= 6 && !memcmp(word, "python", 6) && are_numbers(word + 6, size - 6, 2);
 }
 
-/* 1.0, 0.12.3: numbers of two digits at most, since other texts of digits and dots may be anything. */
+/* 1.0, 0.12.3 */
 static bool is_version(const char *text, size_t size)
 {
-	size_t at = 0;
+	size_t dots = 0;
 
-	for (unsigned parts = 1; parts <= 3; parts++) {
-		size_t digits = span_of(text + at, size - at, "0123456789");
-
-		at += digits;
-		if (!digits || digits > 2 || (at < size && text[at] != '.'))
-			return false;
-		if (at++ == size)
-			return parts > 1;
-	}
-	return false;
+	for (size_t i = 0; i < size; i++)
+		dots += text[i] == '.';
+	return size && text[0] != '.' && text[size - 1] != '.' && dots >= 1 && dots <= 2 && are_numbers(text, size, 2);
 }
 
 /* ---- masks */

@@ -90,7 +90,7 @@ static bool confine(const struct sl_rights *rights)
 			add(&writes, rights->writes[i]);
 	add(&reads, NULL);
 	add(&writes, NULL);
-	bool fine = sl_confine(reads.paths.item, writes.paths.item, rights->serves);
+	bool fine = sl_confine(reads.paths.item, writes.paths.item, rights->but);
 
 	SL_DROP_EACH(&reads.paths);
 	SL_DROP_EACH(&writes.paths);
@@ -101,6 +101,6 @@ bool sl_rights_give_up(const struct sl_rights *rights)
 {
 	if (!rights->node)
 		return confine(rights);
-	sl_confine_calls(rights->serves);
+	sl_confine_calls(rights->but);
 	return true;
 }

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "analyzer/base/confine.h"
+
 /*
  * What every file of one kind of output holds within its first 512 bytes, and no other file does.  A former output is recognized
  * by it, and may be replaced.
@@ -23,7 +25,7 @@ struct sl_rights {
 	const char *symbols;		  /* --symbols */
 	bool changes;			  /* the inputs are folders in which files are made */
 	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */
-	bool serves;			  /* takes connections of a socket that listens already */
+	enum sl_confine_but but;
 };
 
 /*

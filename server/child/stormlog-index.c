@@ -46,7 +46,7 @@ static void enter(const char *folder, char *const *packs)
 	if (!sl_cage_limits())
 		exit(SL_CHILD_FAILED);
 	sl_lender_refuse(); /* what lies on this machine is not what the run used, and none of a stranger's business */
-	sl_confine((const char *const *)packs, writes, false); /* where the kernel supports it */
+	sl_confine((const char *const *)packs, writes, SL_CONFINE_ALL); /* where the kernel supports it */
 	for (; *packs; packs++)
 		if (!sl_archive_open(*packs)) {
 			fputs("this is no pack that can be unpacked\n", stderr);

@@ -111,7 +111,7 @@ static int inside(const char *program, const char *id)
 
 	setenv("TMPDIR", at("tmp"), 1);
 	sl_lender_start(NULL);
-	if (!sl_confine(reads, writes, false))
+	if (!sl_confine(reads, writes, SL_CONFINE_BUT_FORK))
 		return 77;
 	if (!can_make(at("out/report.json")) || !can_make(at("tmp/x")) || mkdir(at("out/analysis"), 0700) ||
 	    rename(at("out/report.json"), at("out/analysis/report.json")) || unlink(at("out/analysis/report.json")))

@@ -24,7 +24,7 @@ VERBS = [["export", form, "-o", "%s", "t"] for form in formats.of(ANALYZE)]
 VERBS += [["check", "--max-peak", "1T", option, "%s", "t"] for option in ("--junit", "--sarif", "--metrics")]
 VERBS += [["check", "--baseline", "%s", "--update-baseline", "t"], ["pack", "-o", "%s", "t"], ["pack", "--redact", "-o", "%s", "t"],
           ["diff", "--html", "%s", "t", "t"], ["diff", "--collapsed", "%s", "t", "t"], ["monitor", "-o", "%s", "t"]]
-APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"]]
+APPENDS = [["check", "--max-peak", "1T", "--summary", "%s", "t"], ["watch", "--duration", "0.1", "--rule", "live>1GiB=>file %s", "t"]]
 VERBS += [["monitor", "--format", form, "-o", "%s", "t"] for form in ("csv", "ndjson")]
 
 
@@ -150,6 +150,26 @@ class Outputs(unittest.TestCase):
         self.put("./old.summary", whole[24:])
         self.assertEqual(whole[8:24], b"stormlog.summary")
         self.assertEqual(self.run_it(["--json", "%s"], "old.summary").stdout, self.run_it(["--json", "%s"], "x.summary").stdout)
+
+    def test_a_link_is_replaced_and_what_it_leads_to_stays(self):
+        for verb in VERBS:
+            self.put("./notes", b"")
+            os.symlink("notes", self.path("out"))
+            done = self.run_it(verb, "out")
+            refuses = "--update-baseline" in verb  # reads it first
+            self.assertEqual(done.returncode, 2 if refuses else 0, (verb, done.stderr))
+            self.assertEqual((self.contents()["notes"], os.path.islink(self.path("out"))), (b"", refuses), verb)
+            os.unlink(self.path("out"))
+
+    def test_rows_that_are_written_anew_leave_other_names_of_the_old_file(self):
+        rows = ["monitor", "--duration", "0.1", "-o", "%s", "t"]
+        self.run_it(rows, "rows")
+        os.link(self.path("rows"), self.path("kept"))
+        before = self.contents()["kept"]
+        self.assertTrue(before)
+        self.run_it(rows, "rows")
+        self.assertEqual(self.contents()["kept"], before)
+        self.assertFalse(os.path.samefile(self.path("rows"), self.path("kept")))
 
     def test_a_former_output_is_replaced(self):
         for verb in VERBS:

@@ -267,6 +267,14 @@ class Redact(unittest.TestCase):
         for path in known[0], known[3]:
             self.assertIn(os.path.basename(path), said)
 
+    def test_numbers_beside_known_names_are_masked(self):
+        secret = ["19840412", "4155551234", "192.168.17.33", "1975", "20220623"]
+        names = ["python" + secret[0], "/usr/lib/libpython%s.so" % secret[1], "/lib/libc-%s.so" % secret[2], "/home/python" + secret[3],
+                 "/lib/libcublas.so." + secret[4]]
+        t.write(self.trace, t.header(command=names), t.defs([{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": path, "build_id": "", "ns": t.T0}
+                                                             for i, path in enumerate(names, 1)]), t.footer())
+        self.assert_masked(*map(str.encode, secret))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
