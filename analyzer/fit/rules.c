@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
 
@@ -29,7 +30,7 @@ enum {
 /* One expandable segment: addresses for 9/8 of the device, of which pages get memory. */
 struct sl_fit_range {
 	uint64_t begin, bytes, page;
-	struct sl_fit_range *next;
+	struct sl_fit_range *prev, *next;
 };
 
 struct sl_fit_pool {
@@ -45,11 +46,8 @@ struct private_pool {
 	unsigned uses;		     /* graphs, the MemPool itself, and who allocates to it; 0: its memory may go */
 	unsigned captures;	     /* of graphs that are under way */
 	unsigned segments;	     /* cudaMalloc_count, which counts pages wrongly: see unmap */
-};
-
-struct pending {
-	struct sl_fit_block *block;
-	uint32_t id;
+	unsigned number;
+	bool touched; /* it is in sl_fit_engine.touched */
 };
 
 struct chunk {
@@ -63,10 +61,12 @@ struct sl_fit_engine {
 	struct sl_fit_stats stats;
 	struct sl_fit_pool pools[2];		  /* large, small */
 	SL_VECTOR(struct private_pool *) private; /* by number, from 1 */
-	unsigned routed;			  /* pools that requests may go to now */
+	SL_VECTOR(struct private_pool *)
+	touched;	 /* in which a block became free, or which lost its last user, since the last release */
+	unsigned routed; /* pools that requests may go to now */
 	struct sl_fit_range *ranges;
-	struct pending *pending;
-	size_t pending_count, pending_room;
+	struct sl_fit_block waits;		  /* head of the list of blocks that wait, the oldest first */
+	SL_VECTOR(struct sl_fit_block *) waiting; /* the same by id; NULL: none */
 	uint64_t others;
 	struct sl_fit_places places; /* of segments */
 	uint64_t ranges_up;	     /* where the next expandable segment goes: above ascending segments, below descending ones */
@@ -144,9 +144,19 @@ static void splice(struct sl_fit_block *block, struct sl_fit_block *prev, struct
 		next->prev = block;
 }
 
-/* insert_into_blocks: its age counts from here. */
-static void add_free(struct sl_fit_block *block)
+static void touch(struct sl_fit_engine *e, struct private_pool *private)
 {
+	if (private->touched)
+		return;
+	private->touched = true;
+	*SL_PUSH(&e->touched) = private;
+}
+
+/* insert_into_blocks: its age counts from here. */
+static void add_free(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	if (block->pool->owner)
+		touch(e, block->pool->owner);
 	block->gc_base = block->pool->searches;
 	sl_fit_order_add(&block->pool->free, block);
 }
@@ -370,7 +380,7 @@ static struct sl_fit_block *new_free_part(struct sl_fit_engine *e, struct sl_fit
 {
 	struct sl_fit_block *part = new_block(e, of, address, bytes);
 
-	add_free(part);
+	add_free(e, part);
 	return part;
 }
 
@@ -406,11 +416,11 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 /* release_expandable_segment: nothing of it has memory any more. */
 static void forget_range(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
-	struct sl_fit_range **at = &e->ranges, *range = block->range;
+	struct sl_fit_range *range = block->range;
 
-	while (*at != range)
-		at = &(*at)->next;
-	*at = range->next;
+	*(range->prev ? &range->prev->next : &e->ranges) = range->next;
+	if (range->next)
+		range->next->prev = range->prev;
 	sl_fit_order_remove(&block->pool->unmapped, block);
 	drop_block(e, block);
 	free(range);
@@ -447,11 +457,18 @@ static void become_free(struct sl_fit_engine *e, struct sl_fit_block *block)
 
 	inactive -= (int64_t)merge(e, block, block->prev);
 	inactive -= (int64_t)merge(e, block, block->next);
-	add_free(block);
+	add_free(e, block);
 	if (is_split(block))
 		inactive += (int64_t)block->bytes;
 	if (!block->range)
 		set_inactive(e, inactive);
+}
+
+static void stop_waiting(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	block->less->more = block->more;
+	block->more->less = block->less;
+	e->waiting.item[block->id] = NULL;
 }
 
 static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
@@ -464,25 +481,39 @@ static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
 /* Releases the memory of a private pool that nothing uses any more. */
 static void release_unused_pool(struct sl_fit_engine *e, struct private_pool *private)
 {
-	if (!private || private->uses)
+	if (private->uses)
 		return;
 	release_all(e, &private->pools[true]);
 	if (!e->stats.broken)
 		release_all(e, &private->pools[false]);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const struct private_pool *const *x = a, *const *y = b;
+
+	return SL_RISING((*x)->number, (*y)->number);
+}
+
+/* Pools that were not touched since the last time have nothing more to give. */
 static void release_unused_pools(struct sl_fit_engine *e)
 {
-	for (size_t i = 0; i < e->private.count && !e->stats.broken; i++)
-		release_unused_pool(e, e->private.item[i]);
+	if (e->touched.count)
+		qsort(e->touched.item, e->touched.count, sizeof(*e->touched.item), by_number);
+	for (size_t i = 0; i < e->touched.count && !e->stats.broken; i++) {
+		release_unused_pool(e, e->touched.item[i]);
+		e->touched.item[i]->touched = false;
+	}
+	e->touched.count = 0;
 }
 
 /* release_cached_blocks: waits for all streams, then everything that is unused goes. */
 static void release_cached(struct sl_fit_engine *e)
 {
-	for (size_t i = 0; i < e->pending_count; i++)
-		ended(e, e->pending[i].block);
-	e->pending_count = 0;
+	for (struct sl_fit_block *block; (block = e->waits.more) != &e->waits;) {
+		stop_waiting(e, block);
+		ended(e, block);
+	}
 	release_all(e, &e->pools[false]);
 	release_all(e, &e->pools[true]);
 	release_unused_pools(e);
@@ -599,7 +630,10 @@ static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r
 	range->page = page;
 	range->bytes = (total + page - 1) / page * page;
 	range->begin = next_range(e, range->bytes);
+	range->prev = NULL;
 	range->next = e->ranges;
+	if (range->next)
+		range->next->prev = range;
 	e->ranges = range;
 	block = new_block(e, &r->key, range->begin, range->bytes);
 	block->range = range;
@@ -647,7 +681,7 @@ static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t by
 	}
 	merge(e, block, block->prev);
 	merge(e, block, block->next);
-	add_free(block);
+	add_free(e, block);
 	e->stats.driver_calls++;
 	set_reserved(e, e->stats.reserved + mapped);
 	return true;
@@ -727,7 +761,7 @@ static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r,
 		splice(block, rest->prev, rest);
 		rest->address += block->bytes;
 		rest->bytes -= block->bytes;
-		add_free(rest);
+		add_free(e, rest);
 		if (!block->range)
 			set_inactive(e, was_split ? -(int64_t)block->bytes : (int64_t)rest->bytes);
 	} else if (was_split && !block->range) {
@@ -764,6 +798,7 @@ static struct private_pool *private_of(struct sl_fit_engine *e, unsigned pool)
 		*SL_PUSH(&e->private) = NULL;
 	if (!e->private.item[pool]) {
 		e->private.item[pool] = sl_memory_must(calloc(1, sizeof(*e->private.item[pool])));
+		e->private.item[pool]->number = pool;
 		begin_pool(e->private.item[pool]->pools, e->private.item[pool]);
 	}
 	return e->private.item[pool];
@@ -810,24 +845,24 @@ void sl_fit_free_later(struct sl_fit_engine *e, struct sl_fit_block *block, uint
 {
 	take_back(e, block);
 	block->pending = true;
-	if (e->pending_count == e->pending_room) {
-		e->pending_room = e->pending_room ? 2 * e->pending_room : 64;
-		e->pending = sl_memory_must(realloc(e->pending, e->pending_room * sizeof(*e->pending)));
-	}
-	e->pending[e->pending_count++] = (struct pending){block, id};
+	block->id = id;
+	block->less = e->waits.less;
+	block->more = &e->waits;
+	block->less->more = block->more->less = block;
+	while (e->waiting.count <= id)
+		*SL_PUSH(&e->waiting) = NULL;
+	e->waiting.item[id] = block;
 }
 
 /* process_events; one that an out-of-memory waited for is free already. */
 void sl_fit_done(struct sl_fit_engine *e, uint32_t id)
 {
-	for (size_t i = 0; i < e->pending_count; i++) {
-		if (e->pending[i].id != id)
-			continue;
-		ended(e, e->pending[i].block);
-		e->pending_count--;
-		memmove(&e->pending[i], &e->pending[i + 1], (e->pending_count - i) * sizeof(*e->pending));
+	struct sl_fit_block *block = id < e->waiting.count ? e->waiting.item[id] : NULL;
+
+	if (!block)
 		return;
-	}
+	stop_waiting(e, block);
+	ended(e, block);
 }
 
 /* emptyCache: an assertion fails during a capture; from 2.8 on unused private pools alone are emptied then. */
@@ -852,6 +887,8 @@ void sl_fit_pool_release(struct sl_fit_engine *e, unsigned pool)
 	struct private_pool *private = private_of(e, pool);
 
 	private->uses -= private->uses != 0;
+	if (!private->uses)
+		touch(e, private);
 }
 
 /* emptyCache of one pool, which is what MemPool's destructor does */
@@ -900,6 +937,7 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 	e->places.next = e->places.model == SL_FIT_DESCENDING ? 1ull << 62 : 1ull << 40;
 	e->ranges_up = 1ull << 56;
 	e->stats.refused = UINT64_MAX;
+	e->waits.less = e->waits.more = &e->waits;
 	return e;
 }
 
@@ -921,7 +959,8 @@ void sl_fit_delete(struct sl_fit_engine *e)
 	for (size_t i = 0; i < e->private.count; i++)
 		free(e->private.item[i]);
 	free(e->private.item);
-	free(e->pending);
+	free(e->touched.item);
+	free(e->waiting.item);
 	free(e);
 }
 
