@@ -8,6 +8,7 @@
  */
 #include "analyzer/fit/recording.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@
 #include "analyzer/model/replay.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/report/words.h"
+
+enum {
+	COPIES_MAX = 1 << 20, /* changes of settings, each counted once for each device */
+	AT_ONCE_MAX = 256,    /* open captures and MemPools in use; pools that one graph keeps */
+};
 
 /* What a thread did since its last report. */
 struct thread {
@@ -41,6 +47,8 @@ struct lane {
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
 	uint64_t others, context;    /* context: the part of `others` that is the context; 0: none */
+	uint64_t since;		     /* what was found to have been there since the beginning; SL_FIT_OTHERS get it at the end */
+	unsigned captures;	     /* of graphs that are under way */
 	const uint64_t *now;
 	bool emptied; /* the cache was emptied since the last report */
 };
@@ -51,10 +59,10 @@ struct change {
 	int64_t device; /* -1: all */
 };
 
-/* A CUDA graph or MemPool of PyTorch's, and its pool.  A graph may keep further pools, which follow in the list. */
+/* A CUDA graph or MemPool of PyTorch's, and its pool.  A graph may keep further pools, each an owner of the same address. */
 struct owner {
-	uint64_t address;
 	int64_t device;
+	uint32_t further; /* 1 + index of the newest further one; of that: of the one before; 0: none */
 	uint16_t pool;
 };
 
@@ -68,27 +76,23 @@ struct route {
 	bool graph;
 };
 
-/* What PyTorch calls a private pool. */
-struct pool_name {
-	uint64_t first, second;
-	uint16_t pool;
-};
-
 struct builder {
 	struct sl_fit_process *process;
 	SL_VECTOR(struct owner) owners;
+	struct sl_idmap owner_ids; /* address -> index of the first owner there; UINT32_MAX: it is gone */
 	SL_VECTOR(struct route) routes;
-	SL_VECTOR(struct pool_name) names;
-	uint32_t steps[2]; /* lines of use_mem_pool where it begins and ends, as they were seen */
+	struct sl_map names; /* what PyTorch calls private pools -> their numbers */
+	uint32_t steps[2];   /* lines of use_mem_pool where it begins and ends, as they were seen */
 	uint16_t pools;
 	struct sl_model *model;
 	struct lane *lanes[SL_DEVICES_MAX];
 	struct sl_fit_placed *placed[SL_DEVICES_MAX]; /* all that was asked of the driver */
 	uint64_t given[SL_DEVICES_MAX];		      /* the most that lived at once, the driver's units included */
-	struct thread *threads;
-	size_t thread_count;
+	struct sl_idmap thread_ids;		      /* -> index into threads */
+	SL_VECTOR(struct thread) threads;
 	struct sl_table events; /* by handle; owner is the id, thread the device */
 	SL_VECTOR(struct change) changes;
+	unsigned copies; /* of changes, in lanes */
 	const char *session, *text;
 	const char *doubt;
 	uint64_t now;
@@ -102,16 +106,14 @@ static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved)
 	*SL_PUSH(&lane->out.times) = *lane->now;
 }
 
+/* Valid until another thread is asked for. */
 static struct thread *thread_of(struct builder *b, uint32_t id)
 {
-	if (id >= b->thread_count) {
-		size_t count = id + 16;
+	uint32_t at = sl_idmap_claim(&b->thread_ids, id, b->threads.count);
 
-		b->threads = sl_memory_must(realloc(b->threads, count * sizeof(*b->threads)));
-		memset(b->threads + b->thread_count, 0, (count - b->thread_count) * sizeof(*b->threads));
-		b->thread_count = count;
-	}
-	return &b->threads[id];
+	if (at == b->threads.count)
+		*SL_PUSH(&b->threads) = (struct thread){0};
+	return &b->threads.item[at];
 }
 
 static unsigned release_of(const struct sl_defs *defs)
@@ -133,6 +135,16 @@ static const char *setting_of(const struct sl_header *header)
 	return "";
 }
 
+static void put_change(struct builder *b, struct lane *lane, struct sl_fit_op op)
+{
+	if (b->copies == COPIES_MAX) {
+		b->doubt = "settings were changed too often to be replayed";
+		return;
+	}
+	b->copies++;
+	put(lane, op, SL_UNKNOWN);
+}
+
 static struct lane *lane_of(struct builder *b, int64_t device)
 {
 	struct lane *lane;
@@ -152,7 +164,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS}, SL_UNKNOWN); /* from the beginning, see backdate */
 		for (size_t i = 0; i < b->changes.count; i++)
 			if (b->changes.item[i].device < 0 || b->changes.item[i].device == device)
-				put(lane, b->changes.item[i].op, SL_UNKNOWN);
+				put_change(b, lane, b->changes.item[i].op);
 	}
 	return lane;
 }
@@ -217,12 +229,15 @@ static void settle(struct builder *b, struct thread *thread)
 	thread->placed = 0;
 }
 
+static void put_others(struct lane *lane, uint64_t bytes)
+{
+	put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = bytes - lane->since}, SL_UNKNOWN);
+}
+
 /* Contexts and other processes: what the first sample finds is taken to have been there from the beginning. */
 static void backdate(struct lane *lane, uint64_t bytes)
 {
-	for (size_t i = 0; i < lane->out.ops.count; i++)
-		if (lane->out.ops.item[i].verb == SL_FIT_OTHERS)
-			lane->out.ops.item[i].bytes += bytes;
+	lane->since += bytes;
 	lane->others += bytes;
 	lane->out.others_known = true;
 }
@@ -243,16 +258,26 @@ static void note_others(struct lane *lane, const struct sl_device_state *device)
 	lane->context = device->context_bytes;
 	others += sampled != SL_UNKNOWN ? sampled : 0;
 	if (others != lane->others)
-		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = others}, SL_UNKNOWN);
+		put_others(lane, others);
 	lane->others = others;
 }
 
 static struct owner *owner_at(struct builder *b, uint64_t address)
 {
-	for (size_t i = 0; i < b->owners.count; i++)
-		if (b->owners.item[i].address == address)
-			return &b->owners.item[i];
-	return NULL;
+	uint32_t at = sl_idmap_get(&b->owner_ids, address, UINT32_MAX);
+
+	return at != UINT32_MAX ? &b->owners.item[at] : NULL;
+}
+
+static void add_owner(struct builder *b, uint64_t address, int64_t device, uint16_t pool)
+{
+	uint32_t at = (uint32_t)b->owners.count, first = sl_idmap_claim(&b->owner_ids, address, at);
+
+	*SL_PUSH(&b->owners) = (struct owner){.device = device, .pool = pool};
+	if (first == at)
+		return;
+	b->owners.item[at].further = b->owners.item[first].further;
+	b->owners.item[first].further = at + 1;
 }
 
 static struct route *route_of(struct builder *b, uint64_t owner)
@@ -263,13 +288,14 @@ static struct route *route_of(struct builder *b, uint64_t owner)
 	return NULL;
 }
 
-static unsigned captures(const struct builder *b, int64_t device)
+static void add_route(struct builder *b, struct route route)
 {
-	unsigned count = 0;
-
-	for (size_t i = 0; i < b->routes.count; i++)
-		count += b->routes.item[i].graph && b->routes.item[i].device == device;
-	return count;
+	if (b->routes.count == AT_ONCE_MAX) {
+		b->doubt = "too many graphs were captured, or memory pools (MemPool) used, at once";
+		return;
+	}
+	b->lanes[route.device]->captures += route.graph;
+	*SL_PUSH(&b->routes) = route;
 }
 
 static bool goes(struct builder *b, const struct route *route, const struct sl_item *item)
@@ -280,16 +306,18 @@ static bool goes(struct builder *b, const struct route *route, const struct sl_i
 		return b->lanes[route->device]->out.release <= SL_FIT_RELEASE(2, 7) || route->thread == item->thread;
 	/* the body of a conditional node is captured by a graph of its own */
 	return item->event->flags & SL_FLAG_captured &&
-	       (captures(b, route->device) == 1 || (route->captured && route->captured == thread_of(b, item->thread)->captured));
+	       (b->lanes[route->device]->captures == 1 ||
+		(route->captured && route->captured == thread_of(b, item->thread)->captured));
 }
 
 /* The private pool of a request. */
 static uint16_t pool_of(struct builder *b, const struct sl_item *item)
 {
-	unsigned release = b->lanes[item->event->device]->out.release;
+	const struct lane *lane = b->lanes[item->event->device];
+	unsigned release = lane->out.release;
 	bool newest = sl_fit_pool_newest(release);
 
-	if (!item->event->object && captures(b, item->event->device))
+	if (!item->event->object && lane->captures)
 		b->doubt = "the stream of a request is not known, and a graph was being captured";
 	for (size_t i = 0; i < b->routes.count; i++) {
 		const struct route *route = &b->routes.item[newest ? b->routes.count - 1 - i : i];
@@ -301,9 +329,8 @@ static uint16_t pool_of(struct builder *b, const struct sl_item *item)
 		return route->pool;
 	}
 	if (item->event->flags & SL_FLAG_captured)
-		b->doubt = captures(b, item->event->device)
-				   ? "several graphs were captured at once, and of a request it is not known which"
-				   : "a graph was captured that is not PyTorch's";
+		b->doubt = lane->captures ? "several graphs were captured at once, and of a request it is not known which"
+					  : "a graph was captured that is not PyTorch's";
 	return 0;
 }
 
@@ -440,7 +467,7 @@ static void change(struct builder *b, struct sl_fit_op op, int64_t device)
 	*SL_PUSH(&b->changes) = (struct change){op, device};
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
 		if (b->lanes[d] && (device < 0 || device == d))
-			put(b->lanes[d], op, SL_UNKNOWN);
+			put_change(b, b->lanes[d], op);
 }
 
 /* set_per_process_memory_fraction */
@@ -451,18 +478,35 @@ static void fraction(struct builder *b, const struct sl_event *event)
 	change(b, (struct sl_fit_op){.verb = SL_FIT_FRACTION, .bytes = event->address}, event->device);
 }
 
+/* The number of the pool of this name, 0 where there is none yet. */
+static uintptr_t *number_of(struct builder *b, uint64_t first, uint64_t second)
+{
+	char key[40];
+
+	snprintf(key, sizeof(key), "%" PRIx64 " %" PRIx64, first, second);
+	return sl_map_at(&b->names, key);
+}
+
+static void name_pool(struct builder *b, const struct sl_event *event, uint16_t pool)
+{
+	uintptr_t *number = number_of(b, event->bytes, event->extra);
+
+	*number = *number ? *number : pool;
+}
+
 /* 0, 0: a new pool, which has no name yet */
 static uint16_t pool_named(struct builder *b, uint64_t first, uint64_t second)
 {
-	for (size_t i = 0; i < b->names.count; i++)
-		if (b->names.item[i].first == first && b->names.item[i].second == second)
-			return b->names.item[i].pool;
+	uintptr_t *number = first || second ? number_of(b, first, second) : NULL;
+
+	if (number && *number)
+		return (uint16_t)*number;
 	if (b->pools == UINT16_MAX)
 		b->doubt = "the program has too many private pools";
 	else
 		b->pools++;
-	if (first || second)
-		*SL_PUSH(&b->names) = (struct pool_name){first, second, b->pools};
+	if (number)
+		*number = b->pools;
 	return b->pools;
 }
 
@@ -488,17 +532,17 @@ static void graph_begins(struct builder *b, const struct sl_event *event)
 {
 	struct owner *graph = owner_at(b, event->address);
 	int64_t device = device_of(b, event);
+	uint16_t pool;
 
 	if (device < 0)
 		return;
-	if (!graph) {
-		*SL_PUSH(&b->owners) = (struct owner){.address = event->address};
-		graph = &b->owners.item[b->owners.count - 1];
-	}
-	graph->device = device;
-	graph->pool = pool_named(b, event->bytes, event->extra);
-	*SL_PUSH(&b->routes) = (struct route){event->address, device, graph->pool, event->extra2, 0, true};
-	put_pool(b, graph->device, SL_FIT_BEGIN, graph->pool);
+	pool = pool_named(b, event->bytes, event->extra);
+	if (graph)
+		graph->device = device, graph->pool = pool;
+	else
+		add_owner(b, event->address, device, pool);
+	add_route(b, (struct route){event->address, device, pool, event->extra2, 0, true});
+	put_pool(b, device, SL_FIT_BEGIN, pool);
 }
 
 /* Ends the owner's route: requests go the ordinary way again.  False: it had none. */
@@ -509,6 +553,7 @@ static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
 	if (!route)
 		return false;
 	put_pool(b, route->device, verb, route->pool);
+	b->lanes[route->device]->captures -= route->graph;
 	b->routes.count--;
 	memmove(route, route + 1, (size_t)(&b->routes.item[b->routes.count] - route) * sizeof(*route));
 	return true;
@@ -517,11 +562,33 @@ static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
 /* Forgets a graph or MemPool, and the pools that it keeps. */
 static void forget(struct builder *b, uint64_t address)
 {
-	for (size_t i = b->owners.count; i--;)
-		if (b->owners.item[i].address == address) {
-			put_pool(b, b->owners.item[i].device, SL_FIT_GONE, b->owners.item[i].pool);
-			memmove(&b->owners.item[i], &b->owners.item[i + 1], (--b->owners.count - i) * sizeof(b->owners.item[0]));
-		}
+	const struct owner *first = owner_at(b, address), *kept;
+
+	if (!first)
+		return;
+	for (uint32_t at = first->further; at; at = kept->further) {
+		kept = &b->owners.item[at - 1];
+		put_pool(b, kept->device, SL_FIT_GONE, kept->pool);
+	}
+	put_pool(b, first->device, SL_FIT_GONE, first->pool);
+	sl_idmap_set(&b->owner_ids, address, UINT32_MAX);
+}
+
+/* A graph keeps one pool more, once. */
+static void keep_pool(struct builder *b, const struct owner *graph, const struct sl_event *event)
+{
+	uint16_t pool = pool_named(b, event->bytes, event->extra);
+	const struct owner *one = graph;
+	unsigned count = 0;
+
+	while (one->pool != pool && one->further && count++ < AT_ONCE_MAX)
+		one = &b->owners.item[one->further - 1];
+	if (one->pool == pool)
+		return;
+	if (one->further)
+		b->doubt = "a graph keeps too many private pools";
+	put_pool(b, graph->device, SL_FIT_HOLD, pool);
+	add_owner(b, event->address, graph->device, pool);
 }
 
 static void pool_is_made(struct builder *b, const struct sl_event *event)
@@ -534,7 +601,7 @@ static void pool_is_made(struct builder *b, const struct sl_event *event)
 		b->doubt = "the program made a memory pool (MemPool), which is not replayed before PyTorch 2.6";
 	else if (event->extra2)
 		b->doubt = "a memory pool (MemPool) has its own allocator, or use_on_oom or no_split, which are not replayed";
-	*SL_PUSH(&b->owners) = (struct owner){event->address, device, pool_named(b, 0, 0)};
+	add_owner(b, event->address, device, pool_named(b, 0, 0));
 	put_pool(b, device, SL_FIT_HOLD, b->pools);
 }
 
@@ -544,15 +611,17 @@ static void pool_is_made(struct builder *b, const struct sl_event *event)
  */
 static void use_pool(struct builder *b, const struct sl_item *item, const struct owner *pool, uint32_t line)
 {
+	uint64_t address = item->event->address;
+
 	if (!b->steps[0] || line == b->steps[0]) {
 		b->steps[0] = line;
 		/* PyTorch refuses to begin a pool that is in use, and yet counts one user more */
-		put_pool(b, pool->device, route_of(b, pool->address) ? SL_FIT_HOLD : SL_FIT_USE, pool->pool);
-		if (!route_of(b, pool->address))
-			*SL_PUSH(&b->routes) = (struct route){pool->address, pool->device, pool->pool, 0, item->thread, false};
+		put_pool(b, pool->device, route_of(b, address) ? SL_FIT_HOLD : SL_FIT_USE, pool->pool);
+		if (!route_of(b, address))
+			add_route(b, (struct route){address, pool->device, pool->pool, 0, item->thread, false});
 	} else if (!b->steps[1] || line == b->steps[1]) {
 		b->steps[1] = line;
-		leave(b, pool->address, SL_FIT_UNUSE);
+		leave(b, address, SL_FIT_UNUSE);
 	} else {
 		put_pool(b, pool->device, SL_FIT_GONE, pool->pool);
 	}
@@ -573,7 +642,7 @@ static void pool_is_named(struct builder *b, const struct sl_item *item)
 				: "a memory pool (MemPool) was made in a way that is not known";
 		return;
 	}
-	*SL_PUSH(&b->names) = (struct pool_name){event->bytes, event->extra, pool->pool};
+	name_pool(b, event, pool->pool);
 	for (unsigned i = 0; i < 2 && i < count; i++) /* MemPool.id, use_mem_pool */
 		if (frames[i].function && !strcmp(frames[i].function, "use_mem_pool"))
 			use_pool(b, item, pool, frames[i].line);
@@ -607,15 +676,9 @@ static void graph(struct builder *b, const struct sl_event *event, const char *w
 		if (!leave(b, event->address, SL_FIT_END))
 			b->doubt = "a graph was captured whose beginning is not in the trace";
 	} else if (!strcmp(what, "CUDAGraph::pool") && graph) {
-		*SL_PUSH(&b->names) = (struct pool_name){event->bytes, event->extra, graph->pool};
+		name_pool(b, event, graph->pool);
 	} else if (!strcmp(what, "CUDAGraph::retain_pool") && graph) {
-		struct owner kept = {event->address, graph->device, pool_named(b, event->bytes, event->extra)};
-
-		for (size_t i = 0; i < b->owners.count; i++)
-			if (b->owners.item[i].address == event->address && b->owners.item[i].pool == kept.pool)
-				return; /* once */
-		put_pool(b, kept.device, SL_FIT_HOLD, kept.pool);
-		*SL_PUSH(&b->owners) = kept;
+		keep_pool(b, graph, event);
 	} else if (!strcmp(what, "CUDAGraph::reset") && graph) {
 		if (route_of(b, event->address))
 			b->doubt = "the capture of a graph did not end";
@@ -751,6 +814,9 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	const struct sl_device_state *state = b->model->devices[out->device + 1];
 
 	number_streams(lane);
+	for (size_t i = 0; i < out->ops.count; i++)
+		if (out->ops.item[i].verb == SL_FIT_OTHERS)
+			out->ops.item[i].bytes += lane->since;
 	out->models = b->placed[out->device] ? sl_fit_placed_models(b->placed[out->device]) : SL_FIT_ALL_MODELS;
 	out->session = b->session;
 	out->trace = b->process->trace;
@@ -821,19 +887,21 @@ static void end(struct builder *b)
 		free(lane->waits);
 		free(lane);
 	}
-	for (size_t i = 0; i < b->thread_count; i++) {
-		free(b->threads[i].waits.item);
-		free(b->threads[i].done.item);
+	for (size_t i = 0; i < b->threads.count; i++) {
+		free(b->threads.item[i].waits.item);
+		free(b->threads.item[i].done.item);
 	}
-	free(b->threads);
+	free(b->threads.item);
+	sl_idmap_free(&b->thread_ids);
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
 		if (b->placed[d])
 			sl_fit_placed_free(b->placed[d]), free(b->placed[d]);
 	sl_table_free(&b->events);
 	free(b->changes.item);
 	free(b->owners.item);
+	sl_idmap_free(&b->owner_ids);
 	free(b->routes.item);
-	free(b->names.item);
+	sl_map_free(&b->names);
 	sl_replay_free(b->model);
 }
 
