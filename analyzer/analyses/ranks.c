@@ -216,22 +216,25 @@ static void cluster(struct sl_report *report)
 /* The thread that made the most blocks. */
 static uint32_t busiest(const struct sl_model *model)
 {
-	uint64_t most = 0, *blocks;
-	uint32_t thread = 0, threads = 0;
+	SL_VECTOR(uint64_t) blocks = {0};
+	struct sl_idmap ids = {0};
+	uint64_t most = 0;
+	uint32_t thread = 0;
 
-	for (size_t i = 0; i < model->sites.count; i++)
-		threads = model->sites.item[i].thread + 1 > threads ? model->sites.item[i].thread + 1 : threads;
-	blocks = sl_memory_must(calloc(threads + 1, sizeof(*blocks)));
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
+		uint32_t at = sl_idmap_claim(&ids, site->thread, blocks.count);
 
-		blocks[site->thread] += site->total_blocks;
-		if (blocks[site->thread] > most) {
-			most = blocks[site->thread];
+		if (at == blocks.count)
+			*SL_PUSH(&blocks) = 0;
+		blocks.item[at] += site->total_blocks;
+		if (blocks.item[at] > most) {
+			most = blocks.item[at];
 			thread = site->thread;
 		}
 	}
-	free(blocks);
+	free(blocks.item);
+	sl_idmap_free(&ids);
 	return thread;
 }
 
