@@ -137,6 +137,9 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	sl_fit_ask(subject, recording, &asked->question);
 	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
 	sl_fit_instead(&result->insteads[result->subject_count++], subject);
+	if (sl_fit_spent(subject) && !recording->budget->said)
+		sl_door_print(stderr, "stormlog-analyze: %s: " SL_FIT_SPENT "\n", recording->trace->name);
+	recording->budget->said |= sl_fit_spent(subject);
 }
 
 /* run: an index from sl_native_choose. */

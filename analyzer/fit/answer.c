@@ -132,14 +132,25 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 {
 	*subject = (struct sl_fit_subject){.recording = recording};
 	choose(subject, question);
-	if (recording->doubt)
+	if (recording->doubt || sl_fit_spent(subject))
 		return;
+	sl_budget_resume();
+	sl_budget_begin(recording->budget, recording->trace->disk_bytes);
 	sl_fit_check(&subject->check, recording);
 	if (!subject->check.exact)
 		return;
 	subject->answers = sl_memory_must(calloc(subject->choice_count, sizeof(*subject->answers)));
-	for (unsigned c = 0; c < subject->choice_count; c++)
+	for (unsigned c = 0; c < subject->choice_count && !sl_fit_spent(subject); c++) {
+		sl_budget_begin(recording->budget, recording->trace->disk_bytes);
 		answer(&subject->answers[c], subject, &subject->choices[c], question);
+	}
+	if (sl_fit_spent(subject))
+		sl_fit_subject_free(subject);
+}
+
+bool sl_fit_spent(const struct sl_fit_subject *subject)
+{
+	return !subject->recording->budget->left_ns;
 }
 
 void sl_fit_subject_free(struct sl_fit_subject *subject)
@@ -149,12 +160,15 @@ void sl_fit_subject_free(struct sl_fit_subject *subject)
 		sl_fit_trail_free(&subject->answers[c].trail);
 	}
 	free(subject->answers);
+	subject->answers = NULL;
 }
 
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size)
 {
 	if (subject->recording->doubt)
 		return subject->recording->doubt;
+	if (sl_fit_spent(subject))
+		return SL_FIT_SPENT;
 	if (subject->check.error == SL_UNKNOWN)
 		return "the replay of the recorded run is granted what was refused, or the other way round";
 	snprintf(out, size, "the replay of the recorded run is off by up to %s", SL_SIZE(subject->check.error));

@@ -53,7 +53,12 @@ unsigned sl_fit_orders(const struct sl_fit_recording *recording);
 /* The placement `said`, or where that is SL_FIT_GIVEN, the likeliest one. */
 enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *recording, enum sl_fit_ties said);
 
+/*
+ * Each setting may take the time of sl_budget_begin.  Where one takes more, this recording and later ones of the process have no
+ * answers.
+ */
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
+bool sl_fit_spent(const struct sl_fit_subject *subject);
 void sl_fit_subject_free(struct sl_fit_subject *subject);
 
 /* fits, no, unknown; either: it depends on where the driver puts segments. */
@@ -61,6 +66,7 @@ const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
 /* What a reader has to know beside the verdicts, or instead of them: a sentence each. */
 void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
 		  void *context);
+#define SL_FIT_SPENT "the replay takes more of the processor's time than it may (STORMLOG_READ_SECONDS)"
 /* Why there is no answer, in words. */
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
 /* The settings as a user writes them. */

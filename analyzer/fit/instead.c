@@ -111,6 +111,10 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 		instead->granted[c] = is_granted(r, &other, o.at);
 	}
 	find_block(instead, r, &how);
+	if (!r->budget->left_ns) {
+		sl_fit_instead_free(instead);
+		*instead = (struct sl_fit_instead){0};
+	}
 }
 
 void sl_fit_instead_free(struct sl_fit_instead *instead)

@@ -827,6 +827,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
 	out->doubt = doubt_of(b, out);
+	out->budget = &b->process->budget;
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;
 }
@@ -918,6 +919,8 @@ void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const
 		take(&b, item);
 	sl_order_free(order);
 	end(&b);
+	sl_budget_begin(&process->budget, trace->disk_bytes);
+	sl_budget_resume();
 }
 
 void sl_fit_forget(struct sl_fit_process *process)

@@ -57,12 +57,13 @@ struct sl_fit_recording {
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
-	bool limits;	   /* the program limits itself by a memory fraction */
-	bool goes_on;	   /* the program goes on after its last out-of-memory error */
-	bool blind;	   /* it is not visible whether the program sets a memory fraction */
-	bool asks_free;	   /* the program asks how much memory is free, and not only after an out-of-memory error */
-	bool others_known; /* context and other processes are in SL_FIT_OTHERS */
-	const char *doubt; /* why there can be no verdict; NULL: there can */
+	bool limits;		  /* the program limits itself by a memory fraction */
+	bool goes_on;		  /* the program goes on after its last out-of-memory error */
+	bool blind;		  /* it is not visible whether the program sets a memory fraction */
+	bool asks_free;		  /* the program asks how much memory is free, and not only after an out-of-memory error */
+	bool others_known;	  /* context and other processes are in SL_FIT_OTHERS */
+	const char *doubt;	  /* why there can be no verdict; NULL: there can */
+	struct sl_budget *budget; /* of the process's replays; with no time left all runs end at once */
 };
 
 /* A device on which PyTorch's allocator reported nothing. */
@@ -87,7 +88,9 @@ struct sl_fit_process {
 	unsigned count;
 	struct sl_fit_driver *drivers;
 	unsigned driver_count;
+	struct sl_budget budget;
 };
 
+/* The recordings refer to `process`, which stays where it is. */
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
 void sl_fit_forget(struct sl_fit_process *process);

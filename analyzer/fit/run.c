@@ -10,6 +10,7 @@
 #define TRIES_MAX      600
 #define OPERATIONS_MAX 25000000ull  /* limit of one scan: about four seconds */
 #define STEP	       (2ull << 20) /* step at which each capacity needs its own run */
+#define ASK_EVERY      128	    /* ops between two looks at the clock */
 
 static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
@@ -17,6 +18,12 @@ static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const s
 
 	machine.device_total = how->capacity != UINT64_MAX ? how->capacity : r->device_total ? r->device_total : 1ull << 40;
 	return sl_fit_new(&machine, how->settings ? how->settings : &r->settings);
+}
+
+/* True: the run ends before op `i`. */
+static bool is_spent(const struct sl_fit_recording *r, size_t i)
+{
+	return !(i % ASK_EVERY) && sl_budget_spent(r->budget);
 }
 
 /* Applies an op that does not request memory. */
@@ -108,6 +115,10 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 	for (size_t i = 0; i < r->ops.count; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
 
+		if (is_spent(r, i)) {
+			check->exact = false;
+			break;
+		}
 		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
 			struct sl_fit_block *block;
 
@@ -240,6 +251,10 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 	for (size_t i = 0; i < r->ops.count && on; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
 
+		if (is_spent(r, i)) {
+			o->verdict = SL_FIT_UNKNOWN;
+			break;
+		}
 		o->at = i;
 		o->operations++;
 		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
@@ -297,7 +312,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 		return;
 	scan->always_from = next = o.stats.granted;
 	floor = o.floor;
-	for (; next > floor && scan->runs < TRIES_MAX && operations < most; scan->runs++) {
+	for (; next > floor && scan->runs < TRIES_MAX && operations < most && r->budget->left_ns; scan->runs++) {
 		one.capacity = --next;
 		sl_fit_run(&o, r, &one);
 		operations += o.operations;

@@ -19,7 +19,8 @@ void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *rec
 enum sl_fit_verdict {
 	SL_FIT_FITS,
 	SL_FIT_FAILS,
-	SL_FIT_UNKNOWN, /* the replay grants what was refused in the recording: how the program would go on is unknown */
+	/* the replay grants what was refused in the recording: how the program would go on is unknown; or the time is used up */
+	SL_FIT_UNKNOWN,
 };
 
 /* What was held over time: the maximum in each of `points` equal stretches of the recording; NaN after the run's end. */

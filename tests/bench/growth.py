@@ -232,9 +232,9 @@ def cost(make, n):
     try:
         make(folder, n)
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
-        if not make.__name__.startswith("telemetry") and make not in (streams, baseline):
+        if not make.__name__.startswith("telemetry") and make not in (streams, baseline) + FIT:
             extra += ["-j", "1"]
-        verb = {streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")]}.get(
+        verb = {streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
@@ -251,7 +251,9 @@ def cost(make, n):
 
 
 HOOKS = dict(context="CONTEXT_CREATE", drop="CONTEXT_DESTROY", reset="DEVICE_RESET", load="MODULE_LOAD", unload="MODULE_UNLOAD", pool="POOL_CREATE", call="NAME", node="GRAPH_ALLOC", unnode="GRAPH_FREE",
-             instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY", pooled="BLOCK_ALLOC", pinned="ALLOC")
+             instance="GRAPH_INSTANTIATE", launch="GRAPH_LAUNCH", undo="GRAPH_DESTROY", end="EXEC_DESTROY", pooled="BLOCK_ALLOC", pinned="ALLOC",
+             unblock="BLOCK_FREE", wait="BLOCK_WAIT", done="BLOCK_DONE", refused="BLOCK_OOM",
+             **{"CUDAGraph::capture_begin": "BLOCK_POOL", "CUDAGraph::capture_end": "BLOCK_POOL", "MemPool::MemPool": "BLOCK_POOL", "MemPool::~MemPool": "BLOCK_POOL"})
 API = {name: len(t.HOOKS) + 1 + i for i, name in enumerate(HOOKS)}
 API.update(malloc=t.MALLOC, free=t.FREE, block=t.TORCH_ALLOC, push=t.PUSH, pop=t.POP)
 KIND_OF = {"malloc": t.KIND["device"], "node": t.KIND["graph"], "block": t.KIND["block"], "pooled": t.KIND["block"], "pinned": t.KIND["host_pinned"], "free": t.KIND["unknown"]}
@@ -446,10 +448,46 @@ def streams(folder, n):
     calls(folder, *[("block", dict(address=i + 1 << 21, bytes=1 << 20, stream=n - i, object=5, extra=i << 20, extra2=i << 20)) for i in range(n)])
 
 
+def of_pytorch(folder, *rows):
+    calls(folder, *rows, maps=[{"def": "capability", "name": "pytorch", "value": "c10 2.6.0"},
+                               {"def": "device", "ordinal": 0, "family": "cuda_runtime", "name": "GPU", "uuid": "GPU-0", "total_bytes": 1 << 40, "ns": t.T0}])
+
+
+def tensor(i):
+    return "block", dict(address=i + 1 << 21, bytes=512, object=1, extra=i + 1 << 9, extra2=2 << 20)
+
+
+def captured(i):
+    return "CUDAGraph::capture_begin", dict(address=i + 1, bytes=i + 1, extra=i, extra2=i + 1)
+
+
+def waiting(folder, n):
+    """Freed blocks that wait for events, of which the newest completes first; then a request that is refused after each."""
+    of_pytorch(folder, *[tensor(i) for i in range(n)], *[row for i in range(n) for row in (("wait", {"address": i + 1}), ("unblock", dict(address=i + 1 << 21, bytes=512)))],
+               *[("done", {"address": n - i}) for i in range(n)])
+
+
+def captures(folder, n):
+    """Graphs whose capture does not end, and requests meanwhile."""
+    of_pytorch(folder, *[captured(i) for i in range(n)], *[tensor(i) for i in range(n)])
+
+
+def private_pools(folder, n):
+    """Pools of graphs and of the program, and requests that are refused."""
+    of_pytorch(folder, *[row for i in range(n) for row in (captured(i), ("CUDAGraph::capture_end", {"address": i + 1}), ("MemPool::MemPool", {"address": 1 << 40 | n - i}))],
+               *[row for i in range(n) for row in (tensor(i), ("refused", dict(bytes=1 << 50, object=1, extra2=2 << 20)), ("MemPool::~MemPool", {"address": 1 << 40 | i + 1}))])
+
+
+def corrections(folder, n):
+    """Contexts between requests of PyTorch's: each corrects what was there from the beginning."""
+    of_pytorch(folder, *[row for i in range(n) for row in (("context", dict(context=i + 1, extra=(1 << 40) - (i << 20), extra2=(1 << 40) - (i + 1 << 20))), tensor(i))])
+
+
+FIT = (waiting, captures, private_pools, corrections)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,
-        collecting)
+        collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 

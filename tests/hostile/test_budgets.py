@@ -227,6 +227,26 @@ class Budgets(unittest.TestCase):
                 self.run_it("-q", "-o", many, self.write(many + ".jsonl", "\n".join(lines).encode()), megabytes=megabytes)
                 self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000 if os.environ["PAGE"] else 500)
 
+    def of_pytorch(self, name, number=1, devices=1, changes=0):
+        hooks = t.HOOKS + [["c10::setAllocatorSettings", t.VERB["MARK"], 0, 5]]
+        block = dict(kind=t.KIND["block"], duration_ns=1, bytes=512, object=1, extra=512, extra2=2 << 20)
+        thread = t.Thread(number)
+        parts = [thread.events(devices, api=t.TORCH_ALLOC, address=[i + 1 << 21 for i in range(devices)], device=list(range(devices)), **block)]
+        parts += [thread.events(changes, api=len(hooks), label=1)] if changes else []
+        t.write(os.path.join(self.folder, name, "rank-00000-100.msgpack.zst"), t.header(hooks=hooks), t.defs([
+            {"def": "capability", "name": "pytorch", "value": "c10 2.6.0"}, {"def": "text", "id": 1, "text": "max_split_size_mb:128"}]), *parts, t.footer())
+
+    def test_the_number_of_a_thread_takes_no_memory(self):
+        for number in 100000000, 4000000000:
+            self.of_pytorch("t", number)
+            for verb in ["--json"], ["fit"], ["check", "--fits", "1G"]:
+                self.run_it(*verb, "t", megabytes=100)
+
+    def test_settings_that_change_on_many_devices(self):
+        self.of_pytorch("t", devices=256, changes=200000)
+        for verb in ["--json"], ["fit"]:
+            self.run_it(*verb, "t", megabytes=400)
+
     def test_launches_of_a_graph_have_a_budget_and_what_it_holds_stays(self):
         hooks = t.HOOKS + [["node", t.VERB["GRAPH_ALLOC"], t.KIND["graph"], 1], ["instance", t.VERB["GRAPH_INSTANTIATE"], 0, 1],
                            ["launch", t.VERB["GRAPH_LAUNCH"], 0, 1]]
