@@ -70,6 +70,23 @@ class TimeAndFiles(unittest.TestCase):
             out, said = self.run_it("--json", self.write(name, text), STORMLOG_READ_SECONDS="0.01", codes=(0, 3))
             self.assertRegex(out + said, name + r":[0-9]+: it takes more of the processor's time than it may", name)
 
+    def test_a_replay_of_pytorch_s_allocator_that_takes_too_long_has_no_verdict(self):
+        """Each out of memory looks at thirty thousand gaps; reading takes a fifth of the budget."""
+        hooks = t.HOOKS + [["oom", t.VERB["BLOCK_OOM"], t.KIND["block"], 5]]
+        count, reserved = 60000, 15 << 21
+        rows = [(t.TORCH_ALLOC, dict(address=i + 1 << 21, bytes=512, extra2=i // 4096 + 1 << 21, object=1)) for i in range(count)]
+        rows += [(t.TORCH_FREE, dict(address=i + 1 << 21, bytes=512, extra2=reserved)) for i in range(0, count, 2)]
+        refused = [(t.MALLOC, dict(bytes=1 << 50, result=2))] * 2 + [(len(hooks), dict(bytes=1 << 50, object=1, extra2=reserved))]
+        rows += refused * 1000
+        columns = {name: [row.get(name, 0) for _, row in rows] for name in ("address", "bytes", "extra2", "object", "result")}
+        t.write(self.trace, t.header(hooks=hooks), t.defs([{"def": "capability", "name": "pytorch", "value": "c10 2.6.0"}]),
+                t.Thread().events(len(rows), api=[api for api, _ in rows], kind=[1 if api == t.MALLOC else t.KIND["block"] for api, _ in rows],
+                                  duration_ns=1, **columns), t.footer())
+        why = "the replay takes more of the processor's time than it may"
+        out, said = self.run_it("fit", "t", STORMLOG_READ_SECONDS="1")
+        self.assertIn("no verdict: " + why, out)
+        self.assertIn("rank-00000-100.msgpack.zst: " + why, said)
+
     def test_more_files_than_a_search_looks_at(self):
         os.makedirs(os.path.join(self.folder, "t", "deep"))
         for i in range(30):
