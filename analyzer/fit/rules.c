@@ -687,7 +687,7 @@ static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t by
 	return true;
 }
 
-/* try_allocate_expandable_block: what was mapped stays mapped when the next run does not fit.  No request is larger than a range. */
+/* try_allocate_expandable_block: what was mapped stays mapped when the next run does not fit, or the range ends. */
 static bool expand(struct sl_fit_engine *e, struct request *r)
 {
 	struct sl_fit_block *block = find_room(e, r), *next;
