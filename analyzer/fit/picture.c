@@ -5,26 +5,52 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
 
-static void add(struct sl_fit_picture *picture, const struct sl_fit_block *block, size_t at)
-{
-	const struct sl_fit_block *first = block;
+/* Blocks that live or are free, of which the picture is made. */
+struct found {
+	const struct sl_fit_block *block;
+	size_t at;
+};
 
-	while (first->prev && !first->prev->unmapped)
+struct finds {
+	SL_VECTOR(struct found) all;
+};
+
+static void find(struct finds *finds, const struct sl_fit_block *block, size_t at)
+{
+	*SL_PUSH(&finds->all) = (struct found){block, at};
+}
+
+static void find_gap(void *context, const struct sl_fit_block *block)
+{
+	find(context, block, SL_FIT_GAP);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return SL_RISING(x->block->address, y->block->address);
+}
+
+/* before: the piece of the last block below it, of the same segment or not.  Blocks between the two wait, and have no piece. */
+static void add(struct sl_fit_picture *picture, const struct found *one, const struct found *before)
+{
+	const struct sl_fit_block *block = one->block, *first = block;
+	uint64_t segment;
+
+	while (!(before && first == before->block) && first->prev && !first->prev->unmapped)
 		first = first->prev;
-	*SL_PUSH(&picture->pieces) = (struct sl_fit_piece){.segment = first->address,
+	segment = before && first == before->block ? picture->pieces.item[picture->pieces.count - 1].segment : first->address;
+	*SL_PUSH(&picture->pieces) = (struct sl_fit_piece){.segment = segment,
 							   .address = block->address,
 							   .bytes = block->bytes,
-							   .at = at,
+							   .at = one->at,
 							   .stream = block->stream,
 							   .small = block->small,
 							   .expandable = block->range != NULL};
-}
-
-static void add_gap(void *context, const struct sl_fit_block *block)
-{
-	add(context, block, SL_FIT_GAP);
 }
 
 static int by_place(const void *a, const void *b)
@@ -37,10 +63,17 @@ static int by_place(const void *a, const void *b)
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
 			 const size_t *made, uint32_t ids)
 {
+	struct finds finds = {0};
+
 	for (uint32_t id = 0; id < ids; id++)
 		if (made[id] != SL_FIT_GAP)
-			add(picture, live[id], made[id]);
-	sl_fit_each_free(engine, add_gap, picture);
+			find(&finds, live[id], made[id]);
+	sl_fit_each_free(engine, find_gap, &finds);
+	if (finds.all.count)
+		qsort(finds.all.item, finds.all.count, sizeof(*finds.all.item), by_address);
+	for (size_t i = 0; i < finds.all.count; i++)
+		add(picture, &finds.all.item[i], i ? &finds.all.item[i - 1] : NULL);
+	free(finds.all.item);
 	if (picture->pieces.count)
 		qsort(picture->pieces.item, picture->pieces.count, sizeof(*picture->pieces.item), by_place);
 }

@@ -173,6 +173,14 @@ static void expandable_segments_give_the_same_pages_back(void **state)
 	sl_fit_delete(e);
 }
 
+static void a_request_larger_than_the_device_is_refused(void **state)
+{
+	struct sl_fit_engine *e = engine(100, "expandable_segments:True", 206);
+
+	assert_null(sl_fit_alloc(e, 4000 * MIB, 0, 0));
+	sl_fit_delete(e);
+}
+
 static void a_block_used_elsewhere_waits_for_its_streams(void **state)
 {
 	struct sl_fit_engine *e = engine(100, "", 206);
@@ -370,6 +378,7 @@ int main(void)
 		cmocka_unit_test(what_is_unused_goes_before_out_of_memory),
 		cmocka_unit_test(a_split_segment_cannot_go),
 		cmocka_unit_test(expandable_segments_give_the_same_pages_back),
+		cmocka_unit_test(a_request_larger_than_the_device_is_refused),
 		cmocka_unit_test(a_block_used_elsewhere_waits_for_its_streams),
 		cmocka_unit_test(out_of_memory_waits_for_all_streams),
 		cmocka_unit_test(blocks_of_max_split_size_are_not_split),
