@@ -175,9 +175,13 @@ static void expandable_segments_give_the_same_pages_back(void **state)
 
 static void a_request_larger_than_the_device_is_refused(void **state)
 {
-	struct sl_fit_engine *e = engine(100, "expandable_segments:True", 206);
+	struct sl_fit_machine machine = {.release = 206, .capacity = UINT64_MAX, .device_total = 100 * MIB};
+	struct sl_fit_settings settings = sl_fit_defaults;
+	struct sl_fit_engine *e;
 
-	assert_null(sl_fit_alloc(e, 4000 * MIB, 0, 0));
+	settings.expandable = true;
+	e = sl_fit_new(&machine, &settings);
+	assert_null(sl_fit_alloc(e, 4000 * MIB, 0, 0)); /* an expandable segment has addresses for 9/8 of the device */
 	sl_fit_delete(e);
 }
 
