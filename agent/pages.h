@@ -23,5 +23,8 @@ void sl_pages_unlock(void *pages, size_t bytes);
 /* True: the program locks what is mapped, as far as is known. */
 bool sl_pages_are_locked(void);
 
+/* True: mapped, but not in memory: a reader waits for the disk, or for who serves the page (userfaultfd).  Changes errno. */
+bool sl_pages_wait(uintptr_t address);
+
 /* True: the word at `address`, or around it, can be read, which the program may make untrue at any time.  Changes errno. */
 bool sl_pages_readable(uintptr_t address);

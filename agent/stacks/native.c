@@ -5,6 +5,7 @@
 
 #include "agent/file/define.h"
 #include "agent/mute.h"
+#include "agent/pages.h"
 #include "agent/process/kept.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/stacks.h"
@@ -285,6 +286,12 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
+/* True: a frame there would have a part that no stack in use has. */
+static bool is_served(uintptr_t frame)
+{
+	return sl_pages_wait(frame) || sl_pages_wait(frame + 15);
+}
+
 /*
  * Our own walk is many times faster than libunwind, but its stacks are believed only after libunwind has agreed: a new
  * stack is unwound by both, and where they differ nothing is walked any more.  The walk is believed alone once an object
@@ -327,6 +334,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	}
 	/* libunwind asks the kernel (mincore) about each new page of the stack */
 	if (tables_lie() || sl_kept_sandboxed() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
+		return 0;
+	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_served(thread->walk.guess))
 		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())

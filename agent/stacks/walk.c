@@ -251,6 +251,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 	uint32_t turn = ++walk->turn;
 	bool cut = true;
 
+	walk->guess = 0;
 	while (n < max) {
 		struct sl_cfi_rule rule;
 
@@ -279,8 +280,10 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 			break;
 		}
 		if (!step(&walk->pages, &at, rule)) {
-			if (!atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed))
+			if (!atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
+				walk->guess = rule.kind == SL_CFI_NONE && at.bp > at.sp ? at.bp : 0;
 				return SL_WALK_UNKNOWN;
+			}
 			cut = false; /* nobody is left to ask: the stack ends here */
 			break;
 		}

@@ -46,6 +46,7 @@ struct sl_walk {
 	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
 	uint32_t turn;	  /* walks begun */
+	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp alone; 0: nowhere, or elsewhere */
 	uint32_t built;	  /* the turn that these frames belong to */
 	struct sl_walk_pages pages;
 	uint64_t named; /* the owner's number for a stack, and above it the turn that built the stack */

@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
-RUDE, HANDLED = (os.path.join(e2e.APPS, name) for name in ("rude", "handled"))
+RUDE, HANDLED, SERVED = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served"))
 MIB = 1 << 20
 
 
@@ -114,6 +114,13 @@ class Rude(unittest.TestCase):
         with e2e.Recording(RUDE, "crowd", 200) as run:
             self.compare(run)
             self.assertLess(int(run.done.stderr), 200 * 50)
+
+    def test_pages_beyond_a_stack_that_the_program_serves_are_not_read(self):
+        for way in (0, 8, 24, 4100):
+            if subprocess.run([SERVED, str(way)], env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM), stdout=subprocess.DEVNULL).returncode == 77:
+                self.skipTest("no userfaultfd here")
+            with self.subTest(way), e2e.Recording(SERVED, way) as run:
+                self.compare(run)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * served N: calls on a stack below pages that it serves itself (userfaultfd), from a function without unwind tables whose rbp leads
+ * there, N - 8 bytes above the stack's top.  Prints how often it allocated and freed; fails if a page was asked for.
+ */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+#ifdef __x86_64__
+
+#define STACK_BYTES (256u << 10)
+#define PAIRS	    50
+
+static atomic_uint served;
+
+/* Serves pages with zeroes, and counts them. */
+static void *serve(void *descriptor)
+{
+	int fd = *(int *)descriptor;
+	struct uffd_msg asked;
+
+	while (read(fd, &asked, sizeof(asked)) == sizeof(asked)) {
+		struct uffdio_zeropage page = {{asked.arg.pagefault.address & ~4095ull, 4096}, 0, 0};
+
+		served++;
+		ioctl(fd, UFFDIO_ZEROPAGE, &page);
+	}
+	return NULL;
+}
+
+static void pairs(void)
+{
+	void *p;
+
+	for (unsigned i = 0; i < PAIRS; i++) {
+		OK(cudaMalloc(&p, 4096 + (i & 7) * 512));
+		OK(cudaFree(p));
+	}
+}
+
+void call_there(void *stack, void *rbp, void (*function)(void));
+__asm__(".pushsection .text\n"
+	".type call_there,@function\n"
+	"call_there:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	mov %rsp,%rbx\n"
+	"	mov %rdi,%rsp\n"
+	"	mov %rsi,%rbp\n"
+	"	call *%rdx\n"
+	"	mov %rbx,%rsp\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size call_there,.-call_there\n"
+	".popsection\n");
+
+int main(int count, char **words)
+{
+	char *pages = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	     *top = pages + STACK_BYTES;
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.range = {(uintptr_t)top, STACK_BYTES}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	pthread_t thread;
+
+	if (fd < 0 || count < 2)
+		return 77;
+	if (pages == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range) ||
+	    pthread_create(&thread, NULL, serve, &fd))
+		return 1;
+	pairs();
+	usleep(50000); /* native stacks are libunwind's by then */
+	call_there(top - 64, top + atoi(words[1]) - 8, pairs);
+	printf("%d %d\n", 2 * PAIRS, 2 * PAIRS);
+	return served != 0;
+}
+
+#else
+
+int main(void)
+{
+	return 77;
+}
+
+#endif
