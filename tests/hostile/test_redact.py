@@ -225,7 +225,9 @@ class Redact(unittest.TestCase):
         for agent in "10.20.30.40", "31337", "1.234", "1.0x", "1.", ".1", "1..0":
             t.write(self.trace, t.header(agent=agent, families=families, flags=["31337"], argv=["x", "--pw=!@#$%^&*()", "!@#$%^&*()", "p@$w^rd"], metadata={"pw": "!@#$%"}),
                     t.footer())
-            self.assert_masked(b"98765432", b"31337", b"!@#$", b"@$w^", b"&*()", b"\xa5agent" + bytes([0xa0 + len(agent)]) + agent.encode())
+            self.assert_masked(b"98765432", b"31337", b"!@#$", b"@$w^", b"&*()")
+            kept = b"\xa5agent" + bytes([0xa0 + len(agent)]) + agent.encode()
+            self.assertTrue(any(kept not in self.packed() for _ in range(8)), agent)  # one digit may be masked by the same one
         for agent in "1.0", "0.12.3":
             t.write(self.trace, t.header(agent=agent, argv=["-", "--", "../x", "step #"]), t.footer())
             self.assertIn(agent.encode(), self.packed())
