@@ -12,7 +12,7 @@
 enum sl_confine_but {
 	SL_CONFINE_ALL,
 	SL_CONFINE_BUT_ACCEPT, /* of a socket that listens already */
-	SL_CONFINE_BUT_FORK,   /* into processes that are confined alike */
+	SL_CONFINE_BUT_FORK,   /* into processes that are confined alike; it may set the modes of its terminal */
 };
 
 /*

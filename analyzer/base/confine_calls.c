@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls that no reader of traces needs.  libseccomp would refuse them too but is one more library. */
 #include <asm/ioctls.h>
+#include <asm/termbits.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <linux/sockios.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -146,22 +145,23 @@ static const struct limit {
 	unsigned value;
 	unsigned command; /* it is so only where the second argument is this; 0: always */
 } limits[] = {
-	{SYS_kill, 0, UNLESS_SELF},	     {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
-	{SYS_prlimit64, 0, UNLESS, 0},	     {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
-	{SYS_fcntl, 1, IF, F_SETOWN_EX},     {SYS_ioctl, 1, IF, FIOSETOWN},
-	{SYS_ioctl, 1, IF, SIOCSPGRP},	     {SYS_ioctl, 1, IF, TIOCSTI}, /* types what the user's shell reads next */
-	{SYS_ioctl, 1, IF, TIOCLINUX},	     {SYS_ioctl, 1, IF, TIOCSETD},
-	{SYS_ioctl, 1, IF, TIOCCONS},	     {SYS_ioctl, 1, IF, TIOCSCTTY},
-	{SYS_ioctl, 1, IF, TIOCSPGRP},	     {SYS_ioctl, 1, IF, FIOASYNC}, /* the terminal's next input would signal its group */
-	{SYS_fcntl, 1, IF, F_SETSIG},	     {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
-	{SYS_fcntl, 1, IF, F_SETLEASE},	     {SYS_fcntl, 1, IF, F_NOTIFY},
-	{SYS_ioctl, 1, IF, FS_IOC_SETFLAGS}, {SYS_ioctl, 1, IF, FS_IOC_FSSETXATTR},
-	{SYS_openat, 3, IF_ANY, AS_ANOTHER}, {SYS_mkdirat, 2, IF_ANY, AS_ANOTHER},
+	{SYS_kill, 0, UNLESS_SELF},	      {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
+	{SYS_prlimit64, 0, UNLESS, 0},	      {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
+	{SYS_fcntl, 1, IF, F_SETOWN_EX},      {SYS_fcntl, 1, IF, F_SETSIG},	  {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
+	{SYS_fcntl, 1, IF, F_SETLEASE},	      {SYS_fcntl, 1, IF, F_NOTIFY},	  {SYS_openat, 3, IF_ANY, AS_ANOTHER},
+	{SYS_mkdirat, 2, IF_ANY, AS_ANOTHER},
 #ifdef SYS_open
-	{SYS_open, 2, IF_ANY, AS_ANOTHER},   {SYS_creat, 1, IF_ANY, AS_ANOTHER},
-	{SYS_mkdir, 1, IF_ANY, AS_ANOTHER},
+	{SYS_open, 2, IF_ANY, AS_ANOTHER},    {SYS_creat, 1, IF_ANY, AS_ANOTHER}, {SYS_mkdir, 1, IF_ANY, AS_ANOTHER},
 #endif
 };
+
+/*
+ * What may be asked of devices and files by ioctl: others type what the user's shell reads next, signal its group, or change
+ * flags and volumes of file systems, by descriptors opened for reading.  A screen sets the modes of its terminal.
+ */
+static const unsigned asked[] = {TCSETS, TCSETSW, TCSETSF,    TCSETS2,	TCSETSW2, TCSETSF2,
+				 TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO};
+#define OF_SCREENS 6 /* of these, the first */
 
 /* What outlives a verb could alter what it wrote. */
 static const struct limit forks[] = {
@@ -192,6 +192,17 @@ static unsigned short refuse(struct sock_filter *filter, unsigned short n, const
 	return n;
 }
 
+static unsigned short refuse_but_asked(struct sock_filter *filter, unsigned short n, size_t from)
+{
+	filter[n++] = STEP(EQUALS, SYS_ioctl, 0, (unsigned char)(SL_COUNT(asked) - from + 2));
+	filter[n++] = LOAD(args[1]);
+	for (size_t i = from; i < SL_COUNT(asked); i++)
+		filter[n++] = STEP(EQUALS, asked[i], (unsigned char)(SL_COUNT(asked) - i), 0);
+	filter[n++] = REFUSAL;
+	filter[n++] = LOAD(nr);
+	return n;
+}
+
 static unsigned short refuse_by_argument(struct sock_filter *filter, unsigned short n, const struct limit *limit)
 {
 	bool has = limit->refuse == IF_ANY || limit->refuse == UNLESS_ANY;
@@ -213,7 +224,8 @@ static unsigned short refuse_by_argument(struct sock_filter *filter, unsigned sh
 void sl_confine_calls(enum sl_confine_but but)
 {
 #ifdef MACHINE
-	struct sock_filter filter[2 * (SL_COUNT(refused) + SL_COUNT(accepting)) + 7 * (SL_COUNT(limits) + SL_COUNT(forks)) + 9];
+	struct sock_filter filter[2 * (SL_COUNT(refused) + SL_COUNT(accepting)) + 7 * (SL_COUNT(limits) + SL_COUNT(forks)) +
+				  SL_COUNT(asked) + 13];
 	struct sock_fprog program = {.filter = filter};
 	unsigned short n = 0;
 
@@ -226,6 +238,7 @@ void sl_confine_calls(enum sl_confine_but but)
 	n = refuse(filter, n, refused, SL_COUNT(refused));
 	if (but != SL_CONFINE_BUT_ACCEPT)
 		n = refuse(filter, n, accepting, SL_COUNT(accepting));
+	n = refuse_but_asked(filter, n, but == SL_CONFINE_BUT_FORK ? 0 : OF_SCREENS);
 	for (size_t i = 0; i < SL_COUNT(limits); i++)
 		n = refuse_by_argument(filter, n, &limits[i]);
 	for (size_t i = but == SL_CONFINE_BUT_FORK ? SL_COUNT(forks) - 1 : 0; i < SL_COUNT(forks); i++)

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
+#define STANDARD       "/proc/self/fd/1" /* where /dev/stdout leads */
+#define UNFINISHED_MAX 128		 /* unfinished files and folders at one time */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
@@ -137,12 +138,19 @@ static FILE *make_file(const char *path)
 	return made;
 }
 
+bool sl_save_is_standard(const char *path)
+{
+	char to[sizeof(STANDARD)];
+
+	return !strcmp(path, "-") || (readlink(path, to, sizeof(to)) == sizeof(to) - 1 && !memcmp(to, STANDARD, sizeof(to) - 1));
+}
+
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 {
 	struct stat st;
 
 	*save = (struct sl_save){.path = path, .out = stdout};
-	if (!path || !strcmp(path, "-"))
+	if (!path || sl_save_is_standard(path))
 		return true;
 	if ((lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) &&
 	    snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {

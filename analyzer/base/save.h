@@ -17,6 +17,9 @@ struct sl_save {
 	const char *path;
 };
 
+/* True: "-" or /dev/stdout.  It is written to as it is: neither replaced nor opened. */
+bool sl_save_is_standard(const char *path);
+
 /* False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`. */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 

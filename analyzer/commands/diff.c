@@ -294,7 +294,7 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		status = SL_EXIT_UNSAVED;
 	if (c->json)
 		status = put_json(c, &differences) ? status : SL_EXIT_UNSAVED;
-	else if (!c->collapsed || strcmp(c->collapsed, "-"))
+	else if (!c->collapsed || !sl_save_is_standard(c->collapsed))
 		put_text(c, &differences);
 	sl_differences_free(&differences);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : status;

@@ -339,21 +339,24 @@ static void cut(const struct monitor *monitor, int file)
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
+	bool own;
 	int file;
 
 	monitor->out = monitor->output ? sl_save_open(monitor->output) : stdout;
 	if (!monitor->out)
 		return sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", monitor->output);
 	watch(monitor, follow, node);
-	file = dup(fileno(monitor->out)); /* what fclose() could not write of a row is cut off */
-	if (monitor->output && fclose(monitor->out) && !monitor->error)
+	own = monitor->out != stdout;
+	file = own ? dup(fileno(monitor->out)) : -1; /* what fclose() could not write of a row is cut off */
+	if (own && fclose(monitor->out) && !monitor->error)
 		monitor->error = errno;
-	if (monitor->error && monitor->output) { /* main() reports errors of standard output */
+	if (monitor->error && own) { /* main() reports errors of standard output */
 		cut(monitor, file);
 		errno = monitor->error;
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
 	}
-	close(file);
+	if (file >= 0)
+		close(file);
 	return monitor->error ? SL_EXIT_UNSAVED : sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 

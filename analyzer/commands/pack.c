@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/save.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -63,7 +64,7 @@ static int run(struct sl_arguments *parsed)
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(parsed, take, &s), chosen;
 
-	if (status < 0 && s.json && !strcmp(s.path, "-"))
+	if (status < 0 && s.json && sl_save_is_standard(s.path))
 		status = sl_command_fail(SL_EXIT_USAGE, "--json and -o - both go to standard output");
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){

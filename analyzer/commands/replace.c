@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
 #include "analyzer/trace/names.h"
@@ -148,7 +149,8 @@ bool sl_replace_may(const struct sl_rights *rights, char *why, size_t size)
 		struct stat link;
 		const char *refused;
 
-		if (!target.path || stat(target.path, &target.st) || !S_ISREG(target.st.st_mode))
+		if (!target.path || sl_save_is_standard(target.path) || stat(target.path, &target.st) ||
+		    !S_ISREG(target.st.st_mode))
 			continue;
 		if (!lstat(target.path, &link) && S_ISLNK(link.st_mode))
 			target.stamp = &none;

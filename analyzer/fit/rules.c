@@ -646,17 +646,20 @@ static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r
 static struct sl_fit_block *find_room(struct sl_fit_engine *e, struct request *r)
 {
 	struct sl_fit_block key = {.stream = r->key.stream}, *c, *b;
-	uint64_t bytes;
+	uint64_t bytes, end = 0; /* of the last run: its first unmapped block was looked at from its beginning */
 
 	for (c = sl_fit_order_from(&r->pool->unmapped, &key); c && c->stream == key.stream;
 	     c = sl_fit_order_after(&r->pool->unmapped, c)) {
 		struct sl_fit_block *first = c->prev && !in_use(c->prev) ? c->prev : c;
 
+		if (first->address < end)
+			continue;
 		bytes = 0;
 		for (b = first; b && bytes < r->key.bytes && !in_use(b); b = b->next)
 			bytes += b->bytes;
 		if (bytes >= r->key.bytes)
 			return first;
+		end = first->address + bytes;
 	}
 	return new_range(e, r);
 }

@@ -30,6 +30,7 @@ static bool is_spent(const struct sl_fit_recording *r, size_t i)
 static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
 		 struct sl_fit_block **live, struct sl_fit_settings *settings)
 {
+	struct sl_fit_settings made;
 	const char *text, *at;
 
 	switch (op->verb) {
@@ -52,8 +53,11 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		text = sl_defs_text(&r->trace->defs, op->id);
 		if (!text)
 			break;
-		sl_fit_settings_reset(settings, r->release);
-		sl_fit_settings_parse(settings, text, r->release, &at);
+		made = *settings;
+		sl_fit_settings_reset(&made, r->release);
+		if (sl_fit_settings_parse(&made, text, r->release, &at)) /* the recording has a doubt, and no verdict */
+			break;
+		*settings = made;
 		sl_fit_set(engine, settings);
 		break;
 	case SL_FIT_FRACTION:

@@ -266,9 +266,9 @@ def rows_of(thread, rows):
     return thread.events(len(rows), api=[API[api] for api, _ in rows], kind=[KIND_OF.get(api, 0) for api, _ in rows], duration_ns=1, **columns)
 
 
-def calls(folder, *rows, others=b"", maps=()):
+def calls(folder, *rows, others=b"", maps=(), **fields):
     """Calls one after the other: (api, {column: value})."""
-    one(folder, list(maps), others + rows_of(t.Thread(), rows), families=FAMILIES,
+    one(folder, list(maps), others + rows_of(t.Thread(), rows), families=FAMILIES, **fields,
         hooks=t.HOOKS + [[name, t.VERB[verb], KIND_OF.get(name, 0), len(t.FAMILIES) if name == "pooled" else 1] for name, verb in HOOKS.items()])
 
 
@@ -448,13 +448,18 @@ def streams(folder, n):
     calls(folder, *[("block", dict(address=i + 1 << 21, bytes=1 << 20, stream=n - i, object=5, extra=i << 20, extra2=i << 20)) for i in range(n)])
 
 
-def of_pytorch(folder, *rows):
-    calls(folder, *rows, maps=[{"def": "capability", "name": "pytorch", "value": "c10 2.6.0"},
-                               {"def": "device", "ordinal": 0, "family": "cuda_runtime", "name": "GPU", "uuid": "GPU-0", "total_bytes": 1 << 40, "ns": t.T0}])
+def of_pytorch(folder, *rows, total=1 << 40, settings=None):
+    calls(folder, *rows, environment={"PYTORCH_CUDA_ALLOC_CONF": settings} if settings else {}, maps=[{"def": "capability", "name": "pytorch", "value": "c10 2.6.0"},
+                               {"def": "device", "ordinal": 0, "family": "cuda_runtime", "name": "GPU", "uuid": "GPU-0", "total_bytes": total, "ns": t.T0}])
 
 
-def tensor(i):
-    return "block", dict(address=i + 1 << 21, bytes=512, object=1, extra=i + 1 << 9, extra2=2 << 20)
+def tensor(i, size=512):
+    return "block", dict(address=i + 1 << 21, bytes=size, object=1, extra=i + 1 << 9, extra2=2 << 20)
+
+
+def refused(size):
+    """PyTorch asks the driver twice."""
+    return [("malloc", dict(bytes=size, result=2))] * 2 + [("refused", dict(bytes=size, object=1, extra2=2 << 20))]
 
 
 def captured(i):
@@ -475,7 +480,7 @@ def captures(folder, n):
 def private_pools(folder, n):
     """Pools of graphs and of the program, and requests that are refused."""
     of_pytorch(folder, *[row for i in range(n) for row in (captured(i), ("CUDAGraph::capture_end", {"address": i + 1}), ("MemPool::MemPool", {"address": 1 << 40 | n - i}))],
-               *[row for i in range(n) for row in (tensor(i), ("refused", dict(bytes=1 << 50, object=1, extra2=2 << 20)), ("MemPool::~MemPool", {"address": 1 << 40 | i + 1}))])
+               *[row for i in range(n) for row in (tensor(i), refused(1 << 50)[-1], ("MemPool::~MemPool", {"address": 1 << 40 | i + 1}))])
 
 
 def corrections(folder, n):
@@ -483,7 +488,15 @@ def corrections(folder, n):
     of_pytorch(folder, *[row for i in range(n) for row in (("context", dict(context=i + 1, extra=(1 << 40) - (i << 20), extra2=(1 << 40) - (i + 1 << 20))), tensor(i))])
 
 
-FIT = (waiting, captures, private_pools, corrections)
+def rooms(folder, n):
+    """An expandable segment of blocks that are free or have no memory, in turns, and requests that are larger than all."""
+    size = 20 << 20
+    of_pytorch(folder, *[tensor(i, size) for i in range(2 * n + 1)], *[("unblock", dict(address=2 * i + 1 << 21, bytes=size)) for i in range(n)], *refused(3 * size),
+               *[("unblock", dict(address=2 * i + 2 << 21, bytes=size)) for i in range(n)], *[tensor(2 * n + 9 + i, (2 * n + 1) * size) for i in range(8)],
+               total=1 << 56, settings="expandable_segments:True")
+
+
+FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,

@@ -175,6 +175,7 @@ static void typing(void)
 	way("pasting into the console", is_let_through(ioctl(-1, TIOCLINUX, "")));
 	way("another discipline of the line", is_let_through(ioctl(-1, TIOCSETD, "")));
 	way("taking a terminal", is_let_through(ioctl(-1, TIOCSCTTY, 0)));
+	way("the terminal's size", is_let_through(ioctl(-1, TIOCSWINSZ, NULL)));
 }
 
 void probe(void);
@@ -220,7 +221,8 @@ void probe(void)
 	way("attributes", is_let_through(listxattr("", NULL, 0)) || is_let_through(getxattr("", "user.x", NULL, 0)));
 	way("a handle of a file", is_let_through(syscall(SYS_name_to_handle_at, -1, "", NULL, NULL, 0)));
 	way("a lease", is_let_through(fcntl(-1, F_SETLEASE, F_RDLCK)));
-	way("flags of a file", is_let_through(ioctl(-1, FS_IOC_SETFLAGS, NULL)));
+	way("flags of a file",
+	    is_let_through(ioctl(-1, FS_IOC_SETFLAGS, NULL)) || is_let_through(ioctl(-1, FS_IOC_SETVERSION, NULL)));
 	way("TCP", connects(AF_INET, SOCK_STREAM));
 	way("UDP", connects(AF_INET, SOCK_DGRAM));
 	way("IPv6", connects(AF_INET6, SOCK_DGRAM));

@@ -227,14 +227,14 @@ class Budgets(unittest.TestCase):
                 self.run_it("-q", "-o", many, self.write(many + ".jsonl", "\n".join(lines).encode()), megabytes=megabytes)
                 self.assertGreater(os.path.getsize(os.path.join(self.folder, many, "report.html")), 100000 if os.environ["PAGE"] else 500)
 
-    def of_pytorch(self, name, number=1, devices=1, changes=0):
+    def of_pytorch(self, name, number=1, devices=1, changes=0, text="max_split_size_mb:128", bytes=512):
         hooks = t.HOOKS + [["c10::setAllocatorSettings", t.VERB["MARK"], 0, 5]]
-        block = dict(kind=t.KIND["block"], duration_ns=1, bytes=512, object=1, extra=512, extra2=2 << 20)
+        block = dict(kind=t.KIND["block"], duration_ns=1, bytes=bytes, object=1, extra=bytes, extra2=2 << 20)
         thread = t.Thread(number)
         parts = [thread.events(devices, api=t.TORCH_ALLOC, address=[i + 1 << 21 for i in range(devices)], device=list(range(devices)), **block)]
-        parts += [thread.events(changes, api=len(hooks), label=1)] if changes else []
+        parts += [thread.events(changes, api=len(hooks), label=1), thread.events(1, api=t.TORCH_ALLOC, address=1 << 40, **block)] if changes else []
         t.write(os.path.join(self.folder, name, "rank-00000-100.msgpack.zst"), t.header(hooks=hooks), t.defs([
-            {"def": "capability", "name": "pytorch", "value": "c10 2.6.0"}, {"def": "text", "id": 1, "text": "max_split_size_mb:128"}]), *parts, t.footer())
+            {"def": "capability", "name": "pytorch", "value": "c10 2.6.0"}, {"def": "text", "id": 1, "text": text}]), *parts, t.footer())
 
     def test_the_number_of_a_thread_takes_no_memory(self):
         for number in 100000000, 4000000000:
@@ -253,6 +253,12 @@ class Budgets(unittest.TestCase):
                         t.Thread(number).events(20, api=t.MALLOC, kind=1, duration_ns=1, device=rank, address=[i + 1 << 24 for i in range(20)],
                                                 python=list(range(1, 21)), bytes=1 << (23 if rank == 3 else 21)), t.footer())
             self.assertIn("first differ", self.run_it("--json", "t", megabytes=100)[0])
+
+    def test_settings_that_pytorch_refuses_have_no_verdict(self):
+        for more in "large_segment_size_mb:0", "large_segment_size_mb:1", "garbage":
+            self.of_pytorch("t", changes=1, text="expandable_segments:True," + more, bytes=30 << 20)
+            self.assertIn("no verdict: settings that the program made are not understood", self.run_it("fit", "t", megabytes=100)[0])
+            self.run_it("-q", "-o", "out", "t", megabytes=100)
 
     def test_settings_that_change_on_many_devices(self):
         self.of_pytorch("t", devices=256, changes=200000)

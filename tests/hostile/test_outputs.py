@@ -161,6 +161,18 @@ class Outputs(unittest.TestCase):
             self.assertEqual((self.contents()["notes"], os.path.islink(self.path("out"))), (b"", refuses), verb)
             os.unlink(self.path("out"))
 
+    def test_standard_output_is_appended_to_and_never_replaced(self):
+        os.symlink("/proc/self/fd/1", self.path("stdout"))  # as /dev/stdout
+        for name in "-", "stdout":
+            for verb in ["monitor", "--duration", "0.1", "--format", "csv"], ["export", "csv"], ["check", "--max-peak", "1T", "--junit"]:
+                self.put("./log", b"line\n" * 600)
+                with open(self.path("log"), "ab") as log:
+                    full = subprocess.run(["sh", "-c", 'ulimit -f 3; trap "" XFSZ; exec "$@"', "sh", ANALYZE, *verb, *([] if "check" in verb else ["-o"]), name, "t"],
+                                          stdout=log, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+                with open(self.path("log"), "rb") as log:
+                    self.assertEqual(log.read(3000), b"line\n" * 600, (verb, name, full.stderr))
+                self.assertTrue(os.path.islink(self.path("stdout")), verb)
+
     def test_rows_that_are_written_anew_leave_other_names_of_the_old_file(self):
         rows = ["monitor", "--duration", "0.1", "-o", "%s", "t"]
         self.run_it(rows, "rows")
