@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define STANDARD       "/proc/self/fd/1" /* where /dev/stdout leads */
-#define UNFINISHED_MAX 128		 /* unfinished files and folders at one time */
+#define STANDARD_ERROR "/proc/self/fd/2"
+#define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
@@ -138,11 +139,17 @@ static FILE *make_file(const char *path)
 	return made;
 }
 
-bool sl_save_is_standard(const char *path)
+/* end: as long as STANDARD */
+static bool leads_to(const char *path, const char *end)
 {
 	char to[sizeof(STANDARD)];
 
-	return !strcmp(path, "-") || (readlink(path, to, sizeof(to)) == sizeof(to) - 1 && !memcmp(to, STANDARD, sizeof(to) - 1));
+	return readlink(path, to, sizeof(to)) == sizeof(to) - 1 && !memcmp(to, end, sizeof(to) - 1);
+}
+
+bool sl_save_is_standard(const char *path)
+{
+	return !strcmp(path, "-") || leads_to(path, STANDARD);
 }
 
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
@@ -152,6 +159,10 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 	*save = (struct sl_save){.path = path, .out = stdout};
 	if (!path || sl_save_is_standard(path))
 		return true;
+	if (leads_to(path, STANDARD_ERROR)) {
+		errno = EINVAL; /* messages go there */
+		return false;
+	}
 	if ((lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) &&
 	    snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
 		errno = ENAMETOOLONG;

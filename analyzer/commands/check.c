@@ -187,11 +187,14 @@ static bool write_form(const struct sl_ci_reports *forms, const char *path, bool
 /* Appends, because other steps write to GitHub's file too. */
 static bool append_summary(const struct sl_ci_reports *forms, const char *path)
 {
-	FILE *out = path && *path ? fopen(path, "ae") : NULL;
+	FILE *out;
 	bool fine;
 
 	if (!path || !*path)
 		return true;
+	if (sl_save_is_standard(path))
+		return sl_ci_reports_summary(forms, stdout);
+	out = fopen(path, "ae");
 	fine = out && sl_ci_reports_summary(forms, out);
 	if (out)
 		fine = !fclose(out) && fine;

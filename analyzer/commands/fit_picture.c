@@ -15,9 +15,11 @@
 const char *sl_fit_line(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
+	unsigned count = 0;
 
 	*text = 0;
+	if (at != SL_FIT_GAP)
+		count = sl_stacks_resolve(frames, &r->trace->defs, NULL, (struct sl_stack){.python = r->ops.item[at].python});
 	if (count)
 		sl_stacks_describe(text, size, &frames[0]);
 	return text;

@@ -169,6 +169,8 @@ const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t s
 		return subject->recording->doubt;
 	if (sl_fit_spent(subject))
 		return SL_FIT_SPENT;
+	if (subject->check.refused)
+		return "settings that the program made are not understood";
 	if (subject->check.error == SL_UNKNOWN)
 		return "the replay of the recorded run is granted what was refused, or the other way round";
 	snprintf(out, size, "the replay of the recorded run is off by up to %s", SL_SIZE(subject->check.error));

@@ -28,11 +28,12 @@ static void find_gap(void *context, const struct sl_fit_block *block)
 	find(context, block, SL_FIT_GAP);
 }
 
+/* Addresses of two ranges may overlap in a hostile trace. */
 static int by_address(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	return SL_RISING(x->block->address, y->block->address);
+	return SL_RISING((uintptr_t)x->block->range, (uintptr_t)y->block->range) ?: SL_RISING(x->block->address, y->block->address);
 }
 
 /* before: the piece of the last block below it, of the same segment or not.  Blocks between the two wait, and have no piece. */

@@ -807,27 +807,6 @@ static void number_streams(struct lane *lane)
 	free(lane->handles.item);
 }
 
-/* What PyTorch refuses the program goes on without, in part: nothing tells in which. */
-static bool understands_settings(const struct sl_fit_recording *r)
-{
-	struct sl_idmap seen = {0};
-	bool fine = true;
-
-	for (size_t i = 0; i < r->ops.count && fine; i++) {
-		const struct sl_fit_op *op = &r->ops.item[i];
-		const char *text = op->verb == SL_FIT_SETTINGS ? sl_defs_text(&r->trace->defs, op->id) : NULL, *at;
-		struct sl_fit_settings settings = r->settings;
-		uint32_t next = seen.count;
-
-		if (!text || sl_idmap_claim(&seen, op->id, next) != next)
-			continue;
-		sl_fit_settings_reset(&settings, r->release);
-		fine = !sl_fit_settings_parse(&settings, text, r->release, &at);
-	}
-	sl_idmap_free(&seen);
-	return fine;
-}
-
 static void keep_lane(struct builder *b, struct lane *lane)
 {
 	struct sl_fit_recording *out = &lane->out;
@@ -847,8 +826,6 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->asks_free = asks_free(b);
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
-	if (!understands_settings(out))
-		b->doubt = "settings that the program made are not understood";
 	out->doubt = doubt_of(b, out);
 	out->budget = &b->process->budget;
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));

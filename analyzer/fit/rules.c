@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
@@ -646,20 +647,24 @@ static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r
 static struct sl_fit_block *find_room(struct sl_fit_engine *e, struct request *r)
 {
 	struct sl_fit_block key = {.stream = r->key.stream}, *c, *b;
-	uint64_t bytes, end = 0; /* of the last run: its first unmapped block was looked at from its beginning */
+	const struct sl_fit_range *range = NULL;
+	uint64_t bytes, begin = 0,
+			size = 0; /* of the last run in `range`: its first unmapped block was looked at from its beginning */
 
 	for (c = sl_fit_order_from(&r->pool->unmapped, &key); c && c->stream == key.stream;
 	     c = sl_fit_order_after(&r->pool->unmapped, c)) {
 		struct sl_fit_block *first = c->prev && !in_use(c->prev) ? c->prev : c;
 
-		if (first->address < end)
+		if (first->range == range && first->address - begin < size)
 			continue;
 		bytes = 0;
 		for (b = first; b && bytes < r->key.bytes && !in_use(b); b = b->next)
 			bytes += b->bytes;
 		if (bytes >= r->key.bytes)
 			return first;
-		end = first->address + bytes;
+		range = first->range;
+		begin = first->address;
+		size = bytes;
 	}
 	return new_range(e, r);
 }
@@ -941,6 +946,8 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 	e->ranges_up = 1ull << 56;
 	e->stats.refused = UINT64_MAX;
 	e->waits.less = e->waits.more = &e->waits;
+	if (getrandom(&e->random, sizeof(e->random), GRND_NONBLOCK) < 0) /* so that no trace chooses the shape of the trees */
+		e->random = (uint32_t)(uintptr_t)e;
 	return e;
 }
 

@@ -26,8 +26,8 @@ static bool is_spent(const struct sl_fit_recording *r, size_t i)
 	return !(i % ASK_EVERY) && sl_budget_spent(r->budget);
 }
 
-/* Applies an op that does not request memory. */
-static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
+/* Applies an op that does not request memory.  False: settings that PyTorch refuses, with which the program goes on in part. */
+static bool step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
 		 struct sl_fit_block **live, struct sl_fit_settings *settings)
 {
 	struct sl_fit_settings made;
@@ -55,8 +55,8 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 			break;
 		made = *settings;
 		sl_fit_settings_reset(&made, r->release);
-		if (sl_fit_settings_parse(&made, text, r->release, &at)) /* the recording has a doubt, and no verdict */
-			break;
+		if (sl_fit_settings_parse(&made, text, r->release, &at))
+			return false;
 		*settings = made;
 		sl_fit_set(engine, settings);
 		break;
@@ -90,6 +90,7 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 	default:
 		break;
 	}
+	return true;
 }
 
 static void compare(struct sl_fit_check *check, const struct sl_fit_recording *r, size_t i, uint64_t reserved)
@@ -137,8 +138,10 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 				break;
 			}
 			live[op->id] = block ? block : live[op->id];
-		} else {
-			step(engine, r, op, live, &settings);
+		} else if (!step(engine, r, op, live, &settings)) {
+			check->exact = false;
+			check->refused = true;
+			break;
 		}
 		compare(check, r, i, sl_fit_stats(engine)->reserved);
 	}
@@ -269,8 +272,9 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 				*o = (struct sl_fit_outcome){.verdict = SL_FIT_FAILS, .at = i, .bytes = others, .operations = i};
 				on = false;
 			}
-		} else {
-			step(engine, r, op, live, &settings);
+		} else if (!step(engine, r, op, live, &settings)) {
+			o->verdict = SL_FIT_UNKNOWN;
+			on = false;
 		}
 		if (stats->allocated + others > o->floor)
 			o->floor = stats->allocated + others;

@@ -8,7 +8,8 @@
 
 /* Replays under the recorded settings, with the driver's refusals as recorded. */
 struct sl_fit_check {
-	bool exact; /* reserved bytes agree after every event */
+	bool exact;   /* reserved bytes agree after every event */
+	bool refused; /* the program made settings that PyTorch refuses */
 	uint64_t compared;
 	size_t first;	       /* first op that did not agree */
 	uint64_t error;	       /* largest difference in bytes */

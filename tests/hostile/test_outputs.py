@@ -173,6 +173,19 @@ class Outputs(unittest.TestCase):
                     self.assertEqual(log.read(3000), b"line\n" * 600, (verb, name, full.stderr))
                 self.assertTrue(os.path.islink(self.path("stdout")), verb)
 
+    def test_standard_error_is_never_replaced(self):
+        os.symlink("/proc/self/fd/2", self.path("stderr"))
+        done = self.run_it(["export", "csv", "-o", "%s", "t"], "stderr")
+        self.assertEqual((done.returncode, os.path.islink(self.path("stderr"))), (4, True))
+
+    def test_a_summary_is_appended_to_standard_output(self):
+        os.symlink("/proc/self/fd/1", self.path("stdout"))
+        with open(self.path("log"), "wb") as log:
+            subprocess.run([ANALYZE, "check", "--max-peak", "1T", "--summary", "stdout", "t"], stdout=log, stderr=subprocess.DEVNULL, cwd=self.folder)
+        with open(self.path("log")) as log:
+            text = log.read()
+        self.assertRegex(text, r"(?s)### GPU memory.*asked: max-peak")
+
     def test_rows_that_are_written_anew_leave_other_names_of_the_old_file(self):
         rows = ["monitor", "--duration", "0.1", "-o", "%s", "t"]
         self.run_it(rows, "rows")
