@@ -286,8 +286,8 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
-/* True: a frame there would have a part that no stack in use has. */
-static bool is_served(uintptr_t frame)
+/* True: rbp and return address of a frame there would lie in a page that is not in memory, as those of a running stack do not. */
+static bool is_away(uintptr_t frame)
 {
 	return sl_pages_wait(frame) || sl_pages_wait(frame + 15);
 }
@@ -335,7 +335,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	/* libunwind asks the kernel (mincore) about each new page of the stack */
 	if (tables_lie() || sl_kept_sandboxed() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
-	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_served(thread->walk.guess))
+	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_away(thread->walk.guess))
 		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())

@@ -163,7 +163,7 @@ static const unsigned asked[] = {TCSETS, TCSETSW, TCSETSF,    TCSETS2,	TCSETSW2,
 				 TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO};
 #define OF_SCREENS 6 /* of these, the first */
 
-/* What outlives a verb could alter what it wrote. */
+/* What outlives a verb could alter what it wrote.  The last of these holds also where processes may be made. */
 static const struct limit forks[] = {
 #if !defined(__SANITIZE_ADDRESS__) /* which looks for leaks in a process of its own */
 	{SYS_clone, 0, UNLESS_ANY, CLONE_THREAD},

@@ -28,7 +28,7 @@ bool sl_save_end(struct sl_save *save, bool fine);
 
 /*
  * For rows that are written while a program runs: the new file takes the old one's name, or a link's, at once.  A device or a
- * pipe is opened.  The stream is the caller's; NULL: errno.
+ * pipe is opened; NULL is standard output.  Any other stream is the caller's; NULL: errno.
  */
 FILE *sl_save_open(const char *path);
 

@@ -342,7 +342,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 	bool own;
 	int file;
 
-	monitor->out = monitor->output ? sl_save_open(monitor->output) : stdout;
+	monitor->out = sl_save_open(monitor->output);
 	if (!monitor->out)
 		return sl_command_fail(SL_EXIT_UNSAVED, "%s: %m", monitor->output);
 	watch(monitor, follow, node);

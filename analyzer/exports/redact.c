@@ -316,9 +316,7 @@ static size_t span_of(const char *text, size_t size, const char *accept)
 /* True: numbers with dots between, none longer than `most`: a longer one may be anything, as a birthday. */
 static bool are_numbers(const char *text, size_t size, size_t most)
 {
-	size_t at = 0;
-
-	for (at += at < size && text[at] == '.'; at < size; at++) {
+	for (size_t at = size && *text == '.'; at < size; at++) {
 		size_t digits = span_of(text + at, size - at, "0123456789");
 
 		at += digits;

@@ -36,7 +36,7 @@ static int by_address(const void *a, const void *b)
 	return SL_RISING((uintptr_t)x->block->range, (uintptr_t)y->block->range) ?: SL_RISING(x->block->address, y->block->address);
 }
 
-/* before: the piece of the last block below it, of the same segment or not.  Blocks between the two wait, and have no piece. */
+/* before: what was found below it, of the same segment or not.  Blocks between the two wait, and have no piece. */
 static void add(struct sl_fit_picture *picture, const struct found *one, const struct found *before)
 {
 	const struct sl_fit_block *block = one->block, *first = block;
