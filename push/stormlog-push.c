@@ -21,7 +21,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/host_header.h"
 #include "analyzer/base/paths.h"
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 
 enum {
 	TRIES = 8, /* over a minute: a server gives up a torn upload within one */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "analyzer/trace/archive.h"
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 #include "server/folder.h"
 
 #define PART	  ".part"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 
 #define SL_PACKS_NAME	64 /* hex digits of a name */
 #define SL_PACKS_SUFFIX ".stormlog"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 
 #define FILE_NAME "tokens"
 #define SECRET	  32 /* bytes */

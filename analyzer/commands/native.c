@@ -112,12 +112,12 @@ int sl_native_choose(const struct sl_images *images, const char *run)
 	return run ? sl_command_fail(-2, "no run %s", run) : 0;
 }
 
-int sl_native_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
+int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key)
 {
 	struct sl_save save;
 	unsigned read = 1;
 
-	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, salt, &read) && read))
+	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_archive_write(save.out, images, run, key, &read) && read))
 		return SL_EXIT_FINE;
 	if (!read)
 		return SL_EXIT_UNREADABLE;

@@ -34,4 +34,4 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
  * Writes a pack of a run (-1: of all) as exports/archive_write.h does, and returns an exit status; what failed is said on stderr.
  * It is SL_EXIT_UNREADABLE, and nothing is written, where no trace can be read.
  */
-int sl_native_pack(const struct sl_images *images, int run, const char *path, uint64_t salt);
+int sl_native_pack(const struct sl_images *images, int run, const char *path, const uint8_t *key);

@@ -10,6 +10,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/verb_rights.h"
+#include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
 
 static const char about[] =
@@ -19,14 +20,14 @@ static const char about[] =
 
 struct settings {
 	const char *path, *run;
-	uint64_t salt;
-	bool json;
+	uint8_t key[SL_REDACT_KEY];
+	bool redact, json;
 };
 
 #define INTO struct settings
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output", SL_TO_TEXT(path)},
-	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
+	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed", SL_TO_FLAG(redact)},
 	SL_OPTION_RUN(run),
 	SL_OPTION_SYMBOLS,
 	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)", SL_TO_FLAG(json)},
@@ -42,30 +43,20 @@ static void tell(const struct settings *s, const struct sl_images *images)
 	sl_json_string(j, "output", s->path);
 	sl_json_known(j, "bytes", stat(s->path, &st) ? -1 : (int64_t)st.st_size);
 	sl_json_uint(j, "traces", images->image_count);
-	sl_json_bool(j, "redacted", s->salt != 0);
+	sl_json_bool(j, "redacted", s->redact);
 	sl_json_finish(j);
-}
-
-/* --redact */
-static bool take(void *context, int option, const char *value)
-{
-	struct settings *s = context;
-
-	(void)option;
-	(void)value;
-	if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt) || !s->salt)
-		s->salt = 1;
-	return true;
 }
 
 static int run(struct sl_arguments *parsed)
 {
 	struct settings s = {.path = "traces.stormlog"};
 	struct sl_images images = {0};
-	int status = sl_arguments_parse(parsed, take, &s), chosen;
+	int status = sl_arguments_parse(parsed, NULL, &s), chosen;
 
 	if (status < 0 && s.json && sl_save_is_standard(s.path))
 		status = sl_command_fail(SL_EXIT_USAGE, "--json and -o - both go to standard output");
+	if (status < 0 && s.redact && getrandom(s.key, sizeof(s.key), 0) != sizeof(s.key))
+		status = sl_command_fail(SL_EXIT_UNSAVED, "no random numbers to mask with: %m");
 	if (status < 0)
 		sl_verb_rights(&(struct sl_rights){
 			.inputs = parsed->paths, .writes = {s.path}, .stamps = {{SL_PACK_MAGIC}}, .symbols = parsed->symbols});
@@ -73,7 +64,7 @@ static int run(struct sl_arguments *parsed)
 		status = sl_native_images(&images, parsed->paths);
 	if (status < 0) {
 		chosen = sl_native_choose(&images, s.run);
-		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.salt);
+		status = chosen < -1 ? SL_EXIT_USAGE : sl_native_pack(&images, chosen, s.path, s.redact ? s.key : NULL);
 		if (s.json && status == SL_EXIT_FINE)
 			tell(&s, &images);
 	}

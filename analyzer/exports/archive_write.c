@@ -29,7 +29,7 @@ struct packer {
 	FILE *out;
 	ZSTD_CCtx *zstd, *frames;      /* zstd: of the pack; frames: of frames put into a trace, made when first needed */
 	struct sl_symbols *symbols;    /* to name native frames; not used with --redact */
-	struct sl_redaction redaction; /* salt 0: nothing is masked */
+	struct sl_redaction redaction; /* key NULL: nothing is masked */
 	struct sl_map stems;	       /* of images, and how often each was wanted */
 	uint8_t packed[1 << 16];
 };
@@ -326,9 +326,9 @@ static bool add_file(struct packer *p, const char *path, const char *stem, const
 		     size_t more_size)
 {
 	char *name = sl_memory_print("%s%s", stem, rest);
-	bool fine = !p->redaction.salt ? push_file(p, path, name, ring, more, more_size)
-		    : ring	       ? push_ring(p, path, name)
-				       : push_masked(p, path, name);
+	bool fine = !p->redaction.key ? push_file(p, path, name, ring, more, more_size)
+		    : ring	      ? push_ring(p, path, name)
+				      : push_masked(p, path, name);
 
 	free(name);
 	return fine;
@@ -373,10 +373,10 @@ static void stem_of_members(struct packer *p, char *out, const char *stem, size_
 
 	snprintf(out, NAME_MAX + 1, "%.*s", (int)size, stem);
 	stays = is_plain_stem(out);
-	if (p->redaction.salt && !stays)
+	if (p->redaction.key && !stays)
 		snprintf(out, NAME_MAX + 1, "masked-%05u", image);
 	tell_apart(p, out);
-	if (p->redaction.salt && stays)
+	if (p->redaction.key && stays)
 		sl_redact_keep(&p->redaction, out, strlen(out));
 }
 
@@ -408,10 +408,10 @@ static bool add_image(struct packer *p, const struct sl_images *images, unsigned
 	return fine;
 }
 
-bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64_t salt, unsigned *read)
+bool sl_archive_write(FILE *out, const struct sl_images *images, int run, const uint8_t *key, unsigned *read)
 {
 	struct packer p = {
-		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}, .symbols = salt ? NULL : sl_symbols_new()};
+		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.key = key}, .symbols = key ? NULL : sl_symbols_new()};
 	uint32_t end = 0;
 	bool fine = p.zstd && fwrite(SL_PACK_MAGIC, 1, sizeof(SL_PACK_MAGIC), out) == sizeof(SL_PACK_MAGIC);
 
@@ -425,9 +425,9 @@ bool sl_archive_write(FILE *out, const struct sl_images *images, int run, uint64
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);
 	sl_symbols_free(p.symbols);
-	if (salt && fine)
+	if (key && fine)
 		sl_redact_say(&p.redaction, stderr);
-	fine = fine && !(salt && (fflush(stderr) || ferror(stderr))); /* nobody could review it */
+	fine = fine && !(key && (fflush(stderr) || ferror(stderr))); /* nobody could review it */
 	sl_map_free(&p.redaction.kept);
 	sl_map_free(&p.stems);
 	return fine;

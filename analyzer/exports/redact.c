@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/hash.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/exports/known.h"
@@ -52,6 +53,13 @@ static const char *const words[] = {
 	"rocm",
 	"nvml",
 	"amdgpu",
+	"kfd",
+	"hipMemGetInfo",
+	"cuMemGetInfo",
+	"c10",
+	"or",
+	"not",
+	"seen",
 	"true",
 	"false",
 	"exit",
@@ -290,6 +298,12 @@ static const char *const settings[] = {
 #undef ENVIRONMENT
 };
 
+/* Capabilities whose value the recorder makes of its own words and of numbers. */
+static const char *const capabilities[] = {
+	"pytorch",	    "memory_fraction", "free_memory_asked", "visible_devices",	   "device_source",
+	"device_processes", "exec_failed",     "recorded",	    "before_attach_bytes", "watcher_cpu_ns",
+};
+
 /* Fields of the header that describe the format: a trace whose names are masked here cannot be read. */
 static const char *const formats[] = {"format", "version", "fields", "verbs", "kinds", "families", "flags", "hooks"};
 
@@ -346,7 +360,7 @@ static bool is_library(const char *word, size_t size)
 
 static bool is_public(const char *word, size_t size)
 {
-	if (IS_ONE_OF(word, size, words) || is_library(word, size))
+	if (IS_ONE_OF(word, size, words) || IS_ONE_OF(word, size, capabilities) || is_library(word, size))
 		return true;
 	return size >= 6 && !memcmp(word, "python", 6) && are_numbers(word + 6, size - 6, 2);
 }
@@ -375,9 +389,22 @@ void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t siz
 	sl_arena_free(&arena);
 }
 
+/* Without the key a word cannot be found by trying all likely ones, whatever other words and masks are known. */
+static uint64_t hash_of(const struct sl_redaction *redaction, const char *word, size_t size)
+{
+	struct sl_digest digest;
+	char hex[17];
+
+	sl_hash_sha256_begin(&digest);
+	sl_hash_add(&digest, redaction->key, SL_REDACT_KEY);
+	sl_hash_add(&digest, word, size);
+	sl_hash_sha256_end(&digest, 16, hex);
+	return strtoull(hex, NULL, 16);
+}
+
 static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 {
-	uint64_t hash = redaction->salt;
+	uint64_t hash = hash_of(redaction, word, size);
 	bool named = false; /* else it is punctuation alone, as a password may be */
 
 	if (is_public(word, size)) {
@@ -385,10 +412,8 @@ static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
 		return;
 	}
 	redaction->masked += size;
-	for (size_t i = 0; i < size; i++) {
-		hash = sl_idmap_hash(hash + (uint8_t)word[i]);
+	for (size_t i = 0; i < size; i++)
 		named |= isalnum((unsigned char)word[i]) || (unsigned char)word[i] >= 0x80;
-	}
 	for (size_t i = 0; i < size; i++) {
 		hash = sl_idmap_hash(hash + i + 1);
 		if (isdigit((unsigned char)word[i]))
@@ -480,8 +505,8 @@ static void redact_columns(struct sl_redaction *redaction, const msgpack_object 
 	}
 }
 
-/* numbers: a value that is not text and was looked at, or NULL. */
-static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *numbers)
+/* seen: a value that was looked at, or NULL. */
+static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool header, const msgpack_object *seen)
 {
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
@@ -493,7 +518,7 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 			redact_agent(redaction, value);
 		else if (header && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
 			redact_format(redaction, value);
-		else if (value != numbers)
+		else if (value != seen)
 			redact(redaction, value);
 		if (!known)
 			redact(redaction, key);
@@ -548,6 +573,30 @@ static void redact_native(struct sl_redaction *redaction, const msgpack_object *
 	redact_map(redaction, map, false, numbers ? pcs : NULL);
 }
 
+static bool are_own_words(const char *text, size_t size)
+{
+	for (size_t at = 0, length; at < size; at += length + 1) {
+		const char *blank = memchr(text + at, ' ', size - at);
+
+		length = (blank ? (size_t)(blank - text) : size) - at;
+		if (length && !is_public(text + at, length) && !are_numbers(text + at, length, 20))
+			return false;
+	}
+	return true;
+}
+
+static void redact_capability(struct sl_redaction *redaction, const msgpack_object *map)
+{
+	const msgpack_object *name = sl_object_get(map, "name"), *value = sl_object_get(map, "value");
+	bool own = name && value && name->type == MSGPACK_OBJECT_STR && value->type == MSGPACK_OBJECT_STR &&
+		   IS_ONE_OF(name->via.str.ptr, name->via.str.size, capabilities) &&
+		   are_own_words(value->via.str.ptr, value->via.str.size);
+
+	if (own)
+		sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);
+	redact_map(redaction, map, false, own ? value : NULL);
+}
+
 /* Binary values are numbers in two places alone: addresses of native stacks and columns of blocks. */
 static void redact_definition(struct sl_redaction *redaction, const msgpack_object *map, uint8_t *bytes, size_t size)
 {
@@ -557,6 +606,8 @@ static void redact_definition(struct sl_redaction *redaction, const msgpack_obje
 		redact_block(redaction, map, bytes, size);
 	else if (sl_object_is_text(def, "native_stack"))
 		redact_native(redaction, map);
+	else if (sl_object_is_text(def, "capability"))
+		redact_capability(redaction, map);
 	else
 		redact_map(redaction, map, sl_object_is_text(def, "header"), NULL);
 }

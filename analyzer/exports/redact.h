@@ -16,8 +16,10 @@
 
 #include "analyzer/base/map.h"
 
+#define SL_REDACT_KEY 32
+
 struct sl_redaction {
-	uint64_t salt;
+	const uint8_t *key; /* SL_REDACT_KEY random bytes, by which words are masked; NULL: names are not masked */
 	struct sl_map kept; /* words that were not masked */
 	uint64_t masked;    /* bytes that were masked or became zeroes */
 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/source.h"
 #include "analyzer/base/utf8.h"

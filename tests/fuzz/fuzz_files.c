@@ -22,6 +22,7 @@
 
 #include "analyzer/base/ini.h"
 #include "analyzer/exports/archive_write.h"
+#include "analyzer/exports/redact.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/limits.h"
@@ -78,13 +79,14 @@ static void fuzz_exports(const uint8_t *bytes, size_t size)
 
 static void fuzz_redact(const uint8_t *bytes, size_t size)
 {
+	static const uint8_t key[SL_REDACT_KEY] = {7};
 	struct sl_images images = {0};
 	unsigned read;
 
 	put_trace(bytes, size);
 	sl_images_add(&images, folder);
 	sl_images_group(&images);
-	sl_archive_write(nowhere, &images, -1, 7, &read);
+	sl_archive_write(nowhere, &images, -1, key, &read);
 	sl_images_free(&images);
 }
 

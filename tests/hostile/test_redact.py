@@ -269,6 +269,15 @@ class Redact(unittest.TestCase):
         for path in known[0], known[3]:
             self.assertIn(os.path.basename(path), said)
 
+    def test_what_the_recorder_says_of_itself_stays(self):
+        said = {"pytorch": "c10 2.13", "visible_devices": "8", "device_source": "cuMemGetInfo", "free_memory_asked": "1234567890123456789", "memory_fraction": "not seen"}
+        t.write(self.trace, t.header(), t.defs([{"def": "capability", "name": name, "value": value} for name, value in
+                                                [*said.items(), ("device_processes", "Secret"), ("secretword", "8")]]), t.footer())
+        told = json.loads(self.pack())["processes"][0]["capabilities"]
+        self.assertEqual({name: str(told.get(name)) for name in said}, said)
+        self.assertNotIn("secretword", told)
+        self.assert_masked(b"Secret", b"secretword")
+
     def test_numbers_beside_known_names_are_masked(self):
         secret = ["19840412", "4155551234", "192.168.17.33", "1975", "20220623"]
         names = ["python" + secret[0], "/usr/lib/libpython%s.so" % secret[1], "/lib/libc-%s.so" % secret[2], "/home/python" + secret[3],

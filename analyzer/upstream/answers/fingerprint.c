@@ -7,7 +7,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/records/event.h"
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 
 struct item {
 	struct sl_value value;

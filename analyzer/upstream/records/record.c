@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/utf8.h"
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 #include "analyzer/upstream/records/identity.h"
 
 enum kind {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two digests that Stormlog's identifiers are made of: SHA-1 (RFC 3174) inside uuid5, SHA-256 (FIPS 180-4) in
- * record and issue ids. For names, not for secrets; a library for these two functions is not worth a dependency.
+ * SHA-1 (RFC 3174), inside uuid5 alone, and SHA-256 (FIPS 180-4): Stormlog's identifiers, names of packs, tokens, masks.  A library
+ * for these two functions is not worth a dependency.
  */
 #pragma once
 

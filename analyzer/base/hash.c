@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/upstream/records/hash.h"
+#include "analyzer/base/hash.h"
 
 #include <stdbool.h>
 #include <stdio.h>
