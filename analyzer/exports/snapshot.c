@@ -40,11 +40,19 @@ struct snapshot {
 	unsigned devices;
 };
 
-#define SEEN UINT_MAX /* marks a device without a number */
+#define DEVICES_SAID 256
+#define SEEN	     UINT_MAX /* marks a device without a number */
 
 static unsigned *number_of(const struct snapshot *s, unsigned process, int device)
 {
 	return &s->number[(size_t)process * SL_DEVICES_MAX + (unsigned)device];
+}
+
+static unsigned device_of(const struct snapshot *s, uint64_t entry)
+{
+	const struct entry *at = &s->entries[entry % s->cap];
+
+	return *number_of(s, at->process, at->device);
 }
 
 static void note(struct snapshot *s, const struct sl_merge_process *p, enum action action, int64_t device, uint64_t address,
@@ -86,20 +94,17 @@ static void note_end(struct snapshot *s, struct sl_merge_process *p, const struc
 	note(s, p, SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
 }
 
-/* Applies the item, and records the blocks that end with their context: live before it and not after it. */
+/* Applies the item, and records the blocks that end with their context. */
 static void apply_with_owners(struct snapshot *s, struct sl_merge_process *p)
 {
-	struct sl_model *model = p->process.model;
-	struct sl_live *was = sl_memory_must(malloc((model->pointers.count + 1) * sizeof(*was)));
-	size_t count = 0;
+	struct sl_ends ends = {0};
 
-	SL_TABLE_EACH(&model->pointers, live)
-	was[count++] = *live;
+	p->process.model->ends = &ends;
 	sl_merge_apply(p);
-	for (size_t i = 0; i < count; i++)
-		if (!sl_table_find(&model->pointers, was[i].address))
-			note_end(s, p, &was[i], where_of_site(s, p, was[i].site));
-	free(was);
+	p->process.model->ends = NULL;
+	for (size_t i = 0; i < ends.all.count; i++)
+		note_end(s, p, &ends.all.item[i], where_of_site(s, p, ends.all.item[i].site));
+	free(ends.all.item);
 }
 
 static void take_event(struct snapshot *s, struct sl_merge_process *p)
@@ -371,19 +376,34 @@ static void put_last(struct snapshot *s, uint64_t unix_ns)
 	sl_pickle_next(&s->pickle);
 }
 
+/* The numbers of the kept entries, in their order, one device after the other.  Those of device d are at begins[d] to begins[d + 1]. */
+static uint64_t *by_device(const struct snapshot *s, size_t *begins)
+{
+	uint64_t first = s->count > s->cap ? s->count - s->cap : 0;
+	uint64_t *order = sl_memory_must(malloc((s->count - first + 1) * sizeof(*order)));
+
+	for (uint64_t i = first; i < s->count; i++)
+		begins[device_of(s, i) + 2]++;
+	for (unsigned d = 0; d < s->devices; d++)
+		begins[d + 2] += begins[d + 1];
+	for (uint64_t i = first; i < s->count; i++)
+		order[begins[device_of(s, i) + 1]++] = i; /* which makes an end of each begin */
+	return order;
+}
+
 static void put_traces(struct snapshot *s)
 {
-	uint64_t first = s->count > s->cap ? s->count - s->cap : 0, last_ns = 0;
+	size_t *begins = sl_memory_must(calloc(s->devices + 2, sizeof(*begins)));
+	uint64_t *order = by_device(s, begins);
+	uint64_t last_ns = 0;
 
 	for (unsigned d = 0; d < s->devices; d++) {
 		const struct entry *before = NULL;
 
 		sl_pickle_list(&s->pickle);
-		for (uint64_t i = first; i < s->count; i++) {
-			const struct entry *entry = &s->entries[i % s->cap];
+		for (size_t i = begins[d]; i < begins[d + 1]; i++) {
+			const struct entry *entry = &s->entries[order[i] % s->cap];
 
-			if (*number_of(s, entry->process, entry->device) != d)
-				continue;
 			put_entry(s, entry,
 				  entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
 					  before->address == entry->address && before->unix_ns == entry->unix_ns);
@@ -394,6 +414,8 @@ static void put_traces(struct snapshot *s)
 		sl_pickle_close(&s->pickle);
 		sl_pickle_next(&s->pickle);
 	}
+	free(order);
+	free(begins);
 }
 
 /* The devices of a process are those that its model, an event or a block names; a single process keeps its own numbers. */
@@ -422,10 +444,13 @@ static void number_devices(struct snapshot *s)
 			if (alone || (!*number && !model->devices[d + 1]))
 				continue;
 			*number = s->devices++;
-			sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
-				      SL_WHO(&merge->processes[i].process));
+			if (*number < DEVICES_SAID)
+				sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number,
+					      d, SL_WHO(&merge->processes[i].process));
 		}
 	}
+	if (!alone && s->devices > DEVICES_SAID)
+		sl_door_print(stderr, "stormlog-analyze: and so on, to device %u\n", s->devices - 1);
 }
 
 /* Prints what a snapshot cannot show: memory held at the end without an address. */

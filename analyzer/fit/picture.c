@@ -12,6 +12,7 @@
 struct found {
 	const struct sl_fit_block *block;
 	size_t at;
+	bool placed; /* its piece is in the picture */
 };
 
 struct finds {
@@ -20,7 +21,7 @@ struct finds {
 
 static void find(struct finds *finds, const struct sl_fit_block *block, size_t at)
 {
-	*SL_PUSH(&finds->all) = (struct found){block, at};
+	*SL_PUSH(&finds->all) = (struct found){.block = block, .at = at};
 }
 
 static void find_gap(void *context, const struct sl_fit_block *block)
@@ -28,37 +29,41 @@ static void find_gap(void *context, const struct sl_fit_block *block)
 	find(context, block, SL_FIT_GAP);
 }
 
-/* Addresses of two ranges may overlap in a hostile trace. */
-static int by_address(const void *a, const void *b)
+static int by_block(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 
-	return SL_RISING((uintptr_t)x->block->range, (uintptr_t)y->block->range) ?: SL_RISING(x->block->address, y->block->address);
+	return SL_RISING((uintptr_t)x->block, (uintptr_t)y->block);
 }
 
-/* before: what was found below it, of the same segment or not.  Blocks between the two wait, and have no piece. */
-static void add(struct sl_fit_picture *picture, const struct found *one, const struct found *before)
+/* Adds the whole segment that a block is in.  Blocks that wait have no piece. */
+static void add_segment(struct sl_fit_picture *picture, const struct finds *finds, const struct sl_fit_block *first)
 {
-	const struct sl_fit_block *block = one->block, *first = block;
-	uint64_t segment;
-
-	while (!(before && first == before->block) && first->prev && !first->prev->unmapped)
+	while (first->prev && !first->prev->unmapped)
 		first = first->prev;
-	segment = before && first == before->block ? picture->pieces.item[picture->pieces.count - 1].segment : first->address;
-	*SL_PUSH(&picture->pieces) = (struct sl_fit_piece){.segment = segment,
-							   .address = block->address,
-							   .bytes = block->bytes,
-							   .at = one->at,
-							   .stream = block->stream,
-							   .small = block->small,
-							   .expandable = block->range != NULL};
+	for (const struct sl_fit_block *block = first; block && !block->unmapped; block = block->next) {
+		struct found *one =
+			bsearch(&(struct found){.block = block}, finds->all.item, finds->all.count, sizeof(*one), by_block);
+
+		if (!one)
+			continue;
+		one->placed = true;
+		*SL_PUSH(&picture->pieces) = (struct sl_fit_piece){.segment = first->address,
+								   .address = block->address,
+								   .bytes = block->bytes,
+								   .at = one->at,
+								   .stream = block->stream,
+								   .small = block->small,
+								   .expandable = block->range != NULL};
+	}
 }
 
+/* Segments of a hostile trace may begin at one address. */
 static int by_place(const void *a, const void *b)
 {
 	const struct sl_fit_piece *x = a, *y = b;
 
-	return SL_RISING(x->segment, y->segment) ?: SL_RISING(x->address, y->address);
+	return SL_RISING(x->segment, y->segment) ?: SL_RISING(x->address, y->address) ?: SL_RISING(x->at, y->at) ?: SL_RISING(x->bytes, y->bytes);
 }
 
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
@@ -71,9 +76,10 @@ void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_eng
 			find(&finds, live[id], made[id]);
 	sl_fit_each_free(engine, find_gap, &finds);
 	if (finds.all.count)
-		qsort(finds.all.item, finds.all.count, sizeof(*finds.all.item), by_address);
+		qsort(finds.all.item, finds.all.count, sizeof(*finds.all.item), by_block);
 	for (size_t i = 0; i < finds.all.count; i++)
-		add(picture, &finds.all.item[i], i ? &finds.all.item[i - 1] : NULL);
+		if (!finds.all.item[i].placed)
+			add_segment(picture, &finds, finds.all.item[i].block);
 	free(finds.all.item);
 	if (picture->pieces.count)
 		qsort(picture->pieces.item, picture->pieces.count, sizeof(*picture->pieces.item), by_place);

@@ -37,6 +37,8 @@ static void drop(struct sl_model *model, struct sl_table *table, uint64_t key)
 		if (block.flags & SL_LIVE_TORCH)
 			sl_torch_release(model, model->sites.item[block.site].device, &block);
 		sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, SL_END_IMPLICIT);
+		if (table == &model->pointers)
+			sl_ledger_ended(model, &block);
 	}
 	free(gone.addresses.item);
 }

@@ -100,6 +100,7 @@ static void end_block(struct sl_model *model, uint64_t address)
 	block = *live;
 	sl_table_remove(&model->pointers, live);
 	sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, SL_END_IMPLICIT);
+	sl_ledger_ended(model, &block);
 }
 
 /* Called when neither the graph nor an executable of it is left. */

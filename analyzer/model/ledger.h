@@ -122,6 +122,13 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
 void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, enum sl_end how);
 
+/* A block of `pointers` ended with its owner. */
+static inline void sl_ledger_ended(struct sl_model *model, const struct sl_live *block)
+{
+	if (model->ends)
+		*SL_PUSH(&model->ends->all) = *block;
+}
+
 /* Sets the size of a live block that was unknown at its begin: that of an import is known from its first mapping. */
 void sl_ledger_sized(struct sl_model *model, uint32_t site, uint64_t bytes);
 

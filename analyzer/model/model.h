@@ -437,6 +437,10 @@ struct sl_thread_state;
 struct sl_graphs;
 struct sl_vmm;
 
+struct sl_ends {
+	SL_VECTOR(struct sl_live) all;
+};
+
 struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
@@ -454,6 +458,7 @@ struct sl_model {
 	struct sl_device_state *devices[SL_DEVICES_MAX + 1]; /* [device + 1], NULL: not seen */
 
 	struct sl_table pointers, arrays, registered, imports, blocks; /* address spaces; `blocks` holds PyTorch's blocks */
+	struct sl_ends *ends; /* where blocks of `pointers` are put that end with their owner; NULL: not asked for */
 	struct sl_vmm *vmm;
 	struct sl_graphs *graphs;
 

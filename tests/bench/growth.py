@@ -234,7 +234,7 @@ def cost(make, n):
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
         if not make.__name__.startswith("telemetry") and make not in (streams, baseline) + FIT:
             extra += ["-j", "1"]
-        verb = {streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
+        verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
@@ -279,6 +279,10 @@ def block(i, **columns):
 def resets(folder, n):
     """Live blocks on one device; another device is reset again and again, each time with one block on it."""
     calls(folder, *[block(i, device=1) for i in range(n)], *[row for i in range(n) for row in (block(n + i), ("reset", {}))])
+
+
+def snapshot_of_resets(folder, n):
+    resets(folder, n)
 
 
 def contexts(folder, n):
@@ -502,7 +506,8 @@ WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loa
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
-          pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
+          pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses,
+          snapshot_of_resets)
 
 
 def main():
