@@ -7,6 +7,10 @@
 
 #include "common/pack.h"
 
+/* Most bytes of a Python function's name, and of its file or the text of a range; longer ones are cut. */
+#define SL_FUNCTION_MAX 1024u
+#define SL_TEXT_MAX	4096u
+
 struct sl_definition {
 	struct sl_pack pack;
 	unsigned pairs;

@@ -93,7 +93,7 @@ static const char *absolute_path(const struct module *module)
 	begin[--at] = '-';
 	for (uint64_t left = module->begin; left; left >>= 4)
 		begin[--at] = digits[left & 15];
-	if (!sl_procfile_find("/proc/self/maps", begin + at, line, SL_STACKS_TEXT_MAX) || !strchr(line, '/'))
+	if (!sl_procfile_find("/proc/self/maps", begin + at, line, SL_TEXT_MAX) || !strchr(line, '/'))
 		return module->path;
 	return strchr(line, '/');
 }
@@ -340,7 +340,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 		if (header->p_type == PT_NOTE && at >= module.begin && at + header->p_memsz <= module.end)
 			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
 	}
-	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
+	module.path = path_of(info, visit->thread->file, SL_TEXT_MAX);
 	/* It came after the last walk, and so did all that is called in it. */
 	module.time_ns = atomic_load(&walked_ns);
 	if (!module.time_ns)

@@ -151,7 +151,7 @@ static bool publish_text(uint32_t id, const void *what)
 	struct sl_definition map = sl_definition_begin(text->thread->map, sizeof(text->thread->map), "text");
 
 	sl_definition_uint(&map, "id", id);
-	sl_definition_bytes(&map, "text", utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
+	sl_definition_bytes(&map, "text", utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_TEXT_MAX));
 	return sl_define_publish(&map);
 }
 

@@ -9,10 +9,10 @@
 #include "agent/stacks/cache.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/walk.h"
+#include "common/definition.h"
 #include "common/text.h"
 
 #define SL_STACKS_DEPTH_MAX 256u
-#define SL_STACKS_TEXT_MAX  4096u
 #define SL_PYTHON_SEEN	    256u
 
 struct sl_stacks_thread {
@@ -34,8 +34,8 @@ struct sl_stacks_thread {
 	uintptr_t python_frames[SL_PYTHON_SEEN]; /* where those frames lay, for Python */
 	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, those of the agent first */
 
-	char function[1024], file[SL_STACKS_TEXT_MAX]; /* utf-8, of the frame or text being defined */
-	uint8_t map[8192];			       /* the definition being packed */
+	char function[SL_FUNCTION_MAX], file[SL_TEXT_MAX]; /* utf-8, of the frame or text being defined */
+	uint8_t map[8192];				   /* the definition being packed */
 
 	struct sl_cache python, native;
 	struct sl_walk walk;

@@ -94,13 +94,10 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 {
 	struct sl_report report = {0};
 	int status = sl_native_open(&report, paths, count, &options->pipeline);
-	char lost[256];
 
 	report.html_max_bytes = options->html_max_bytes;
 	if (status == SL_EXIT_FINE)
 		status = options->json ? print_json(&report) : print_summary(&report, options, place);
-	if (sl_outputs_lost(lost, sizeof(lost)))
-		sl_door_print(stderr, "stormlog-analyze: %s\n", lost);
 	sl_report_free(&report);
 	return status;
 }
@@ -111,7 +108,7 @@ static int run(struct sl_arguments *parsed)
 	struct sl_destination place = {0};
 	int status = sl_report_options_parse(&options, parsed);
 	const char *foreign;
-	char folder[FOLDER];
+	char folder[FOLDER], lost[256];
 	bool native = false;
 
 	if (status < 0) {
@@ -129,6 +126,8 @@ static int run(struct sl_arguments *parsed)
 		status = SL_EXIT_USAGE;
 	if (status < 0)
 		status = (native ? native_report : sl_telemetry_report)(&options, parsed->paths, parsed->path_count, &place);
+	if (sl_outputs_lost(lost, sizeof(lost)))
+		sl_door_print(stderr, "stormlog-analyze: %s\n", lost);
 	sl_report_options_free(&options);
 	return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
@@ -41,6 +42,8 @@ static void write_run(struct sl_json *j, const struct sl_telemetry *t)
 
 static void write_report(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
+	char lost[256];
+
 	sl_json_document(j, "stormlog.report", 1);
 	write_run(j, t);
 	sl_json_array(j, "processes");
@@ -49,13 +52,19 @@ static void write_report(struct sl_json *j, const struct sl_telemetry *t, const 
 	sl_json_end(j);
 	sl_json_array(j, "leaks");
 	sl_json_end(j);
-	sl_emit_selected(j, t, options);
 	sl_json_array(j, "findings");
 	sl_json_end(j);
+	sl_json_limit(sl_budget_written(t->disk_bytes));
+	sl_json_thin(j, 1, sl_json_limited() / 16);
+	sl_emit_selected(j, t, options);
+	sl_emit_telemetry(j, t, options);
+	sl_json_thin(j, 1, 0);
 	sl_json_array(j, "warnings");
 	sl_emit_each_warning(t, put_warning, j);
+	sl_json_thin(j, 0, 0);
+	if (sl_outputs_lost(lost, sizeof(lost)))
+		sl_json_string(j, NULL, lost);
 	sl_json_end(j);
-	sl_emit_telemetry(j, t, options);
 }
 
 struct page {

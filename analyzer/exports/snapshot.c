@@ -376,7 +376,7 @@ static void put_last(struct snapshot *s, uint64_t unix_ns)
 	sl_pickle_next(&s->pickle);
 }
 
-/* The numbers of the kept entries, in their order, one device after the other.  Those of device d are at begins[d] to begins[d + 1]. */
+/* The numbers of the kept entries, one device after the other, each in order.  Those of device d begin at begins[d]. */
 static uint64_t *by_device(const struct snapshot *s, size_t *begins)
 {
 	uint64_t first = s->count > s->cap ? s->count - s->cap : 0;

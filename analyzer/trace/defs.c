@@ -5,6 +5,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
+#include "common/definition.h"
 
 /* Appends an item of zeroes. */
 #define PUSH(vector)                                                                                                               \
@@ -13,15 +14,21 @@
 #define ENTRY	   32	/* what a definition takes beside its texts */
 #define FRAMES_MAX 1024 /* of a stack: outer ones are cut off; the agent writes 256 at most */
 
-static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
+/* most: the agent writes no more bytes. */
+static const char *text_up_to(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t most)
 {
 	struct sl_span span = sl_object_text(map, key);
 
-	if (span.size > SL_NAME_MAX) {
+	if (span.size > most) {
 		defs->cut_names++;
-		span.size = SL_NAME_MAX;
+		span.size = most;
 	}
 	return span.text ? sl_pool_try(span.text, span.size) : NULL;
+}
+
+static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
+{
+	return text_up_to(defs, map, key, SL_NAME_MAX);
 }
 
 static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32_t *count)
@@ -49,7 +56,7 @@ static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32
 static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	sl_idmap_set(&defs->text_ids, id, (uint32_t)defs->texts.count);
-	*PUSH(defs->texts) = text_of(defs, map, "text");
+	*PUSH(defs->texts) = text_up_to(defs, map, "text", SL_TEXT_MAX);
 }
 
 /* Equal names have one address. */
@@ -66,8 +73,8 @@ static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t 
 {
 	sl_idmap_set(&defs->frame_ids, id, (uint32_t)defs->frames.count);
 	*PUSH(defs->frames) = (struct sl_python_frame){
-		.function = text_of(defs, map, "function"),
-		.file = file_of(defs, text_of(defs, map, "file")),
+		.function = text_up_to(defs, map, "function", SL_FUNCTION_MAX),
+		.file = file_of(defs, text_up_to(defs, map, "file", SL_TEXT_MAX)),
 		.line = (uint32_t)sl_object_u64(map, "line", 0),
 	};
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SL_NAME_MAX (16u << 10) /* longest name in bytes; longer ones are cut */
+#define SL_NAME_MAX (16u << 10) /* longest name in bytes; longer ones are cut (definition.h has shorter limits for some) */
 
 struct sl_span {
 	const char *text; /* NULL: absent */

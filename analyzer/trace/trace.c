@@ -462,8 +462,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	read_ring(trace);
 	sl_defs_share(&trace->defs);
 	if (trace->defs.cut_names)
-		sl_damage_note(&trace->damage, trace->name, "%u names are longer than %u kB and were cut", trace->defs.cut_names,
-			       SL_NAME_MAX >> 10);
+		sl_damage_note(&trace->damage, trace->name, "%u names are longer than any that is recorded and were cut",
+			       trace->defs.cut_names);
 	if (trace->defs.left_out)
 		sl_damage_note(&trace->damage, trace->name,
 			       "%u devices, capabilities, notes or keys are beyond the %d of each that are kept",

@@ -98,9 +98,9 @@ class Budgets(unittest.TestCase):
     def test_names_of_a_run_have_one_budget_and_the_rest_is_analysed(self):
         """Twelve processes have 8 MB of names each, and the run may keep 20 MB."""
         for pid in range(12):
-            maps = [{"def": "text", "id": i, "text": "%d %d " % (pid, i) + "A" * 16000} for i in range(1, 501)]
+            maps = [{"def": "text", "id": i, "text": "%d %d " % (pid, i) + "A" * 4000} for i in range(1, 2001)]
             t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (pid, 100 + pid)), t.header(pid=100 + pid, rank=pid, world_size=12),
-                    t.defs(maps), self.events(label=500), t.footer())
+                    t.defs(maps), self.events(label=2000), t.footer())
         out, said = self.run_it("report", "--json", "-j", "2", "t", megabytes=400, STORMLOG_READ_MEGABYTES="20")
         self.assertIn(sum(p["damaged"] for p in json.loads(out)["processes"]), (9, 10, 11), "two have room, and what a third begins")
         self.assertRegex(said, "rank-000[0-9]+-1[0-9]+.msgpack.zst: offset [0-9]+: names and stacks of the run take more than the 20 MB")
@@ -143,21 +143,21 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["telemetry"], 4 << 20)
 
     def test_an_export_has_a_budget_and_a_former_one_stays(self):
-        """Sixty stacks of sixty frames with names of 16 kB, and twelve thousand events: every format grows with one of these."""
+        """Sixty stacks of sixty frames with names of 5 kB, and forty thousand events: every format grows with one of these."""
         maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
         maps += [{"def": "python_stack", "id": i + 1, "frames": [(i + 7 * k) % 60 for k in range(60)]} for i in range(60)]
         maps += [{"def": "text", "id": 1, "text": "L" * 16000}]
-        t.write(self.trace, t.header(), t.defs(maps), self.events(12000, python=[i % 60 + 1 for i in range(12000)], label=1), t.footer())
+        t.write(self.trace, t.header(), t.defs(maps), self.events(40000, python=[i % 60 + 1 for i in range(40000)], label=1), t.footer())
         for form in "collapsed speedscope csv ndjson sqlite pytorch-snapshot perfetto".split():
             self.write("o." + form)
-            said = self.run_it("export", form, "-o", "o." + form, "t", megabytes=700, codes=(4,), STORMLOG_WRITE_MEGABYTES="0.5")[1]
-            self.assertRegex(said, r"o\.%s: would take more than 0.5 MB, which is much .*STORMLOG_WRITE_MEGABYTES" % form)
+            said = self.run_it("export", form, "-o", "o." + form, "t", megabytes=700, codes=(4,), STORMLOG_WRITE_MEGABYTES="0.2")[1]
+            self.assertRegex(said, r"o\.%s: would take more than 0.2 MB, which is much .*STORMLOG_WRITE_MEGABYTES" % form)
             self.assertEqual(os.path.getsize(os.path.join(self.folder, "o." + form)), 0, "the former one")
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".part")], [])
-        limit = 16e6 + 1024 * os.path.getsize(self.trace)
-        out, said = self.run_it("export", "csv", "t", megabytes=700, codes=(4,))
-        self.assertIn("standard output: would take more than %d" % (limit // 1000000), said)
-        self.assertLessEqual(len(out), limit)
+        out, said = self.run_it("export", "csv", "t", megabytes=700, codes=(4,), STORMLOG_WRITE_MEGABYTES="5")
+        self.assertIn("standard output: would take more than 5", said)
+        self.assertLessEqual(len(out), 5e6)
+        self.assertLess(len(self.run_it("export", "csv", "t", megabytes=700)[0]), 16e6 + 1024 * os.path.getsize(self.trace))
 
     def test_no_more_lines_of_damage_than_anybody_reads(self):
         for i in range(300):
@@ -166,13 +166,38 @@ class Budgets(unittest.TestCase):
         self.assertLess(len(said), 210)
         self.assertRegex(said[200], r"^stormlog-analyze: \d+ lines like these more$")
 
+    def test_telemetry_repeats_no_more_than_its_budget(self):
+        """Losses of a file are in each of its sessions, and a spike names each phase that is open: 2 MB gave 2.4 GB."""
+        sample = {"allocator_active_bytes": None, "allocator_allocated_bytes": 8192, "allocator_change_bytes": 0, "allocator_inactive_bytes": None,
+                  "allocator_reserved_bytes": 8192, "collector": "c", "context": "nccl", "device_free_bytes": None, "device_id": 0, "device_total_bytes": 80 << 30,
+                  "device_used_bytes": 8192, "event_type": "sample", "host": "h", "job_id": "j", "local_rank": 0, "metadata": {}, "pid": 1, "rank": 0,
+                  "sampling_interval_ms": 0, "schema_version": 3, "session_id": "s", "timestamp_ns": t.T0, "world_size": 1}
+        sessions = ["{}"] * 500 + [json.dumps(dict(sample, session_id="s%d" % i)) for i in range(500)]
+        phases = [json.dumps(dict(sample, event_type="phase_enter", timestamp_ns=t.T0 + i, metadata={"phase_scope": {
+            "action": "enter", "name": "p", "scope_id": "s%d" % i, "thread_name": "t", "path": ["p%d" % i], "sequence": i, "thread_id": i}})) for i in range(1000)]
+        phases += [json.dumps(dict(sample, timestamp_ns=t.T0 + 10 ** 9 * (k + 1), device_used_bytes=8192 + (k % 3 == 0) * (20 << 30))) for k in range(600)]
+        for name, lines in (("sessions", sessions), ("phases", phases)):
+            os.mkdir(os.path.join(self.folder, name))
+            self.write(name + "/" + "e" * 200 + ".jsonl", "\n".join(lines).encode())
+            said = self.run_it("-q", "-o", "o." + name, name, megabytes=400, STORMLOG_WRITE_MEGABYTES="2")[1]
+            if name == "sessions":
+                self.assertIn("would take more than 2 MB", said)
+            self.assertLess(os.path.getsize(os.path.join(self.folder, "o." + name, "report.json")), 4 << 20)
+            with open(os.path.join(self.folder, "o." + name, "report.json")) as file:
+                report = json.load(file)
+            self.assertEqual(any("entries of lists left out" in text for text in report["warnings"]), name == "sessions")
+            self.assertEqual(len(report["telemetry"]["per_session"]), 500 if name == "sessions" else 1)
+            for one in report["telemetry"]["per_session"]["s" if name == "phases" else "s0"]["collective_attribution"].values():
+                for interval in one:
+                    self.assertLessEqual(len((interval.get("phase_attribution") or {}).get("phase_paths", ())), 256)
+
     def test_long_names_are_cut_and_said(self):
         big = "A" * (1 << 20)
         maps = [{"def": "text", "id": 1, "text": big}, {"def": "frame", "id": 1, "function": big, "file": big, "line": 1},
                 {"def": "python_stack", "id": 1, "frames": [1] * 4}]
         t.write(self.trace, t.header(argv=[big, big], exe=big), t.defs(maps), self.events(31, python=1, label=1), t.footer())
         said = self.run_it("-o", "o", "t", megabytes=700)[1]
-        self.assertIn("names are longer than 16 kB and were cut", said)
+        self.assertIn("names are longer than any that is recorded and were cut", said)
         size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(os.path.join(self.folder, "o")) for name in names)
         self.assertLess(size, 20 << 20, "it was 510 MB")
 

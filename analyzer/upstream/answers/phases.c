@@ -76,10 +76,12 @@ static void set_path(struct sl_arena *arena, const struct sl_value *path, struct
 		parts[span->depth++] = path->items[i].text;
 		length += strlen(path->items[i].text) + 3;
 	}
-	char *label = sl_arena_alloc(arena, length), *end = label;
+	length = length < SL_PHASES_PATH_MAX ? length : SL_PHASES_PATH_MAX;
+	char *label = sl_arena_alloc(arena, length);
+	size_t at = 0;
 
-	for (uint32_t i = 0; i < span->depth; i++)
-		end = stpcpy(i ? stpcpy(end, " / ") : end, parts[i]);
+	for (uint32_t i = 0; i < span->depth && at < length; i++)
+		at += (size_t)snprintf(label + at, length - at, "%s%s", i ? " / " : "", parts[i]);
 	span->path = parts;
 	span->label = label;
 }
@@ -201,7 +203,7 @@ struct active {
 
 static void find_active(const struct sl_phase_rank *rank, size_t begin, size_t end, int64_t at_ns, struct active *active)
 {
-	if (begin >= end)
+	if (begin >= end || active->spans.count == SL_PHASES_OPEN)
 		return;
 	size_t middle = begin + (end - begin) / 2;
 	const struct sl_phase_span *span = &rank->spans[middle];
@@ -211,7 +213,7 @@ static void find_active(const struct sl_phase_rank *rank, size_t begin, size_t e
 	find_active(rank, begin, middle, at_ns, active);
 	if (span->start_ns > at_ns)
 		return;
-	if (span->end_ns >= at_ns)
+	if (span->end_ns >= at_ns && active->spans.count < SL_PHASES_OPEN)
 		*SL_PUSH(&active->spans) = span;
 	find_active(rank, middle + 1, end, at_ns, active);
 }
@@ -271,15 +273,18 @@ static const struct sl_phase_span *pointed_at(const struct active *active, const
 	return hit;
 }
 
-static size_t sort_unique(const char **texts, size_t count)
+/* Puts the texts in order, each once, at most SL_PHASES_ALIKE, into the arena. */
+static void name_alike(struct sl_phases *phases, struct sl_phase_attribution *a, const char **texts, size_t count)
 {
 	size_t kept = 0;
 
 	qsort(texts, count, sizeof(*texts), sl_stats_by_text);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && kept < SL_PHASES_ALIKE; i++)
 		if (i == 0 || strcmp(texts[i], texts[kept - 1]) != 0)
 			texts[kept++] = texts[i];
-	return kept;
+	a->paths = sl_arena_alloc(&phases->arena, kept * sizeof(*a->paths));
+	memcpy(a->paths, texts, kept * sizeof(*a->paths));
+	a->path_count = kept;
 }
 
 static int by_thread_and_depth(const void *a, const void *b)
@@ -294,9 +299,9 @@ static struct sl_phase_attribution guess(struct sl_phases *phases, struct active
 {
 	struct sl_phase_attribution a = {0};
 	const struct sl_phase_span *last = latest(active), *single = NULL;
-	size_t threads = 0;
+	const char *labels[SL_PHASES_OPEN];
+	size_t threads = 0, count = 0;
 
-	a.paths = sl_arena_alloc(&phases->arena, active->spans.count * sizeof(*a.paths));
 	qsort(active->spans.item, active->spans.count, sizeof(*active->spans.item), by_thread_and_depth);
 	for (size_t begin = 0, end; begin < active->spans.count; begin = end) {
 		const struct sl_phase_span *deepest = active->spans.item[begin];
@@ -305,12 +310,12 @@ static struct sl_phase_attribution guess(struct sl_phases *phases, struct active
 		for (end = begin; end < active->spans.count && active->spans.item[end]->thread_id == deepest->thread_id; end++) {
 			if (active->spans.item[end]->depth != deepest->depth)
 				continue;
-			a.paths[a.path_count++] = active->spans.item[end]->label;
+			labels[count++] = active->spans.item[end]->label;
 			if (threads == 1 && is_later(active->spans.item[end], single))
 				single = active->spans.item[end];
 		}
 	}
-	a.path_count = sort_unique(a.paths, a.path_count);
+	name_alike(phases, &a, labels, count);
 	if (threads == 1 && a.path_count == 1)
 		return one(phases, single, "heuristic");
 	a.summary = a.path_count > 1 ? last->label : NULL;
@@ -347,15 +352,15 @@ struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const stru
 					    const struct sl_phase_attribution *second)
 {
 	struct sl_phase_attribution merged = {0};
+	const char *both[2 * SL_PHASES_ALIKE];
 
 	if (first->path_count == 0)
 		return *second;
 	if (second->path_count == 0 || same(first, second))
 		return *first;
-	merged.paths = sl_arena_alloc(&phases->arena, (first->path_count + second->path_count) * sizeof(*merged.paths));
-	memcpy(merged.paths, first->paths, first->path_count * sizeof(*merged.paths));
-	memcpy(merged.paths + first->path_count, second->paths, second->path_count * sizeof(*merged.paths));
-	merged.path_count = sort_unique(merged.paths, first->path_count + second->path_count);
+	memcpy(both, first->paths, first->path_count * sizeof(*both));
+	memcpy(both + first->path_count, second->paths, second->path_count * sizeof(*both));
+	name_alike(phases, &merged, both, first->path_count + second->path_count);
 	return merged;
 }
 
@@ -367,10 +372,14 @@ const char *sl_phases_summary(struct sl_arena *arena, const struct sl_phase_attr
 		return sl_arena_printf(arena, "(likely) %s", a->summary);
 	if (a->unique)
 		return sl_arena_strdup(arena, a->paths[0]);
-	const char *text = sl_arena_printf(arena, "(ambiguous) %s", a->paths[0]);
+	size_t size = sizeof("(ambiguous) ");
 
-	for (size_t i = 1; i < a->path_count; i++)
-		text = sl_arena_printf(arena, "%s | %s", text, a->paths[i]);
+	for (size_t i = 0; i < a->path_count; i++)
+		size += strlen(a->paths[i]) + strlen(" | ");
+	char *text = sl_arena_alloc(arena, size), *end = stpcpy(text, "(ambiguous) ");
+
+	for (size_t i = 0; i < a->path_count; i++)
+		end = stpcpy(i ? stpcpy(end, " | ") : end, a->paths[i]);
 	return text;
 }
 

@@ -7,6 +7,8 @@
 
 #include "analyzer/upstream/records/series.h"
 
+#define SL_PHASES_PATH_MAX 16384
+
 struct sl_phase_span {
 	const char *session_id;
 	int32_t rank;
@@ -14,7 +16,7 @@ struct sl_phase_span {
 	const char *thread_name, *scope_id;
 	const char *const *path; /* outermost first */
 	uint32_t depth;
-	const char *label;  /* the path joined by " / " */
+	const char *label;  /* the path joined by " / ", at most SL_PHASES_PATH_MAX bytes with the zero */
 	bool synthetic_end; /* never closed: ends with the rank's last event */
 };
 
@@ -32,7 +34,12 @@ struct sl_phases {
 	size_t rank_count;
 };
 
-/* Something belongs to one phase, or to one of several that cannot be told apart. No paths: to none. */
+/*
+ * Something belongs to one phase, or to one of several that cannot be told apart.  No paths: to none.  Of the spans that are open
+ * at a moment the first SL_PHASES_OPEN are looked at, and of what cannot be told apart the first SL_PHASES_ALIKE are named.
+ */
+#define SL_PHASES_OPEN	4096
+#define SL_PHASES_ALIKE 256
 struct sl_phase_attribution {
 	bool unique;
 	const char *source; /* exact, thread_local, heuristic; NULL when ambiguous */

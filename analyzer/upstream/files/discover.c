@@ -28,7 +28,10 @@ static bool first_time(struct sl_telemetry *t, const char *path)
 {
 	char *real = realpath(path, NULL);
 	bool first = (*sl_map_at(&t->seen, real ? real : path))++ == 0;
+	struct stat status;
 
+	if (first && stat(path, &status) == 0)
+		t->disk_bytes += sl_budget_size(&status);
 	free(real);
 	return first;
 }

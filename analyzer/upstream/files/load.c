@@ -43,17 +43,8 @@ static void add_source(struct loading *l, struct sl_session *session, const char
 {
 	uintptr_t *known = sl_map_at(&l->files, sl_arena_printf(&l->scratch, "%s\n%s", session->summary.session_id, display));
 
-	if ((*known)++)
-		return;
-	if (!(session->source_count &
-	      (session->source_count - 1))) { /* doubles the room each time, since a session may have many segments */
-		const char **sources = sl_arena_alloc(&l->t->arena, (2 * session->source_count + 1) * sizeof(*sources));
-
-		if (session->source_count)
-			memcpy(sources, session->sources, session->source_count * sizeof(*sources));
-		session->sources = sources;
-	}
-	session->sources[session->source_count++] = display;
+	if (!(*known)++)
+		sl_telemetry_add_text(l->t, &session->sources, &session->source_count, display);
 }
 
 static void on_problem(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
@@ -111,12 +102,16 @@ static const char *base_name(struct sl_telemetry *t, const char *path)
 static void finish(struct loading *l, const struct sl_manifest *manifest, const char *path)
 {
 	struct sl_telemetry *t = l->t;
-	const char *source = sl_arena_printf(&t->arena, "artifact:%s", base_name(t, path));
+	const char *source = sl_arena_printf(&t->arena, "artifact:%s", base_name(t, path)), **lost = NULL;
 
 	for (size_t i = 0; i < manifest->session_count; i++) {
 		struct sl_session *session = session_of(l, manifest->sessions[i].session_id);
 
 		session->summary = manifest->sessions[i];
+	}
+	if (l->lost.count) { /* the sessions share one list */
+		lost = sl_arena_alloc(&t->arena, l->lost.count * sizeof(*lost));
+		memcpy(lost, l->lost.item, l->lost.count * sizeof(*lost));
 	}
 	for (size_t i = l->first; i < t->loaded.count; i++) {
 		struct sl_session *session = &t->loaded.item[i];
@@ -126,11 +121,8 @@ static void finish(struct loading *l, const struct sl_manifest *manifest, const 
 			sl_session_summary_infer(session->events, session->count, source, &session->summary);
 		if (session->source_count == 0)
 			add_source(l, session, sl_telemetry_display(t, path));
-		if (l->lost.count) {
-			session->warnings = sl_arena_alloc(&t->arena, l->lost.count * sizeof(*l->lost.item));
-			memcpy(session->warnings, l->lost.item, l->lost.count * sizeof(*l->lost.item));
-			session->warning_count = l->lost.count;
-		}
+		session->warnings = lost;
+		session->warning_count = l->lost.count;
 	}
 	sl_map_free(&l->index);
 	sl_map_free(&l->files);

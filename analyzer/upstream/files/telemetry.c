@@ -109,31 +109,25 @@ static void drop_equal_events(struct sl_session *session)
 	free(slots);
 }
 
+void sl_telemetry_add_text(struct sl_telemetry *t, const char ***list, size_t *count, const char *text)
+{
+	if (!(*count & (*count - 1))) {
+		const char **more = sl_arena_alloc(&t->arena, (2 * *count + 1) * sizeof(*more));
+
+		if (*count)
+			memcpy(more, *list, *count * sizeof(*more));
+		*list = more;
+	}
+	(*list)[(*count)++] = text;
+}
+
+/* sort_sources() is still to come. */
 static void add_sources(struct sl_telemetry *t, struct sl_session *session, const struct sl_session *more)
 {
-	const char **sources = sl_arena_alloc(&t->arena, (session->source_count + more->source_count) * sizeof(*sources));
-	size_t count = 0;
-
-	for (size_t i = 0; i < session->source_count; i++)
-		sources[count++] = session->sources[i];
 	for (size_t i = 0; i < more->source_count; i++)
-		sources[count++] = more->sources[i];
-	qsort(sources, count, sizeof(*sources), sl_stats_by_text);
-	session->source_count = 0;
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || strcmp(sources[i], sources[i - 1]) != 0)
-			sources[session->source_count++] = sources[i];
-	session->sources = sources;
-
-	const char **warnings = sl_arena_alloc(&t->arena, (session->warning_count + more->warning_count) * sizeof(*warnings));
-
-	count = 0;
-	for (size_t i = 0; i < session->warning_count; i++)
-		warnings[count++] = session->warnings[i];
+		sl_telemetry_add_text(t, &session->sources, &session->source_count, more->sources[i]);
 	for (size_t i = 0; i < more->warning_count; i++)
-		warnings[count++] = more->warnings[i];
-	session->warnings = warnings;
-	session->warning_count = count;
+		sl_telemetry_add_text(t, &session->warnings, &session->warning_count, more->warnings[i]);
 }
 
 static void add_events(struct sl_session *session, const struct sl_session *more, const char *session_id)
@@ -174,8 +168,28 @@ static void merge_into(struct sl_telemetry *t, struct sl_session *merged, const 
 		add_events(merged, &first, NULL);
 	}
 	add_events(merged, loaded, NULL);
-	sl_event_sort(merged->events, merged->count);
-	drop_equal_events(merged);
+}
+
+static void sort_sources(struct sl_session *session)
+{
+	size_t count = session->source_count;
+
+	if (count)
+		qsort(session->sources, count, sizeof(*session->sources), sl_stats_by_text);
+	session->source_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || strcmp(session->sources[i], session->sources[i - 1]) != 0)
+			session->sources[session->source_count++] = session->sources[i];
+}
+
+/* Once, when all that belongs to the session was added. */
+static void finish_merged(struct sl_session *session)
+{
+	sort_sources(session);
+	if (session->borrowed)
+		return;
+	sl_event_sort(session->events, session->count);
+	drop_equal_events(session);
 }
 
 /* index: session id -> place in t->sessions, plus 1. */
@@ -256,6 +270,7 @@ static void join_ranks(struct sl_telemetry *t, const struct sl_session *group, s
 		add_sources(t, &joined, &group[i]);
 		add_events(&joined, &group[i], summary.session_id);
 	}
+	sort_sources(&joined);
 	sl_event_sort(joined.events, joined.count);
 	*add_merged(t, &summary, joined.kind) = joined;
 }
@@ -349,6 +364,8 @@ bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id)
 	merge_by_id(t, &index, false);
 	merge_by_id(t, &index, true);
 	sl_map_free(&index);
+	for (size_t i = 0; i < t->sessions.count; i++)
+		finish_merged(&t->sessions.item[i]);
 	size_t joined = join_jobs(t);
 
 	if (t->sessions.count)

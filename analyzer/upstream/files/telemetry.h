@@ -42,6 +42,8 @@ struct sl_telemetry {
 	SL_VECTOR(struct sl_oom_row) bundles;
 	SL_VECTOR(struct sl_problem) problems;
 
+	uint64_t disk_bytes; /* of the files that were read */
+
 	struct sl_event_store store;
 	struct sl_arena arena;
 	/* private */
@@ -79,6 +81,8 @@ void sl_telemetry_free(struct sl_telemetry *t);
 void sl_telemetry_problem(struct sl_telemetry *t, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason);
 const char *sl_telemetry_display(struct sl_telemetry *t, const char *path);
 struct sl_session *sl_telemetry_new_loaded(struct sl_telemetry *t);
+/* Appends to a list in the arena.  Its room doubles each time: a session may have many files. */
+void sl_telemetry_add_text(struct sl_telemetry *t, const char ***list, size_t *count, const char *text);
 
 /* diagnose.c: a bundle's folder (manifest or not) with telemetry_timeline.json. */
 void sl_diagnose_load(struct sl_telemetry *t, const char *folder);
