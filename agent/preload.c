@@ -327,7 +327,7 @@ static void start(struct sl_agent *agent)
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (threads && (!may_allocate || options->host))
+	if (threads && (!may_allocate || options->host || sl_kept_confined_alone()))
 		sl_writer_thread_put_off();
 	else if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = agent->store->plain = true;
@@ -388,8 +388,7 @@ bool sl_agent_unpark(void)
 		return true;
 	if (!is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
-	sl_writer_thread_unpark();
-	return true;
+	return sl_writer_thread_unpark();
 }
 
 static void define_thread(const struct sl_producer *producer, int tid)

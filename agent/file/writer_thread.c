@@ -418,7 +418,22 @@ bool sl_writer_thread_is_parked(void)
 	return is_in(PARKED) && !atomic_load(&sl_agent->writer);
 }
 
-void sl_writer_thread_unpark(void)
+/* At the end no filter comes any more. */
+static bool must_not_make_it(void)
+{
+	static _Atomic long confined; /* the thread that was found so last */
+
+	if (atomic_load(&sl_agent->finish))
+		return false;
+	if (atomic_load(&confined) && atomic_load(&confined) == syscall(SYS_gettid))
+		return true;
+	if (!sl_kept_confined_alone())
+		return false;
+	atomic_store(&confined, syscall(SYS_gettid));
+	return true;
+}
+
+bool sl_writer_thread_unpark(void)
 {
 	struct sl_agent *agent = sl_agent;
 	uint32_t was = atomic_load(&agent->parking);
@@ -426,7 +441,11 @@ void sl_writer_thread_unpark(void)
 
 	if (state_of(was) != PARKED || atomic_load(&agent->writer) ||
 	    !atomic_compare_exchange_strong(&agent->parking, &was, changed_to(STARTING, was)))
-		return;
+		return true;
+	if (must_not_make_it()) {
+		change_to(PARKED);
+		return false;
+	}
 	mute = sl_mute_begin();
 	agent->no_writer = agent->store->plain = false;
 	if (sl_writer_thread_start()) {
@@ -434,4 +453,5 @@ void sl_writer_thread_unpark(void)
 		change_to(PARKED); /* the next call that looks tries again */
 	}
 	sl_mute_end(&mute);
+	return true;
 }

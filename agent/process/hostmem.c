@@ -175,9 +175,14 @@ static void read_cgroup(struct sl_hostmem_process *of, struct sl_hostmem *memory
 		sl_procfile_digits(kills, &memory->oom_kills);
 }
 
+/* Asked once: the kernel's answers lie on the first stack, which a program may leave and unmap. */
 static uint64_t page_bytes(void)
 {
-	return getauxval(AT_PAGESZ);
+	static _Atomic uint64_t bytes;
+
+	if (!atomic_load_explicit(&bytes, memory_order_relaxed))
+		atomic_store_explicit(&bytes, getauxval(AT_PAGESZ), memory_order_relaxed);
+	return bytes;
 }
 
 void sl_hostmem_read(struct sl_hostmem_process *of, struct sl_hostmem *memory)

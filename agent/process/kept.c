@@ -96,11 +96,12 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 	return got;
 }
 
-/* Reads the kernel's status of the process; "": not available.  Writer, or the thread that runs before there is one. */
+/* The kernel's, of the process or a thread.  Of the writer, or the one thread that runs while there is none. */
+static char status[8192];
+
+/* "": not available */
 static const char *read_status(void)
 {
-	static char status[8192];
-
 	sl_kept_read("/proc/self/status", status, sizeof(status));
 	return status;
 }
@@ -130,6 +131,14 @@ void sl_kept_look(bool (*another)(void))
 	deserted = first_ended && threads == 2;
 	outlived = outlived || (first_ended && threads > (was_another ? 3 : 2));
 	was_another = is_another;
+}
+
+bool sl_kept_confined_alone(void)
+{
+	if (sl_kept_sandboxed() || syscall(SYS_gettid) == syscall(SYS_getpid) ||
+	    sl_procfile_read("/proc/thread-self/status", status, sizeof(status)) <= 0)
+		return false;
+	return filters(status) > filters_at_start;
 }
 
 bool sl_kept_deserted(void)
@@ -171,6 +180,6 @@ void sl_kept_begin(void)
 	atomic_store(&sandboxed, false);
 	deserted = outlived = false;
 	was_another = true;
-	filters_at_start = filters(read_status());
-	keep(OWN_STAT, sl_fnv_text(OWN_STAT)); /* read at the end, when files may no longer be opened */
+	filters_at_start = filters(read_status()); /* of the first thread */
+	keep(OWN_STAT, sl_fnv_text(OWN_STAT));	   /* read at the end, when files may no longer be opened */
 }

@@ -25,6 +25,13 @@ bool sl_kept_sandboxed(void);
 /* There were filters when the recording began: a container's, or the program's own. */
 bool sl_kept_filtered(void);
 
+/*
+ * True: the calling thread has a filter that the first thread has not.  So would a thread that it makes, and the program could no
+ * longer give all its threads one filter (SECCOMP_FILTER_FLAG_TSYNC).  The one thread that is about to make the
+ * writer.
+ */
+bool sl_kept_confined_alone(void);
+
 /* True: the process has only our threads.  The first thread, which the kernel lists until the end, and all others have ended. */
 bool sl_kept_deserted(void);
 

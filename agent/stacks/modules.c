@@ -257,8 +257,13 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	if (atomic_load(&known))
 		return program;
 	n = sl_file_link("/proc/self/exe", buffer, bytes - 1);
-	if (n <= 0) /* no /proc here: the path as the program was called, perhaps relative */
-		return getauxval(AT_EXECFN) ? (const char *)getauxval(AT_EXECFN) : "";
+	if (n <= 0) { /* no /proc here: the path as the program was called, perhaps relative */
+		const char *called = (const char *)getauxval(AT_EXECFN);
+		struct sl_text path = sl_text_begin(buffer, bytes);
+
+		sl_text_add(&path, called ? called : "");
+		n = (ssize_t)strlen(buffer);
+	}
 	buffer[n] = 0;
 	if ((size_t)n < sizeof(program)) { /* several threads write the same */
 		memcpy(program, buffer, (size_t)n + 1);

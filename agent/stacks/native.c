@@ -50,7 +50,6 @@ static int find_us(struct dl_phdr_info *info, size_t size, void *data)
 void sl_native_start(void)
 {
 	sl_objects_walk(find_us, NULL);
-	sl_unwinder_start();
 }
 
 void sl_native_disable(const char *why)
@@ -286,10 +285,14 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
-/* True: rbp and return address of a frame there would lie in a page that is not in memory, as those of a running stack do not. */
+/*
+ * True: rbp and return address of a frame there would lie in a page that is not in memory, as those of a running stack do not, or
+ * beyond the page that libunwind asks for.
+ */
 static bool is_away(uintptr_t frame)
 {
-	return sl_pages_wait(frame) || sl_pages_wait(frame + 15);
+	return sl_pages_wait(frame) || sl_pages_wait(frame + 15) ||
+	       (frame % SL_PAGE > SL_PAGE - 16 && sl_pages_readable(frame) && !sl_pages_readable(frame + 15));
 }
 
 /*
@@ -325,7 +328,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
 		entry = find(&stack, &hash);
 		id = entry ? entry->id : 0;
-		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie()) && sl_stacks_has_room(SL_STACKS_ROOM_NEW))
+		if (SL_UNLIKELY(!id) && (sl_unwinder_walk_alone() || tables_lie() || walked.gone) &&
+		    sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 			id = define_stack(&stack, entry, hash);
 		if (id) {
 			sl_walk_name(&thread->walk, &walked, id);
@@ -333,12 +337,13 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 		}
 	}
 	/* libunwind asks the kernel (mincore) about each new page of the stack */
-	if (tables_lie() || sl_kept_sandboxed() || !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
+	if (!sl_unwinder_libunwind() || tables_lie() || walked.gone || sl_kept_sandboxed() ||
+	    !sl_stacks_has_room(SL_STACKS_ROOM_NEW))
 		return 0;
 	if (end == SL_WALK_UNKNOWN && thread->walk.guess && is_away(thread->walk.guess))
 		return 0;
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
-	if (end == SL_WALK_UNKNOWN || !sl_unwinder_libunwind())
+	if (end == SL_WALK_UNKNOWN)
 		return id;
 	if (!same_pcs(&stack, &unwound))
 		atomic_store(&walk_differs, true);

@@ -28,7 +28,7 @@ struct sl_stack_ids {
  * 256; 0: 128.  A deeper stack's definition says "truncated". */
 void sl_stacks_start(unsigned mode, unsigned depth);
 
-/* Writer thread only: may take the loader's lock.  Until it has run, native stacks come from libgcc_s. */
+/* Writer thread only: may take the loader's lock.  Until it has run, native stacks are those of our own walk. */
 void sl_stacks_open_libraries(void);
 
 /* Stacks of the calling thread.  mode: what is wanted now, of what sl_stacks_start was told.

@@ -8,12 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <unwind.h>
-
 #include "agent/mute.h"
 #include "agent/pages.h"
 #include "agent/process/file.h"
 #include "agent/process/kept.h"
+#include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
@@ -23,16 +22,6 @@ static struct sl_libunwind opened;
 static _Atomic(const struct sl_libunwind *) libunwind;
 static uint64_t opened_unloads; /* sl_objects_unloads when libunwind was opened */
 static _Atomic bool alone;	/* there will be no libunwind */
-
-/* The program's libgcc_s, if it has one: twenty times slower, so used only until libunwind is there. */
-static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
-static unsigned long (*gcc_get_ip)(struct _Unwind_Context *); /* not _Unwind_Ptr: libunwind's header has none */
-
-void sl_unwinder_start(void)
-{
-	gcc_get_ip = (unsigned long (*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
-	gcc_backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
-}
 
 const struct sl_libunwind *sl_unwinder_libunwind(void)
 {
@@ -194,10 +183,8 @@ void sl_unwinder_load(void)
 		return;
 	}
 	library = open_libunwind(open);
-	if (!library) {
-		open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); /* it is in use from now on and must not be closed */
+	if (!library)
 		return;
-	}
 	opened = (struct sl_libunwind){
 		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
 		.init_local = (int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
@@ -217,21 +204,6 @@ void sl_unwinder_load(void)
 	try_libunwind();
 	opened_unloads = atomic_load(&sl_objects_unloads);
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
-}
-
-struct gcc_walk {
-	void **pcs;
-	int count, max;
-};
-
-static _Unwind_Reason_Code gcc_frame(struct _Unwind_Context *context, void *data)
-{
-	struct gcc_walk *walk = data;
-
-	if (walk->count == walk->max)
-		return _URC_END_OF_STACK;
-	walk->pcs[walk->count++] = (void *)gcc_get_ip(context);
-	return _URC_NO_REASON;
 }
 
 /* What backtrace does for a stack that it does not know, without thread-local data. */
@@ -259,22 +231,17 @@ static SL_NOINLINE int step_through(const struct sl_libunwind *lib, void **pcs, 
 
 int sl_unwinder_walk(void **pcs, int max, bool allocates)
 {
-	const struct sl_libunwind *lib = atomic_load_explicit(&libunwind, memory_order_acquire);
-	struct gcc_walk walk = {.pcs = pcs, .max = max};
+	const struct sl_libunwind *lib = sl_unwinder_libunwind();
+	int got;
 
-	if (lib && SL_UNLIKELY(!allocates))
-		return lib->steps ? step_through(lib, pcs, max) : 0;
-	if (SL_LIKELY(lib != NULL)) {
-		int got = lib->backtrace(pcs, max);
-
-		for (int i = 0; i < got && SL_UNLIKELY(lib->behind); i++)
-			pcs[i] = (char *)pcs[i] + 1;
-		return got;
-	}
-	if (!gcc_backtrace || !gcc_get_ip)
+	if (!lib)
 		return 0;
-	gcc_backtrace(gcc_frame, &walk);
-	return walk.count;
+	if (SL_UNLIKELY(!allocates))
+		return lib->steps ? step_through(lib, pcs, max) : 0;
+	got = lib->backtrace(pcs, max);
+	for (int i = 0; i < got && SL_UNLIKELY(lib->behind); i++)
+		pcs[i] = (char *)pcs[i] + 1;
+	return got;
 }
 
 int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
@@ -293,19 +260,16 @@ int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 
 bool sl_unwinder_walk_alone(void)
 {
-	return atomic_load(&alone) || sl_kept_sandboxed() ||
-	       (atomic_load_explicit(&libunwind, memory_order_acquire) &&
-		atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads);
+	return !sl_unwinder_libunwind() || sl_kept_sandboxed() ||
+	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
 }
 
 void sl_unwinder_describe(struct sl_text *text)
 {
 	if (atomic_load(&libunwind)) {
 		sl_text_add(text, "native libunwind.so.8");
-	} else if (atomic_load(&alone)) {
-		sl_text_add(text, "native, our own walk alone: beside a sanitizer no libunwind is loaded");
-	} else {
-		sl_text_add(text, gcc_backtrace && gcc_get_ip ? "native libgcc_s, slow: " : "no native stacks: ");
-		sl_text_add(text, "libunwind.so.8 not found");
+		return;
 	}
+	sl_text_add(text, SL_WALK_IS_HERE ? "native, our own walk alone: " : "no native stacks: ");
+	sl_text_add(text, atomic_load(&alone) ? "beside a sanitizer no libunwind is loaded" : "libunwind.so.8 not found");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unwinds a native stack where our own walk cannot.  It uses libunwind, which is never linked (it would take over the program's C++
- * exceptions): the writer thread opens it with RTLD_LOCAL.  Until then it uses the program's libgcc_s, if there is one, which is
- * twenty times slower.
+ * exceptions): the writer thread opens it with RTLD_LOCAL.  The program's libgcc_s is not asked: where code has no tables it reads
+ * that code, which may be no address, and a program may close it.
  */
 #pragma once
 
@@ -23,9 +23,6 @@ struct sl_libunwind {
 	unsigned behind; /* how far its addresses lie behind return addresses: 1 with libunwind 1.3, else 0 */
 };
 
-/* Before the first stack: finds libgcc_s. */
-void sl_unwinder_start(void);
-
 /* Writer thread only: opens libunwind. */
 void sl_unwinder_load(void);
 
@@ -35,19 +32,19 @@ bool sl_unwinder_lost_descriptors(void);
 /* NULL: not opened yet, or never.  Where !steps any of its functions except `backtrace` may be missing. */
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
-/* Return addresses of the calling thread, innermost first; returns how many.  allocates: it may. */
+/* Return addresses of the calling thread, innermost first; returns how many, 0 without libunwind.  allocates: it may. */
 int sl_unwinder_walk(void **pcs, int max, bool allocates);
 
 /*
  * The same with signals blocked and cancellation off, for addresses that libunwind does not know yet.  For those it asks
- * the kernel whether memory is mapped, by read(), a cancellation point; it fills tables that a signal handler must not
- * leave half done; and libgcc holds the loader's lock.  Where it knows the addresses sl_unwinder_walk is cheaper.
+ * the kernel whether memory is mapped, by read(), a cancellation point; and it fills tables that a signal handler must not
+ * leave half done.  Where it knows the addresses sl_unwinder_walk is cheaper.
  */
 int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates);
 
 /*
  * True: our own walk is used without libunwind to check it, because libunwind keeps its tables of an unloaded object and
- * applies them to whatever is loaded there next, and because beside a sanitizer it is not opened at all.
+ * applies them to whatever is loaded there next, or because it is not there: not yet, beside a sanitizer, or not installed.
  */
 bool sl_unwinder_walk_alone(void);
 

@@ -17,18 +17,72 @@
 #define NEAR	  (1u << 20) /* bytes; addresses this near are taken for one stack without asking the kernel */
 #define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
 
+#define OWN_MOST (8u << 20)
+
+/*
+ * The part of the thread's own stack that was found mapped, up to its end.  The thread stands on it as long as it runs.  Any other
+ * stack, a coroutine's or the one that a coroutine was begun on, may be gone at the next call.
+ */
+static __thread struct {
+	uintptr_t begin, end;
+} own __attribute__((tls_model("initial-exec")));
+
+extern void *__libc_stack_end __attribute__((weak)); /* musl has none */
+
+/* The first thread's stack ends with the program's arguments, another's with what the C library keeps for the thread. */
+static uintptr_t end_of_own(void)
+{
+	uintptr_t keeps;
+
+	if (syscall(SYS_gettid) == syscall(SYS_getpid))
+		return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+#ifdef __x86_64__
+	__asm__("mov %%fs:0, %0" : "=r"(keeps));
+#else
+	keeps = (uintptr_t)__builtin_thread_pointer();
+#endif
+	return keeps;
+}
+
+static inline __attribute__((always_inline)) bool is_own(uintptr_t sp)
+{
+	return sp - own.begin < own.end - own.begin;
+}
+
+/* Asks page by page from the end on, so that the guard below another stack is met first. */
+static SL_NOINLINE bool reaches_own(uintptr_t sp)
+{
+	if (!own.end) {
+		own.begin = (end_of_own() + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
+		atomic_signal_fence(memory_order_seq_cst);
+		own.end = own.begin;
+	}
+	if (own.begin - sp > OWN_MOST || sl_kept_sandboxed())
+		return is_own(sp);
+	while (own.begin > sp && sl_pages_readable(own.begin - SL_PAGE))
+		own.begin -= SL_PAGE;
+	return is_own(sp);
+}
+
+static inline __attribute__((always_inline)) bool is_on_own(uintptr_t sp)
+{
+	return SL_LIKELY(is_own(sp)) || reaches_own(sp);
+}
+
 /*
  * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
  * one word.
  */
-static bool grows_to(uintptr_t low)
+static bool grows_to(uintptr_t low, uintptr_t here)
 {
-	const char *name = (const char *)getauxval(AT_EXECFN);
-	uintptr_t end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
+	const char *name;
+	uintptr_t end;
 	struct rlimit64 limit;
 
-	if (syscall(SYS_gettid) != syscall(SYS_getpid))
+	if (syscall(SYS_gettid) != syscall(SYS_getpid) || !is_on_own(here))
 		return false;
+	name = (const char *)getauxval(AT_EXECFN);
+	end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
 	if (!name || syscall(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit))
 		return true;
 	if (!memchr(name, 0, end - (uintptr_t)name))
@@ -76,13 +130,13 @@ bool sl_walk_has_room(uintptr_t bytes)
 		  begin = known / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (low >= begin && here - begin < known % SL_PAGE * SL_PAGE)
+	if (low >= begin && here - begin < known % SL_PAGE * SL_PAGE && is_own(here))
 		return true;
 	if (is_on_alternate_stack(here, &alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
-			return grows_to(low);
+			return grows_to(low, here);
 	known = low | (here / SL_PAGE - low / SL_PAGE + 1);
 	return true;
 }
@@ -95,6 +149,12 @@ bool sl_walk_has_room(uintptr_t bytes)
 struct at {
 	uintptr_t pc, sp, bp;
 	const volatile uintptr_t *bp_slot;
+};
+
+/* Memory that this walk may read. */
+struct pages {
+	uintptr_t begin, bytes;
+	bool gone; /* the stack leads to another, which cannot be read */
 };
 
 /* Blocks signals: no handler may come, or leave by longjmp, while an address stands beside another's rule. */
@@ -131,8 +191,11 @@ static SL_NOINLINE bool tables_lie(void)
 	return false;
 }
 
-/* True: everything from the stack pointer to the word below `cfa` can be read.  The answer is kept. */
-static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uintptr_t cfa)
+/*
+ * True: everything from the stack pointer to the word below `cfa` can be read.  Where the thread's own stack leads to what cannot,
+ * tables are noise; where another does, it may have led to a stack that is no more.
+ */
+static SL_NOINLINE bool can_reach(struct pages *pages, uintptr_t sp, uintptr_t cfa)
 {
 	uintptr_t page = sp & ~(uintptr_t)(SL_PAGE - 1), low = page;
 
@@ -140,14 +203,12 @@ static SL_NOINLINE bool can_reach(struct sl_walk_pages *pages, uintptr_t sp, uin
 		low = pages->begin;
 		page = low + pages->bytes;
 	}
-	pages->bytes = 0; /* a signal handler's walk may come between */
-	atomic_signal_fence(memory_order_seq_cst);
 	for (; page < cfa; page += SL_PAGE)
-		if (!sl_pages_readable(page))
-			return tables_lie();
-	pages->begin = low;
-	atomic_signal_fence(memory_order_seq_cst);
-	pages->bytes = page - low;
+		if (!sl_pages_readable(page)) {
+			pages->gone = !is_own(sp);
+			return is_own(sp) && tables_lie();
+		}
+	*pages = (struct pages){.begin = low, .bytes = page - low};
 	return true;
 }
 
@@ -157,7 +218,7 @@ static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 	return sl_cfi_leads_on(rule) && !sl_pages_readable(cfa - 8) && tables_lie();
 }
 
-static inline __attribute__((always_inline)) bool step(struct sl_walk_pages *pages, struct at *at, struct sl_cfi_rule rule)
+static inline __attribute__((always_inline)) bool step(struct pages *pages, struct at *at, struct sl_cfi_rule rule)
 {
 	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
 
@@ -245,13 +306,12 @@ static bool was_entered(const struct sl_walk *walk, uint32_t turn)
 	return *(const volatile uint32_t *)&walk->turn != turn;
 }
 
-static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max, struct at at)
+static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, struct pages *pages, uint32_t max, struct at at)
 {
 	uint32_t first = walk->first ? walk->first : SL_WALK_FRAMES, old = first, n = 0, common = SL_WALK_FRAMES;
 	uint32_t turn = ++walk->turn;
 	bool cut = true;
 
-	walk->guess = 0;
 	while (n < max) {
 		struct sl_cfi_rule rule;
 
@@ -279,15 +339,16 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 			cut = false;
 			break;
 		}
-		if (!step(&walk->pages, &at, rule)) {
-			if (!atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
-				walk->guess = rule.kind == SL_CFI_NONE && at.bp > at.sp ? at.bp : 0;
+		if (!step(pages, &at, rule)) {
+			if (!pages->gone && !atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
+				walk->guess = rule.kind == SL_CFI_NONE ? at.bp : 0;
 				return SL_WALK_UNKNOWN;
 			}
 			cut = false; /* nobody is left to ask: the stack ends here */
 			break;
 		}
 	}
+	walk->foreign |= !is_own(at.sp);
 	if (!n)
 		return was_entered(walk, turn) ? SL_WALK_UNKNOWN : SL_WALK_SAME;
 	if (n > common || was_entered(walk, turn))
@@ -315,7 +376,7 @@ static bool is_same(struct sl_walk *walk, const struct at *at)
 }
 
 /* Gives the innermost frames of the stack, and its number if it has one. */
-static uint32_t follow_trail(struct sl_walk *walk, struct at at)
+static uint32_t follow_trail(struct sl_walk *walk, struct pages *pages, struct at at)
 {
 	struct sl_trail_start *start = &walk->start;
 	uint32_t turn = ++walk->turn, name;
@@ -324,7 +385,7 @@ static uint32_t follow_trail(struct sl_walk *walk, struct at at)
 	for (unsigned n = 0; n < SL_TRAIL_FRAMES; n++) {
 		start->pc[n] = at.pc;
 		hash = sl_cache_hash(hash, at.pc);
-		if (!step(&walk->pages, &at, rule_at(walk, at.pc)))
+		if (!step(pages, &at, rule_at(walk, at.pc)))
 			return 0;
 	}
 	start->sp = at.sp;
@@ -348,7 +409,7 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 	struct sl_cache_entry *entry;
 	struct sl_trail_check *check;
 
-	if (walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp)
+	if (walk->foreign || walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp)
 		return;
 	for (uint32_t i = from + 1; i < SL_WALK_FRAMES; i++)
 		most += has_check(&walk->frame[i]);
@@ -376,21 +437,33 @@ static void keep_trail(struct sl_walk *walk, uint32_t name)
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
+	struct pages pages = {0};
 	enum sl_walk_end end;
 	struct at at = {0};
+	bool is_foreign;
 
+	HERE(at);
+	is_foreign = !is_on_own(at.sp);
 	if (SL_UNLIKELY(walk->max != max)) {
 		walk->first = 0;
 		walk->max = max;
 		sl_walk_forget(walk);
 	}
-	HERE(at);
+	if (SL_UNLIKELY(is_foreign || walk->foreign))
+		walk->first = 0;
+	walk->foreign = is_foreign;
+	walk->guess = 0;
+	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
+		return SL_WALK_UNKNOWN;
+	if (!is_foreign)
+		pages = (struct pages){.begin = own.begin, .bytes = own.end - own.begin};
 	if (is_same(walk, &at))
 		end = SL_WALK_SAME;
-	else if ((walked->name = follow_trail(walk, at)))
+	else if (!is_foreign && (walked->name = follow_trail(walk, &pages, at)))
 		return SL_WALK_KNOWN;
 	else
-		end = walk_from(walk, max < SL_WALK_FRAMES - 1 ? max : SL_WALK_FRAMES - 1, at);
+		end = walk_from(walk, &pages, max < SL_WALK_FRAMES - 1 ? max : SL_WALK_FRAMES - 1, at);
+	walked->gone = pages.gone;
 	if (end != SL_WALK_UNKNOWN) {
 		walked->pcs = &walk->pc[walk->first];
 		walked->count = SL_WALK_FRAMES - walk->first < max ? SL_WALK_FRAMES - walk->first : max;
@@ -418,7 +491,7 @@ static bool is_planted(uintptr_t pc)
 enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 {
 	uintptr_t to = (uintptr_t)address;
-	struct sl_walk_pages pages = {0};
+	struct pages pages = {0};
 	struct at at = {0};
 
 	HERE(at);

@@ -19,6 +19,12 @@
 #include "agent/stacks/cfi.h"
 #include "agent/stacks/trails.h"
 
+#ifdef __x86_64__
+#define SL_WALK_IS_HERE 1
+#else
+#define SL_WALK_IS_HERE 0 /* libunwind alone */
+#endif
+
 #define SL_WALK_FRAMES 288u
 #define SL_WALK_RULES  8192u
 
@@ -35,21 +41,16 @@ struct sl_walk_rule {
 	struct sl_cfi_rule rule;
 };
 
-/* Pages of the stack that can be read. */
-struct sl_walk_pages {
-	uintptr_t begin, bytes;
-};
-
 struct sl_walk {
 	uint64_t unloads; /* the owner's, at which the rules were read (sl_walk_renew); 0: there are no rules */
 	unsigned max;	  /* `max` of the last walk */
 	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
+	bool foreign;	  /* the last walk was, or led, to a stack that is not the thread's own: nothing of it holds for the next */
 	uint32_t turn;	  /* walks begun */
 	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp alone; 0: nowhere, or elsewhere */
 	uint32_t built;	  /* the turn that these frames belong to */
-	struct sl_walk_pages pages;
-	uint64_t named; /* the owner's number for a stack, and above it the turn that built the stack */
+	uint64_t named;	  /* the owner's number for a stack, and above it the turn that built the stack */
 	uintptr_t pc[SL_WALK_FRAMES];
 	struct sl_walk_frame frame[SL_WALK_FRAMES];
 	struct {
@@ -74,6 +75,7 @@ struct sl_walked {
 	uint32_t count; /* at most `max` */
 	uint32_t built;
 	uint32_t name; /* SL_WALK_KNOWN */
+	bool gone;     /* the frames outside of these lie on a stack that is no more: nobody else may look for them */
 };
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked);

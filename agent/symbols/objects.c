@@ -146,11 +146,25 @@ SL_STARTUP_TEXT void sl_objects_construct(void)
 	sl_objects_trust();
 }
 
+/* The program's headers.  Asked once: the kernel's answers lie on the first stack, which a program may leave and unmap. */
+static const ElfW(Phdr) * program_headers(unsigned long *count)
+{
+	static const ElfW(Phdr) * _Atomic headers;
+	static _Atomic unsigned long known;
+
+	if (!headers) {
+		known = getauxval(AT_PHNUM);
+		headers = (const void *)getauxval(AT_PHDR);
+	}
+	*count = known;
+	return headers;
+}
+
 struct link_map *sl_objects_first(void)
 {
 	/* Through DT_DEBUG of the program, as debuggers find it. */
-	const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
-	unsigned long count = getauxval(AT_PHNUM);
+	unsigned long count;
+	const ElfW(Phdr) *headers = program_headers(&count);
 	const ElfW(Dyn) *dynamic = NULL;
 	ElfW(Addr) base = 0;
 
@@ -170,12 +184,13 @@ struct link_map *sl_objects_first(void)
 static bool describe(struct dl_phdr_info *info, const struct link_map *map, bool program)
 {
 	const ElfW(Ehdr) *header = (const void *)map->l_addr;
+	unsigned long count;
 
 	info->dlpi_addr = map->l_addr;
 	info->dlpi_name = map->l_name;
 	if (program) {
-		info->dlpi_phdr = (const void *)getauxval(AT_PHDR);
-		info->dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
+		info->dlpi_phdr = program_headers(&count);
+		info->dlpi_phnum = (ElfW(Half))count;
 		return info->dlpi_phdr != NULL;
 	}
 	if (!header || map->l_addr & 4095 || !sl_pages_readable(map->l_addr) || header->e_ident[EI_MAG0] != ELFMAG0 ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * served N: calls on a stack below pages that it serves itself (userfaultfd), from a function without unwind tables whose rbp leads
- * there, N - 8 bytes above the stack's top.  Prints how often it allocated and freed; fails if a page was asked for.
+ * there, N - 8 bytes above the stack's top; of a negative N, to such pages below the stack.  Prints how often it allocated and freed;
+ * fails if a page was asked for.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -67,11 +68,12 @@ __asm__(".pushsection .text\n"
 
 int main(int count, char **words)
 {
+	int way = count < 2 ? 0 : atoi(words[1]);
 	char *pages = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-	     *top = pages + STACK_BYTES;
+	     *top = pages + (way < 0 ? 2 : 1) * STACK_BYTES, *there = way < 0 ? pages : top;
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register range = {.range = {(uintptr_t)top, STACK_BYTES}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct uffdio_register range = {.range = {(uintptr_t)there, STACK_BYTES}, .mode = UFFDIO_REGISTER_MODE_MISSING};
 	pthread_t thread;
 
 	if (fd < 0 || count < 2)
@@ -81,7 +83,7 @@ int main(int count, char **words)
 		return 1;
 	pairs();
 	usleep(50000); /* native stacks are libunwind's by then */
-	call_there(top - 64, top + atoi(words[1]) - 8, pairs);
+	call_there(top - 64, way < 0 ? there + STACK_BYTES / 2 - way : top + way - 8, pairs);
 	printf("%d %d\n", 2 * PAIRS, 2 * PAIRS);
 	return served != 0;
 }

@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
-RUDE, HANDLED, SERVED = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served"))
+RUDE, HANDLED, SERVED, ASTRAY = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray"))
 MIB = 1 << 20
 
 
@@ -116,11 +116,39 @@ class Rude(unittest.TestCase):
             self.assertLess(int(run.done.stderr), 200 * 50)
 
     def test_pages_beyond_a_stack_that_the_program_serves_are_not_read(self):
-        for way in (0, 8, 24, 4100):
+        for way in (0, 8, 24, 4100, -8, -16):
             if subprocess.run([SERVED, str(way)], env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM), stdout=subprocess.DEVNULL).returncode == 77:
                 self.skipTest("no userfaultfd here")
             with self.subTest(way), e2e.Recording(SERVED, way) as run:
                 self.compare(run)
+
+    def astray(self, mode, *numbers):
+        for number in numbers or (0,):
+            for host in (), ("--host",):
+                with self.subTest(number, host=host), e2e.Recording(ASTRAY, mode, number, launcher=host and ("--host", "-o", "traces")) as run:
+                    self.assertEqual(run.done.returncode, 0)
+                    self.compare(run)
+
+    def test_a_stack_that_a_coroutine_was_begun_on_is_gone(self):
+        self.astray("gone", 0, 1)
+
+    def test_a_coroutine_without_a_return_address(self):
+        self.astray("junk", 0, 1, 0xdeadbeef, 0x4141414141414141)
+
+    def test_a_base_pointer_to_the_last_bytes_of_a_page(self):
+        self.astray("edge", 0, 1)
+
+    def test_a_guard_page_where_calls_were_made(self):
+        self.astray("guard", 1600, 2400, 3200, 4096)
+
+    def test_the_first_stack_is_unmapped(self):
+        self.astray("left")
+
+    def test_libgcc_is_closed(self):
+        self.astray("closed")
+
+    def test_a_thread_with_a_filter_of_its_own_calls_first(self):
+        self.astray("filter")
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""

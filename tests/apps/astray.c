@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * astray MODE [N]: calls on stacks that lead to what is no stack, or no more one.  Prints how often it allocated and freed.
+ *
+ * gone N	a coroutine was begun by a function of another stack, which is unmapped; 1: by a thread, which has ended
+ * junk N	a coroutine's outermost return address is N; the first call comes in a handler
+ * edge N	the base pointer of a function without unwind tables leads to the last 4 bytes of a page; 1: before one beyond a file's end
+ * guard N	a coroutine with N bytes left, where a guard page is now and calls were made before
+ * left		the first thread goes on elsewhere and unmaps its stack
+ * closed	the program closes its libgcc_s after a first call in a handler
+ * filter	the thread that called first had a seccomp filter of its own; later the program gives all threads another
+ */
+#include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+#ifdef __x86_64__
+
+#define PAGE  4096
+#define STACK 65536
+
+static unsigned made;
+
+static void pairs(int count)
+{
+	void *p;
+
+	for (int i = 0; i < count; i++, made++) {
+		OK(cudaMalloc(&p, 4096 + (i & 7) * 512));
+		OK(cudaFree(p));
+	}
+}
+
+static void handle(int number)
+{
+	pairs(3);
+}
+
+static char *map(size_t bytes)
+{
+	char *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(pages != MAP_FAILED);
+	return pages;
+}
+
+/* Calls on another stack, whose outermost frame leads back to this one. */
+void call_on(void *stack, void (*function)(void));
+__asm__(".pushsection .text\n"
+	".type call_on,@function\n"
+	"call_on:\n"
+	"	.cfi_startproc\n"
+	"	push %rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset rbp,-16\n"
+	"	mov %rsp,%rbp\n"
+	"	.cfi_def_cfa_register rbp\n"
+	"	mov %rdi,%rsp\n"
+	"	call *%rsi\n"
+	"	mov %rbp,%rsp\n"
+	"	pop %rbp\n"
+	"	.cfi_def_cfa rsp,8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size call_on,.-call_on\n"
+	/* The same with any base pointer, from a function without unwind tables and on the same stack. */
+	".type call_with,@function\n"
+	"call_with:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	mov %rdi,%rbp\n"
+	"	call *%rsi\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size call_with,.-call_with\n"
+	/* Jumps to a function on another stack; back_to_main leaves it. */
+	".type jump_to,@function\n"
+	"jump_to:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	push %r12\n"
+	"	push %r13\n"
+	"	push %r14\n"
+	"	push %r15\n"
+	"	mov %rsp,main_stack(%rip)\n"
+	"	mov %rdi,%rsp\n"
+	"	xor %ebp,%ebp\n"
+	"	jmp *%rsi\n"
+	".size jump_to,.-jump_to\n"
+	".type back_to_main,@function\n"
+	"back_to_main:\n"
+	"	mov main_stack(%rip),%rsp\n"
+	"	pop %r15\n"
+	"	pop %r14\n"
+	"	pop %r13\n"
+	"	pop %r12\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size back_to_main,.-back_to_main\n"
+	".popsection\n");
+void call_with(void *base, void (*function)(void));
+void jump_to(void *stack, void (*function)(void));
+void back_to_main(void);
+void *main_stack __attribute__((visibility("hidden"), used));
+
+static void some_pairs(void)
+{
+	pairs(4);
+}
+
+static void more_pairs(void)
+{
+	pairs(5);
+}
+
+/* ---- the stack that a coroutine was begun on is gone ---- */
+
+static ucontext_t scheduler, coroutine;
+static char *beside; /* the coroutine's stack, and right above it the one that it is begun on */
+
+static void run_coroutine(void)
+{
+	for (;;) {
+		pairs(3);
+		swapcontext(&coroutine, &scheduler);
+	}
+}
+
+static void begin_coroutine(void)
+{
+	call_on(beside + STACK - 64, run_coroutine);
+}
+
+static void *carry(void *begins)
+{
+	volatile int times = 0;
+
+	getcontext(&scheduler);
+	if (times++ < 3) {
+		if (begins && times == 1)
+			begin_coroutine();
+		else if (!begins)
+			setcontext(&coroutine);
+	}
+	return NULL;
+}
+
+static void gone(long by_thread)
+{
+	static ucontext_t first;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	beside = map(2 * STACK);
+	if (by_thread) {
+		pthread_attr_init(&attr);
+		CHECK(!pthread_attr_setstack(&attr, beside + STACK, STACK));
+		CHECK(!pthread_create(&thread, &attr, carry, "") && !pthread_join(thread, NULL));
+		munmap(beside + STACK, STACK);
+		CHECK(!pthread_create(&thread, NULL, carry, NULL) && !pthread_join(thread, NULL));
+		return;
+	}
+	getcontext(&first);
+	first.uc_stack.ss_sp = beside + STACK;
+	first.uc_stack.ss_size = STACK / 4;
+	makecontext(&first, begin_coroutine, 0);
+	swapcontext(&scheduler, &first);
+	for (int i = 0; i < 5; i++) {
+		if (i == 1)
+			munmap(beside + STACK, STACK);
+		if (i == 3)
+			usleep(50000); /* libunwind is there by then */
+		swapcontext(&scheduler, &coroutine);
+	}
+}
+
+/* ---- return addresses that are none ---- */
+
+static void enter(void)
+{
+	pairs(4);
+	back_to_main();
+}
+
+static void junk(long address)
+{
+	char *stack = map(4 * STACK);
+
+	CHECK(dlopen("libgcc_s.so.1", RTLD_NOW)); /* an unwinder that reads code at such an address */
+	signal(SIGUSR1, handle);
+	raise(SIGUSR1);
+	for (int i = 0; i < 4; i++) {
+		long *top = (long *)(stack + (i + 1) * STACK - 72);
+
+		top[0] = top[2] = address;
+		top[1] = address + 16;
+		jump_to(top, enter);
+		usleep(10000);
+	}
+}
+
+static void edge(long of_file)
+{
+	char *pages = map(2 * PAGE);
+	int fd;
+
+	if (of_file) {
+		fd = (int)syscall(SYS_memfd_create, "edge", 0);
+		CHECK(fd >= 0 && !ftruncate(fd, 100));
+		CHECK(mmap(pages, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == pages && (*pages = 1));
+	} else {
+		munmap(pages + PAGE, PAGE);
+	}
+	pairs(3);
+	usleep(50000);
+	for (int i = 0; i < 20; i++)
+		call_with(pages + PAGE - 4, some_pairs);
+}
+
+/* ---- stacks that change ---- */
+
+static void guard(long bytes)
+{
+	char *stack = map(2 * STACK);
+
+	pairs(2);
+	usleep(50000);
+	call_on(stack + STACK + (bytes & ~15l), some_pairs);
+	mprotect(stack + STACK - 4 * PAGE, 4 * PAGE, PROT_NONE);
+	call_on(stack + STACK + (bytes & ~15l), more_pairs);
+}
+
+static char *first_stack;
+static size_t first_bytes;
+
+static void go_on(void)
+{
+	munmap(first_stack, first_bytes);
+	pairs(20);
+	usleep(200000); /* the writer takes a sample of the host */
+	pairs(20);
+	exit(printf("%u %u\n", made, made) < 0);
+}
+
+static void left(long unused)
+{
+	static ucontext_t there;
+	char line[300], *end = NULL;
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "[stack]"))
+			sscanf(line, "%p-%p", (void **)&first_stack, (void **)&end);
+	CHECK(end);
+	first_bytes = (size_t)(end - first_stack);
+	pairs(5);
+	usleep(50000);
+	getcontext(&there);
+	there.uc_stack.ss_sp = map(STACK);
+	there.uc_stack.ss_size = STACK;
+	makecontext(&there, go_on, 0);
+	setcontext(&there);
+}
+
+/* ---- what is shared with us ---- */
+
+static void closed(long unused)
+{
+	void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+
+	CHECK(library);
+	signal(SIGUSR1, handle);
+	raise(SIGUSR1);
+	dlclose(library);
+	pairs(1);
+	some_pairs();
+}
+
+static struct sock_filter allow[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+static struct sock_fprog filter_program = {1, allow};
+
+static void *call_filtered(void *unused)
+{
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_program));
+	pairs(5);
+	return NULL;
+}
+
+static void filter(long unused)
+{
+	pthread_t thread;
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !pthread_create(&thread, NULL, call_filtered, NULL) &&
+	      !pthread_join(thread, NULL));
+	usleep(50000);
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter_program));
+	pairs(5);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(long n);
+} modes[] = {{"gone", gone}, {"junk", junk},	 {"edge", edge},    {"guard", guard},
+	     {"left", left}, {"closed", closed}, {"filter", filter}};
+
+int main(int count, char **words)
+{
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (count > 1 && !strcmp(words[1], modes[i].name)) {
+			modes[i].run(count > 2 ? atol(words[2]) : 0);
+			printf("%u %u\n", made, made);
+			return 0;
+		}
+	return 2;
+}
+
+#else
+
+int main(void)
+{
+	return 77;
+}
+
+#endif
