@@ -32,16 +32,35 @@ _MIB = 1 << 20
 # A pickle can refer to one object many times, in two bytes each: a small file could hold any number of entries without these limits.
 _DEVICES = 256
 _EVENTS, _EVENTS_OF_BYTE = 1000000, 8  # an entry is about 50 bytes; one that maps 1 TiB in pages of 20 MiB becomes 157 287 events
+_FUNCTION, _FILE = 1024, 4096  # longest names; longer ones are cut
+_TAKEN = ("PROTO FRAME MARK STOP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINUNICODE EMPTY_LIST APPEND APPENDS"
+          " EMPTY_DICT SETITEM SETITEMS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE STACK_GLOBAL GLOBAL").split()
 
 
-class _Data(pickle.Unpickler):
-    """Unpickles lists, dictionaries, numbers and texts only; a pickle that names anything else is refused."""
+class _Opcodes(Dict[int, Any]):
+    def __missing__(self, code: int) -> Any:
+        raise pickle.UnpicklingError("it holds more than a snapshot does: opcode %d" % code)
+
+
+def _listed(count: int) -> Any:
+    """Makes a list of the last `count` objects."""
+    def take(unpickler: Any) -> None:
+        unpickler.stack[-count:] = [unpickler.stack[-count:]]
+    return take
+
+
+class _Data(pickle._Unpickler):
+    """Unpickles lists, dictionaries, numbers and texts only; a pickle that names anything else is refused.
+
+    It is the unpickler in Python, whose memo is a dictionary: that in C allocates 16 bytes for each index up to the greatest, which 9 bytes of
+    pickle can name.  Tuples become lists, which are no keys: the hash of a tuple that holds itself twice, forty deep, takes for ever."""
+
+    dispatch = _Opcodes({getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in _TAKEN})
+    dispatch.update({pickle.EMPTY_TUPLE[0]: dispatch[pickle.EMPTY_LIST[0]], pickle.TUPLE[0]: pickle._Unpickler.dispatch[pickle.LIST[0]],
+                     pickle.TUPLE1[0]: _listed(1), pickle.TUPLE2[0]: _listed(2), pickle.TUPLE3[0]: _listed(3)})
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError("it holds more than data: %a.%a" % (module, name))
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it holds more than data")
 
 
 def load(path: str) -> Dict[str, Any]:
@@ -58,14 +77,31 @@ def load(path: str) -> Dict[str, Any]:
     return said
 
 
+def _number(said: Any) -> int:
+    """What the file says as a number; None is 0."""
+    if said is None:
+        return 0
+    if not isinstance(said, int) or said.bit_length() > 64:
+        raise OverflowError("a number that is no integer of 64 bits")
+    return said
+
+
+def _lines(frames: List[Dict[str, Any]]) -> Iterator[Tuple[str, str, int]]:
+    """(function, file, line) of each frame of Python."""
+    for frame in frames:
+        function, file = frame.get("name"), frame.get("filename")
+        if isinstance(function, str) and isinstance(file, str) and (file.endswith(".py") or file.startswith("<")):
+            yield function[:_FUNCTION], file[:_FILE], _number(frame.get("line"))
+
+
 class _Lane:
     """Turns the entries of one device into events, and tracks the bytes reserved after each."""
 
     def __init__(self, device: int, entries: List[Dict[str, Any]], segments: List[Dict[str, Any]]) -> None:
         self.device, self.entries, self.segments = device, entries, segments
-        grown = sum(int(e["size"]) * {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}.get(e["action"], 0)
+        grown = sum(_number(e["size"]) * {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}.get(e["action"], 0)
                     for e in entries)
-        self.before = sum(int(s["total_size"]) for s in segments) - grown  # reserved when the history began
+        self.before = sum(_number(s["total_size"]) for s in segments) - grown  # reserved when the history began
         self.reserved = self.before
         self.allocated, self.handles = 0, 0
         self.live: Dict[int, int] = {}     # address -> bytes
@@ -85,14 +121,14 @@ class _Lane:
     def events(self, python: Dict[int, int]) -> Iterator[Dict[str, int]]:
         for index, entry in enumerate(self.entries):
             for event in self.of(index, entry):
-                yield dict(event, time_ns=int(entry.get("time_us") or 0) * 1000, device=self.device, python=python.get(index, 0))
+                yield dict(event, time_ns=_number(entry.get("time_us")) * 1000, device=self.device, python=python.get(index, 0))
 
     def block(self, name: str, **members: int) -> Dict[str, int]:
         return dict(members, api=_API[name], extra=self.allocated, extra2=self.reserved)
 
     def of(self, index: int, entry: Dict[str, Any]) -> Iterator[Dict[str, int]]:
-        action, size, stream = entry["action"], int(entry["size"]), int(entry.get("stream") or 0)
-        address = int(entry.get("addr") or 0)
+        action, size, stream = entry["action"], _number(entry["size"]), _number(entry.get("stream"))
+        address = _number(entry.get("addr"))
         if action == "segment_alloc":
             self.reserved += size
             yield {"api": _API["cudaMalloc"], "address": address, "bytes": size}
@@ -175,11 +211,9 @@ class _Trace:
             if place in known:
                 continue
             known[place] = 0
-            lines = [(str(f.get("name")), str(f.get("filename")), int(f.get("line") or 0)) for f in entry.get("frames") or ()
-                     if re.search(r"\.py$|^<", str(f.get("filename")))]
-            if not lines:
+            frames = [self.defined(maps, "frame", line, function=line[0], file=line[1], line=line[2]) for line in _lines(entry.get("frames") or [])]
+            if not frames:
                 continue
-            frames = [self.defined(maps, "frame", line, function=line[0], file=line[1], line=line[2]) for line in lines]
             found[index] = known[place] = self.defined(maps, "python_stack", tuple(frames), frames=frames)
         if maps:
             self.frame(2, maps)
@@ -222,12 +256,12 @@ def _header(path: str, said: Dict[str, Any], started_ns: int) -> Dict[str, Any]:
 def _doubts(said: Dict[str, Any], lanes: List[_Lane]) -> Iterator[str]:
     for lane in lanes:
         unseen = sum(1 for segment in lane.segments for block in segment.get("blocks") or ()
-                     if block.get("state") == "active_allocated" and int(block.get("address") or 0) not in lane.live
+                     if block.get("state") == "active_allocated" and _number(block.get("address")) not in lane.live
                      and "address" in block)
         if lane.before or lane.strangers or unseen:
             yield ("device %d: the history begins after the program did (its first entries are lost beyond max_entries, or it was turned on "
                    "later): %d bytes were reserved before, and %d blocks are not in it" % (lane.device, lane.before, lane.strangers + unseen))
-    if any(tuple(segment.get("segment_pool_id") or (0, 0)) != (0, 0) for segment in said["segments"]):
+    if any((segment.get("segment_pool_id") or [0, 0]) != [0, 0] for segment in said["segments"]):
         yield "there are private pools (CUDA graphs, MemPool), which are not replayed"
 
 
@@ -247,7 +281,7 @@ def write(path: str, release: str, folder: str) -> Tuple[str, int, List[str]]:
                 sum(len(segment.get("blocks") or ()) for segment in said["segments"]) > most:
             raise _too_much(path)
         for segment in said["segments"]:
-            segments.setdefault(int(segment["device"]), []).append(segment)
+            segments.setdefault(_number(segment["device"]), []).append(segment)
         lanes = [_Lane(device, entries, segments.get(device, [])) for device, entries in enumerate(traces) if entries]
         if not lanes:
             raise ConfigurationError("%s: no history: torch.cuda.memory._record_memory_history() comes before the program" % path)
@@ -257,7 +291,7 @@ def write(path: str, release: str, folder: str) -> Tuple[str, int, List[str]]:
 
 
 def _write(path: str, said: Dict[str, Any], lanes: List[_Lane], release: str, folder: str, most: int) -> Tuple[str, int, List[str]]:
-    begin_ns = min(int(lane.entries[0].get("time_us") or 0) for lane in lanes) * 1000
+    begin_ns = min(_number(lane.entries[0].get("time_us")) for lane in lanes) * 1000
     target, total, last = os.path.join(folder, "rank-00000-1.msgpack.zst"), 0, _BEGIN_NS
     with _new_file(target) as file:
         trace = _Trace(file)

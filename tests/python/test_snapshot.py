@@ -8,6 +8,8 @@ PEAK_RESERVED is PyTorch's own figure.  ALWAYS_FROM is what fit gave for the age
 import json
 import os
 import pickle
+import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,11 @@ def golden():
         return pickle.loads(zstandard.ZstdDecompressor().decompress(file.read()))
 
 
+def limited():
+    resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
 class Snapshot(unittest.TestCase):
     def setUp(self):
         self.at = tempfile.TemporaryDirectory()
@@ -43,7 +50,7 @@ class Snapshot(unittest.TestCase):
         with open(path, "wb") as file:
             file.write(what if isinstance(what, bytes) else pickle.dumps(what))
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "snapshot", path, "--torch", "2.6", "-o", folder], capture_output=True,
-                              text=True, env={**os.environ, "PYTHONPATH": os.path.join(HERE, "..", "..", "python")})
+                              text=True, preexec_fn=limited, env={**os.environ, "PYTHONPATH": os.path.join(HERE, "..", "..", "python")})
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout + done.stderr, folder
 
@@ -113,6 +120,27 @@ class Snapshot(unittest.TestCase):
         self.assertIn("more devices", self.made({"segments": segments, "device_traces": [[entry()]]}, code=2)[0])
         frames = [{"name": "f", "filename": "a.c", "line": 1}] * 100000
         self.made({"segments": [], "device_traces": [[entry(action="alloc", frames=frames)] * 1000]})
+
+    def test_names_and_numbers_of_a_small_file_cannot_cost_much(self):
+        def of(count, **members):
+            entry = {"action": "alloc", "addr": 1 << 21, "size": 512, "stream": 0, "time_us": 1, "frames": []}
+            return {"segments": [], "device_traces": [[dict(entry, **members)] * count]}
+
+        nest = ["x"]
+        for _ in range(40):
+            nest = [nest, nest]
+        long = {"name": "f" * 200000, "filename": "a" * 200000 + ".py", "line": 1}
+        _, folder = self.made(of(1, frames=[dict(long, filename=nest), dict(long, name=nest)] + [long] * 100000))
+        file, = os.listdir(folder)
+        self.assertLess(os.path.getsize(os.path.join(folder, file)), 200000)
+        for number, why in (1 << 800000, "more than a snapshot"), (1 << 64, "64 bits"), (1.0, "64 bits"), ("1", "64 bits"):
+            self.assertIn(why, self.made(of(10000, size=number), code=2)[0])
+
+    def test_an_opcode_cannot_cost_more_than_its_bytes(self):
+        far = b"\x80\x02Nr" + struct.pack("<I", 1 << 27) + b"."  # an index of the memo
+        self.assertIn("not a snapshot of", self.made(far, code=2)[0])
+        key = b"\x80\x02})" + b"q\0h\0\x86" * 40 + b"Ns."  # a tuple that holds itself twice, forty deep
+        self.assertIn("unhashable", self.made(key, code=2)[0])
 
     def test_what_a_refused_name_says_steers_no_terminal(self):
         self.assertNotIn("\x1b", self.made(b"cos\x1b]0;x\x07\nsystem\n.", code=2)[0])
