@@ -6,6 +6,7 @@ A row is an event.  It has names in place of ids: `time` (UTC, ns), `verb`, `api
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Dict, Iterator
 
 from .errors import ConfigurationError, ProfilerError
@@ -72,6 +73,8 @@ def write(path: str, output: str) -> int:
     events = 0
     for number, name in enumerate(_traces(path)):
         trace = Trace(name)
+        for at, why in trace.damage[:64]:  # names of files may steer a terminal
+            sys.stderr.write("stormlog_native: %s\n" % ascii("offset %d: %s" % (at, why))[1:-1])
         table = _table(arrow, trace) if trace.header else None
         if table is None:
             continue

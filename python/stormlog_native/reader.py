@@ -22,8 +22,9 @@ import glob
 import itertools
 import mmap
 import os
+import stat
 import struct
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, List, Optional, Sequence, Tuple
 
 import msgpack
 import numpy as np
@@ -40,10 +41,16 @@ SEGMENT_BYTES = 1 << 20
 SEGMENT_TABLE = 16 + 16 + 16 + 40 + 16 + 24 + 256 + 512  # magic, sizes, pid, boot id, states, gaps, name, reserve
 HEADER_AT = 64 << 10
 HEAD = 256 << 10
+SEGMENT_MAX = 256
 SLOTS = SEGMENT_BYTES // 64
 FLAG_IN_FLIGHT = 1
-COUNT_MAX = 1 << 24  # events of a block: the recorder writes 4096
-UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, msgpack.exceptions.UnpackException)
+# What exceeds a limit is damage.  Those of frames and blocks are stormlog-analyze's.
+COUNT_MAX, COLUMNS_MAX = 4096, 64  # of a block
+FRAME_MAX, CONTENT_MAX = 8 << 20, 64 << 20  # bytes of a frame, and unpacked
+# Of a whole trace, beside a part for each byte of its files.  Honest traces unpack to 20 times their size, and have an event a byte.
+CONTENT, CONTENT_OF_BYTE = 8 << 20, 64
+EVENTS, EVENTS_OF_BYTE = 1 << 18, 16
+UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, msgpack.exceptions.UnpackException)
 SIGNED = {"device": np.int64, "result": np.int64}
 # The columns of an event in a trace whose header does not list them.
 FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
@@ -57,11 +64,22 @@ def frame_check(index: bytes) -> int:
     return value
 
 
+def _open_regular(path: str) -> Optional[BinaryIO]:
+    """The file; None where it is no regular one: a FIFO would keep us, and opening some devices has effects."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return None
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # the path may be another file by now
+        return file
+    file.close()
+    return None
+
+
 def decode_block(block: Dict[str, Any]) -> Columns:
     """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
     count = block["count"]
-    if count > COUNT_MAX:
-        raise ValueError("a block of %d events" % count)
+    if not 0 < count <= COUNT_MAX or len(block["columns"]) > COLUMNS_MAX:
+        raise ValueError("a block of %d events and %d columns" % (count, len(block["columns"])))
     columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
         values = count  # offset of the table of values, behind x (a byte each)
@@ -99,57 +117,79 @@ class Trace:
         self._log = 0
         self.folded_through = 0
         self._stacks: Optional[Dict[int, List[Tuple[str, str, Optional[int]]]]] = None
+        self._content, self._events = CONTENT, EVENTS  # left of the limits
+        self._owner = -1
         self._read_file(path)
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
-            if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through:
+            if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through and not self._is_strangers(later):
                 self._read_file(later)
-        ring = path[: -len(".msgpack.zst")] + ".ring"
-        if self.header and os.sep in str(self.header.get("ring") or ""):
-            ring = self.header["ring"]
         self.ring_state: Optional[int] = None
-        if os.path.exists(ring):
-            self._read_ring(ring)
+        self._find_ring(path[: -len(".msgpack.zst")] + ".ring")
+
+    def _damaged(self, path: str, at: int, why: str) -> None:
+        self.damage.append((at, "%s: %s" % (path, why)))
+
+    def _is_strangers(self, path: str) -> bool:
+        """True, and reported: in a folder that others may write to, a stranger put this file beside the trace."""
+        folder, file = os.stat(os.path.dirname(path) or "."), os.lstat(path)
+        if not folder.st_mode & 0o022 or file.st_uid in (0, os.geteuid(), folder.st_uid, os.lstat(self.path).st_uid):
+            return False
+        self._damaged(path, 0, "is not read: it is of a user who is neither you, root nor its folder's owner")
+        return True
 
     # the trace file
 
     def _read_file(self, path: str) -> None:
-        with open(path, "rb") as file:
+        file = _open_regular(path)
+        if not file:
+            self._damaged(path, 0, "is no regular file")
+            return
+        with file:
             data = file.read()
+            self._owner = os.fstat(file.fileno()).st_uid if self._owner < 0 else self._owner
+        self._content += len(data) * CONTENT_OF_BYTE
+        self._events += len(data) * EVENTS_OF_BYTE
         decompress = zstandard.ZstdDecompressor()
         at, lost = 0, False  # lost: damage was reported, and we search for the next frame
         while at < len(data):
             head = data[at : at + 64]
             fields = INDEX.unpack(head) if len(head) == 64 else None
-            if not fields or fields[0] != MAGIC or fields[-1] != frame_check(head):
+            if not fields or fields[0] != MAGIC or fields[-1] != frame_check(head) or not fields[7] <= min(FRAME_MAX, len(data) - at - 64):
                 if not lost:
-                    self.damage.append((at, "no frame index"))
+                    self._damaged(path, at, "no index of a whole frame")
                 lost = True
                 at = data.find(struct.pack("<I", MAGIC), at + 1)
                 if at < 0:
                     break
                 continue
             _, _, kind, thread, first, after, count, size, *_ = fields
-            frame = data[at + 64 : at + 64 + size]
-            try:
-                content = decompress.decompress(frame, max_output_size=1 << 26)
-            except zstandard.ZstdError as error:
-                self.damage.append((at, str(error)))
-                lost = True
-                at += 64
-                continue
             lost = False
+            try:
+                content = self._unpacked(decompress, data[at + 64 : at + 64 + size])
+            except (ValueError, zstandard.ZstdError) as error:
+                self._damaged(path, at, str(error))
+                at += 64 + size
+                continue
             unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27)
             unpacker.feed(content)
             try:
                 for item in unpacker:
                     self._take(item)
             except UNREADABLE as error:
-                self.damage.append((at, "what is in the frame is no definition: %s" % error))
+                self._damaged(path, at, "what is in the frame is no definition: %s" % error)
             if KINDS.get(kind) == "block":
                 self._next[thread] = max(after, self._next.get(thread, 0))
             if KINDS.get(kind) == "defs":
                 self._log = max(after, self._log)
             at += 64 + size
+
+    def _unpacked(self, decompress: Any, frame: bytes) -> bytes:
+        limit = min(CONTENT_MAX, self._content)
+        if zstandard.frame_content_size(frame) > limit:
+            raise ValueError("the frame unpacks to more than %d bytes" % limit)
+        content: bytes = decompress.decompress(frame, max_output_size=limit)
+        self._content -= len(content)
+        return content
 
     def _take(self, item: Dict[str, Any]) -> None:
         what = str(item.get("def"))
@@ -159,6 +199,9 @@ class Trace:
             self.header = self.header or item
         elif what == "block":
             columns = decode_block(item)
+            self._events -= item["count"]
+            if self._events < 0:
+                raise ValueError("more events than a trace of its size has")
             if (columns["api"] > len(self.hooks)).any():
                 raise ValueError("a call that the header does not name")
             self.blocks.append(columns)
@@ -175,20 +218,46 @@ class Trace:
 
     # the ring
 
-    def _read_ring(self, path: str) -> None:
-        with open(path, "rb") as file:
+    def _find_ring(self, beside: str) -> None:
+        """Reads the ring beside the trace; or, of a process that did not end, the one that the header names elsewhere, if it is of the trace's owner."""
+        far = str((self.header or {}).get("ring") or "")
+        if os.path.exists(beside):
+            if not self._is_strangers(beside):
+                self._read_ring(beside, None)
+        elif far.startswith("/") and not self.complete and os.path.exists(far):
+            self._read_ring(far, self._owner)
+
+    def _read_ring(self, path: str, owner: Optional[int]) -> None:
+        try:
+            file = _open_regular(path)
+        except OSError as error:
+            self._damaged(path, 0, "is not read: %s" % error.strerror)
+            return
+        if not file:
+            self._damaged(path, 0, "is no regular file")
+            return
+        with file:
+            if owner not in (None, os.fstat(file.fileno()).st_uid):
+                self._damaged(path, 0, "is not read: it is not of the trace's owner")
+                return
             if not os.fstat(file.fileno()).st_size:  # killed before it had a size
                 return
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            self._take_ring(data)
+        except UNREADABLE as error:
+            self._damaged(path, 0, "is a damaged ring: %s" % error)
+
+    def _take_ring(self, data: mmap.mmap) -> None:
         if data[:15] != b"stormlog.ring\n\1":
             return
         header_bytes = struct.unpack_from("<I", data, 28)[0]
         state, segments = struct.unpack_from("<II", data, 88)
         self.ring_state = state
         if self.header is None and header_bytes:
-            self.header = msgpack.unpackb(data[HEADER_AT : HEADER_AT + header_bytes], raw=False)
+            self._take(msgpack.unpackb(data[HEADER_AT : min(HEADER_AT + header_bytes, HEAD)], raw=False))
         table = []
-        for i in range(segments):
+        for i in range(min(segments, SEGMENT_MAX)):
             use, thread, tid, order, first, end, tail = SEGMENT.unpack_from(data, SEGMENT_TABLE + 128 * i)
             table.append((order, i, use, thread, first, end, tail))
         table.sort()
@@ -204,7 +273,7 @@ class Trace:
         while at + 8 <= SEGMENT_BYTES:
             word = struct.unpack_from("<Q", data, base + at)[0]
             state, size = word & 0xFF, word >> 8
-            if state in (0, 3):
+            if state in (0, 3) or size > SEGMENT_BYTES - at - 8:
                 break
             if state == 2 and first + at >= self._log:
                 self._take(msgpack.unpackb(data[base + at + 8 : base + at + 8 + size], raw=False,

@@ -73,6 +73,65 @@ class Reader(unittest.TestCase):
                 trace, = stormlog_trace.open_folder(folder)
                 self.assertEqual((len(trace.events()["api"]), len(trace.damage), trace.complete), (3, 1, True), content)
 
+    def test_what_exceeds_a_limit_is_damage_with_its_file_and_offset(self):
+        block = lambda count, columns: traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": columns})
+        constant = [0, 0, 0, 1, b""]
+        whole = block(4096, {name: constant for name in traces.FIELDS})
+        for content, why in ((b"\xc0" * (1 << 28), "unpacks to more than"), (b"\x80" * (60 << 20), "unpacks to more than"), (whole * 1000, "more events than"),
+                             (block(1 << 24, {"api": constant}), "16777216 events"), (block(1, {str(i): constant for i in range(1000)}), "1000 columns")):
+            for sized in True, False:
+                with tempfile.TemporaryDirectory() as folder:
+                    path, header = os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header()
+                    traces.write(path, header, traces.frame(traces.DEFS, content, sized=sized), traces.footer())
+                    trace, = stormlog_trace.open_folder(folder)
+                    (at, told), = trace.damage
+                    self.assertEqual((at, trace.complete), (len(header), True))
+                    self.assertTrue(told.startswith(path + ": "))
+                    self.assertIn(why if sized else "", told)
+
+    def test_a_ring_that_a_trace_names_is_a_regular_file_of_its_owner(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, ring = os.path.join(folder, "rank-00000-100.msgpack.zst"), os.path.join(folder, "far")
+            note = traces.ring(path, traces.record(traces.packed({"def": "note", "text": "far"})))
+
+            def read(owner=None):
+                traces.write(path, traces.header(ring=ring))
+                if owner is not None:
+                    os.chown(ring, owner, owner)
+                return stormlog_trace.Trace(path)
+
+            traces.write(ring, note)
+            self.assertEqual((read().damage, read().defs["note"][0]["text"]), ([], "far"))
+            if os.geteuid() == 0:
+                trace = read(65534)
+                self.assertEqual((trace.damage, trace.defs), ([(0, ring + ": is not read: it is not of the trace's owner")], {}))
+            os.unlink(ring)
+            traces.write(ring, note[:1000])
+            self.assertIn("damaged ring", read().damage[0][1])
+            os.unlink(ring)
+            os.mkfifo(ring)
+            self.assertEqual(read().damage, [(0, ring + ": is no regular file")])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
+    def test_a_strangers_file_beside_a_trace_is_not_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o1777)
+            path = traces.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), traces.header())
+            ring = traces.write(path[:-len(".msgpack.zst")] + ".ring", traces.ring(path, traces.record(traces.packed({"def": "note", "text": "x"}))))
+            later = traces.write(path[:-len(".msgpack.zst")] + ".000002.msgpack.zst", traces.header(), traces.footer())
+            self.assertEqual(stormlog_trace.Trace(path).damage, [])
+            for beside in ring, later:
+                os.chown(beside, 65534, 65534)
+            trace = stormlog_trace.Trace(path)
+            self.assertEqual((trace.defs, [why.split(": ")[0] for _, why in trace.damage]), ({}, [later, ring]))
+
+    def test_a_trace_that_is_a_fifo_is_damage(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(os.path.join(folder, "rank-00000-1.msgpack.zst"))
+            trace, = stormlog_trace.open_folder(folder)
+            self.assertIsNone(trace.header)
+            self.assertIn("no regular file", trace.damage[0][1])
+
     def test_the_pandas_example(self):
         try:
             import pandas  # noqa: F401
