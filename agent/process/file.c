@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define OURS_MAX  64	      /* more than we ever have open */
+#define HIGH	  1000	      /* few programs have as many descriptors */
 #define LIMIT_MAX (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
 
 /* A system call, because old glibc exports no fstat (it was inline over __fxstat). */
@@ -93,19 +94,22 @@ bool sl_file_can_open(unsigned count)
 
 /*
  * Raises the limit for the moment of the call, since a number beyond it is one that the program neither gets nor can dup2 to, as
- * long as it does not raise the limit itself.  -1: it is not to be raised.
+ * long as it does not raise the limit itself.  It is a high one all the same: the program may have had the low ones before it lowered
+ * the limit.  -1: it is not to be raised.
  */
 static int move_beyond_limit(int fd)
 {
 	struct rlimit was, more, now;
+	rlim_t from;
 	int high;
 
 	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + OURS_MAX > was.rlim_max)
 		return -1;
-	more = (struct rlimit){was.rlim_cur + OURS_MAX, was.rlim_max};
+	from = was.rlim_cur < HIGH && HIGH + OURS_MAX <= was.rlim_max ? HIGH : was.rlim_cur;
+	more = (struct rlimit){from + OURS_MAX, was.rlim_max};
 	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, &was))
 		return -1;
-	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)was.rlim_cur); /* fcntl64 is new in glibc 2.28 */
+	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)from); /* fcntl64 is new in glibc 2.28 */
 	/* What another thread set meanwhile stays.  Where it lowered the hard limit, ours is refused: nothing is put back. */
 	if (!syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, &now) &&
 	    (now.rlim_cur != more.rlim_cur || now.rlim_max != more.rlim_max))
@@ -117,7 +121,7 @@ int sl_file_move_high(int fd)
 {
 	int high = move_beyond_limit(fd);
 
-	for (int low = 1000; high < 0 && low > STDERR_FILENO; low = low * 2 / 3)
+	for (int low = HIGH; high < 0 && low > STDERR_FILENO; low = low * 2 / 3)
 		high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low);
 	if (high < 0 && fd > STDERR_FILENO)
 		return fd;
