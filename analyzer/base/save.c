@@ -14,9 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STANDARD       "/proc/self/fd/1" /* where /dev/stdout leads */
-#define STANDARD_ERROR "/proc/self/fd/2"
+#include "common/base.h"
+
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
+#define PASSED_MAX     64  /* descriptors whose file's size is looked at */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char *unfinished[UNFINISHED_MAX];
@@ -139,29 +140,82 @@ static FILE *make_file(const char *path)
 	return made;
 }
 
-/* end: as long as STANDARD */
-static bool leads_to(const char *path, const char *end)
+static int number_of(const char *path)
 {
-	char to[sizeof(STANDARD)];
+	static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
 
-	return readlink(path, to, sizeof(to)) == sizeof(to) - 1 && !memcmp(to, end, sizeof(to) - 1);
+	for (size_t i = 0; i < SL_COUNT(folders); i++) {
+		const char *number = path + strlen(folders[i]);
+		size_t digits;
+
+		if (strncmp(path, folders[i], strlen(folders[i])))
+			continue;
+		digits = strspn(number, "0123456789");
+		if (digits && digits < 10 && !number[digits])
+			return atoi(number);
+	}
+	return -1;
+}
+
+/* The descriptor that a path, or the link there (as /dev/stdout is one), names; -1: none. */
+static int descriptor_of(const char *path)
+{
+	char to[32] = "";
+	int number = strcmp(path, "-") ? number_of(path) : STDOUT_FILENO;
+
+	return number < 0 && readlink(path, to, sizeof(to) - 1) > 0 ? number_of(to) : number;
 }
 
 bool sl_save_is_standard(const char *path)
 {
-	return !strcmp(path, "-") || leads_to(path, STANDARD);
+	return descriptor_of(path) == STDOUT_FILENO;
+}
+
+bool sl_save_is_open(const char *path)
+{
+	return descriptor_of(path) >= 0;
+}
+
+/* Descriptors of our own are closed on exec, and those that we were started with are not. */
+static bool is_passed(int descriptor)
+{
+	int flags = fcntl(descriptor, F_GETFD);
+
+	return flags >= 0 && !(flags & FD_CLOEXEC);
+}
+
+/* By a duplicate, since a confined process may not open what the descriptor leads to. */
+static FILE *stream_of(int descriptor)
+{
+	FILE *out;
+	int fd;
+
+	if (!is_passed(descriptor)) {
+		errno = EBADF;
+		return NULL;
+	}
+	fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out && fd >= 0)
+		close(fd);
+	return out;
 }
 
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 {
+	int descriptor = path ? descriptor_of(path) : STDOUT_FILENO;
 	struct stat st;
 
 	*save = (struct sl_save){.path = path, .out = stdout};
-	if (!path || sl_save_is_standard(path))
+	if (descriptor == STDOUT_FILENO)
 		return true;
-	if (leads_to(path, STANDARD_ERROR)) {
+	if (descriptor == STDERR_FILENO) {
 		errno = EINVAL; /* messages go there */
 		return false;
+	}
+	if (descriptor >= 0) {
+		save->out = stream_of(descriptor);
+		return save->out;
 	}
 	if ((lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) &&
 	    snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
@@ -225,8 +279,8 @@ void sl_save_limit(uint64_t bytes)
 	struct stat st;
 	uint64_t before = 0; /* size of a log to which our output is appended */
 
-	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > before)
+	for (int fd = STDOUT_FILENO; fd < PASSED_MAX; fd++)
+		if (is_passed(fd) && !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > before)
 			before = (uint64_t)st.st_size;
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && before + bytes < limit.rlim_cur) {
 		limit.rlim_cur = before + bytes;

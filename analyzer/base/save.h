@@ -2,7 +2,7 @@
 /*
  * Writes files that the user asked for: first beside their place under another name, and moved there at the end.  So whatever
  * happens, the place has either the old file or the new one.  Unfinished files are removed when a signal ends the program.  A
- * link at the place is replaced, not followed; devices and pipes are written directly.
+ * link at the place is replaced, not followed; devices, pipes and open descriptors (/dev/fd/63) are written directly.
  */
 #pragma once
 
@@ -17,10 +17,18 @@ struct sl_save {
 	const char *path;
 };
 
-/* True: "-" or /dev/stdout.  It is written to as it is: neither replaced nor opened. */
+/* True: standard output: "-", /dev/stdout or /dev/fd/1. */
 bool sl_save_is_standard(const char *path);
 
-/* False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`. */
+/*
+ * True: standard output, or a descriptor that whoever started us opened, as /dev/fd/63 and /proc/self/fd/63.  It is written to
+ * as it is: neither replaced nor opened.
+ */
+bool sl_save_is_open(const char *path);
+
+/*
+ * False: errno.  by_name: the caller opens `made`, which is empty, itself, and there is no `out`; `path` is no open descriptor.
+ */
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name);
 
 /* fine: the caller wrote everything.  False: it did not, or a call failed (errno); the old file is still there. */

@@ -192,8 +192,8 @@ static bool append_summary(const struct sl_ci_reports *forms, const char *path)
 
 	if (!path || !*path)
 		return true;
-	if (sl_save_is_standard(path))
-		return sl_ci_reports_summary(forms, stdout);
+	if (sl_save_is_open(path))
+		return write_form(forms, path, sl_ci_reports_summary);
 	out = fopen(path, "ae");
 	fine = out && sl_ci_reports_summary(forms, out);
 	if (out)

@@ -89,7 +89,7 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 		sl_arguments_usage(parsed, true);
 		return SL_EXIT_USAGE;
 	}
-	if (o->format->wants_path && (!o->output || sl_save_is_standard(o->output)))
+	if (o->format->wants_path && (!o->output || sl_save_is_open(o->output)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s needs -o FILE", o->format->name);
 	return -1;
 }

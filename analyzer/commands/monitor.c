@@ -325,12 +325,12 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 	}
 }
 
-/* After a failed write: cuts the file behind its last whole row, or removes it if it has none and is still there. */
+/* After a failed write: cuts a file of ours behind its last whole row, or removes it if it has none and is still there. */
 static void cut(const struct monitor *monitor, int file)
 {
 	struct stat st, there;
 
-	if (fstat(file, &st) || !S_ISREG(st.st_mode))
+	if (sl_save_is_open(monitor->output) || fstat(file, &st) || !S_ISREG(st.st_mode))
 		return;
 	if ((ftruncate(file, monitor->whole) || !monitor->whole) && !lstat(monitor->output, &there) && there.st_ino == st.st_ino &&
 	    there.st_dev == st.st_dev)

@@ -87,7 +87,7 @@ static bool confine(const struct sl_rights *rights)
 	/* Rings of traces on network file systems */
 	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX);
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
-		if (rights->writes[i] && *rights->writes[i] && !sl_save_is_standard(rights->writes[i]))
+		if (rights->writes[i] && *rights->writes[i] && !sl_save_is_open(rights->writes[i]))
 			add(&writes, rights->writes[i]);
 	add(&reads, NULL);
 	add(&writes, NULL);

@@ -178,6 +178,47 @@ class Outputs(unittest.TestCase):
         done = self.run_it(["export", "csv", "-o", "%s", "t"], "stderr")
         self.assertEqual((done.returncode, os.path.islink(self.path("stderr"))), (4, True))
 
+    def test_an_open_descriptor_is_written_to_as_it_is(self):
+        wanted = self.run_it(["export", "csv", "-o", "-", "t"]).stdout
+        for form in "/dev/fd/%d", "/proc/self/fd/%d", "link":
+            with self.subTest(name=form), open(self.path("log"), "w+b") as log:
+                log.write(b"line\n")
+                log.flush()
+                name = form if form == "link" else form % log.fileno()
+                if form == "link":
+                    os.symlink("/dev/fd/%d" % log.fileno(), self.path("link"))
+                for verb in ["export", "csv", "-o", name, "t"], ["check", "--max-peak", "1T", "--summary", name, "t"]:
+                    done = subprocess.run([ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, pass_fds=[log.fileno()])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                log.seek(0)
+                text = log.read().decode().replace("\r\n", "\n")
+                self.assertTrue(text.startswith("line\n" + wanted), text)
+                self.assertIn("### GPU memory", text)
+
+    def test_every_verb_writes_to_a_pipe_of_the_shell(self):
+        for verb in VERBS:
+            if "sqlite" in verb or "--update-baseline" in verb:
+                continue
+            words = [word.replace("%s", "/dev/fd/9") for word in verb]
+            done = subprocess.run(["bash", "-c", '"$@" 9> >(cat >caught); status=$?; wait $!; exit $status', "bash", ANALYZE, *words],
+                                  capture_output=True, text=True, timeout=120, cwd=self.folder)
+            self.assertEqual(done.returncode, 0, (verb, done.stderr))
+            self.assertTrue(self.contents()["caught"], verb)
+
+    def test_standard_output_by_its_number(self):
+        for name in "/dev/fd/1", "/proc/self/fd/1":
+            done = self.run_it(["export", "csv", "-o", "%s", "t"], name)
+            self.assertEqual((done.returncode, done.stdout), (0, self.run_it(["export", "csv", "-o", "-", "t"]).stdout), done.stderr)
+
+    def test_a_descriptor_that_nobody_opened_for_us_is_refused(self):
+        for number in range(3, 16):
+            done = self.run_it(["export", "csv", "-o", "%s", "t"], "/dev/fd/%d" % number)
+            self.assertEqual((done.returncode, done.stdout), (4, ""), (number, done.stderr))
+            self.assertIn("Bad file descriptor", done.stderr)
+        done = self.run_it(["export", "sqlite", "-o", "%s", "t"], "/dev/fd/3")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("needs -o FILE", done.stderr)
+
     def test_a_summary_is_appended_to_standard_output(self):
         os.symlink("/proc/self/fd/1", self.path("stdout"))
         with open(self.path("log"), "wb") as log:
