@@ -327,9 +327,14 @@ static size_t span_of(const char *text, size_t size, const char *accept)
 	return at;
 }
 
-/* True: numbers with dots between, none longer than `most`: a longer one may be anything, as a birthday. */
-static bool are_numbers(const char *text, size_t size, size_t most)
+/*
+ * True: numbers with dots between, none longer than `most`, all with their dots no longer than `in_all`: what is longer may be
+ * anything, as a birthday or the number of a telephone.
+ */
+static bool are_numbers(const char *text, size_t size, size_t most, size_t in_all)
 {
+	if (size > in_all)
+		return false;
 	for (size_t at = size && *text == '.'; at < size; at++) {
 		size_t digits = span_of(text + at, size - at, "0123456789");
 
@@ -340,29 +345,35 @@ static bool are_numbers(const char *text, size_t size, size_t most)
 	return true;
 }
 
-/* libcublas.so.13, libcuda.so.535.54.03, libc-2.36.so, libpython3.11.so.1.0 */
+/* 3.11, 2.36 */
+static bool is_release(const char *text, size_t size)
+{
+	return are_numbers(text, size, 2, 4);
+}
+
+/* libcublas.so.13, libcuda.so.535.54.03, libcusparse.so.12.5.10.65, libc-2.36.so, libpython3.11.so.1.0 */
 static bool is_library(const char *word, size_t size)
 {
 	const char *so = memmem(word, size, ".so", 3);
-	size_t stem;
+	size_t stem, version;
 
-	if (size < 4 || memcmp(word, "lib", 3) || !so || !are_numbers(so + 3, size - (size_t)(so + 3 - word), 3))
+	if (size < 4 || memcmp(word, "lib", 3) || !so)
 		return false;
 	stem = (size_t)(so - word) - 3;
+	version = size - stem - 6;
 	if (stem > 6 && !memcmp(word + 3, "python", 6))
-		return are_numbers(word + 9, stem - 6, 2);
-	for (size_t dash = stem; dash; dash--)
-		if (word[3 + dash] == '-' && are_numbers(word + 4 + dash, stem - dash - 1, 2) &&
-		    IS_ONE_OF(word + 3, dash, libraries))
+		return is_release(word + 9, stem - 6) && is_release(so + 3, version);
+	for (size_t dash = stem; dash && !version; dash--)
+		if (word[3 + dash] == '-' && is_release(word + 4 + dash, stem - dash - 1) && IS_ONE_OF(word + 3, dash, libraries))
 			return true;
-	return IS_ONE_OF(word + 3, stem, libraries);
+	return IS_ONE_OF(word + 3, stem, libraries) && are_numbers(so + 3, version, 3, strlen(".12.5.10.65"));
 }
 
 static bool is_public(const char *word, size_t size)
 {
 	if (IS_ONE_OF(word, size, words) || IS_ONE_OF(word, size, capabilities) || is_library(word, size))
 		return true;
-	return size >= 6 && !memcmp(word, "python", 6) && are_numbers(word + 6, size - 6, 2);
+	return size >= 6 && !memcmp(word, "python", 6) && is_release(word + 6, size - 6);
 }
 
 /* 1.0, 0.12.3 */
@@ -372,7 +383,7 @@ static bool is_version(const char *text, size_t size)
 
 	for (size_t i = 0; i < size; i++)
 		dots += text[i] == '.';
-	return size && text[0] != '.' && text[size - 1] != '.' && dots >= 1 && dots <= 2 && are_numbers(text, size, 2);
+	return size && text[0] != '.' && text[size - 1] != '.' && dots >= 1 && dots <= 2 && are_numbers(text, size, 2, 8);
 }
 
 /* ---- masks */
@@ -573,24 +584,39 @@ static void redact_native(struct sl_redaction *redaction, const msgpack_object *
 	redact_map(redaction, map, false, numbers ? pcs : NULL);
 }
 
+/* True: words of the recorder and at most one short number: "c10 2.13". */
 static bool are_own_words(const char *text, size_t size)
 {
+	bool numbered = false;
+
 	for (size_t at = 0, length; at < size; at += length + 1) {
 		const char *blank = memchr(text + at, ' ', size - at);
 
 		length = (blank ? (size_t)(blank - text) : size) - at;
-		if (length && !is_public(text + at, length) && !are_numbers(text + at, length, 20))
+		if (!length || is_public(text + at, length))
+			continue;
+		if (numbered || !are_numbers(text + at, length, 3, 5))
 			return false;
+		numbered = true;
 	}
 	return true;
+}
+
+static bool is_own_value(const msgpack_object *name, const msgpack_object *value)
+{
+	const char *text = value->via.str.ptr;
+	size_t size = value->via.str.size;
+
+	if (sl_object_is_text(name, "free_memory_asked")) /* when, in ns */
+		return size <= 20 && span_of(text, size, "0123456789") == size;
+	return IS_ONE_OF(name->via.str.ptr, name->via.str.size, capabilities) && are_own_words(text, size);
 }
 
 static void redact_capability(struct sl_redaction *redaction, const msgpack_object *map)
 {
 	const msgpack_object *name = sl_object_get(map, "name"), *value = sl_object_get(map, "value");
-	bool own = name && value && name->type == MSGPACK_OBJECT_STR && value->type == MSGPACK_OBJECT_STR &&
-		   IS_ONE_OF(name->via.str.ptr, name->via.str.size, capabilities) &&
-		   are_own_words(value->via.str.ptr, value->via.str.size);
+	bool own =
+		name && value && name->type == MSGPACK_OBJECT_STR && value->type == MSGPACK_OBJECT_STR && is_own_value(name, value);
 
 	if (own)
 		sl_redact_keep(redaction, value->via.str.ptr, value->via.str.size);

@@ -261,6 +261,8 @@ class Redact(unittest.TestCase):
 
     def test_what_everybody_knows_stays(self):
         known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]
+        versions = ["libcuda.so.580.105.08", "libcudart.so.12.4.127", "libcufft.so.11.2.3.61", "libcusparse.so.12.5.10.65", "libcurand.so.10.3.10.19",
+                    "libnccl.so.2.27.5", "libpython3.so", "libpython2.7.so.1.0", "python3.12", "libm-2.31.so"]
         t.write(self.trace, t.header(), t.defs([{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": path, "build_id": "", "ns": t.T0}
                                                 for i, path in enumerate(known, 1)]),
                 t.Thread().events(4, api=t.MALLOC, kind=1, duration_ns=1, address=[4096, 8192, 12288, 16384], bytes=4096,
@@ -268,6 +270,10 @@ class Redact(unittest.TestCase):
         said = self.pack()
         for path in known[0], known[3]:
             self.assertIn(os.path.basename(path), said)
+        t.write(self.trace, t.header(argv=versions), t.footer())
+        plain = self.packed()
+        for name in versions:
+            self.assertIn(name.encode(), plain)
 
     def test_what_the_recorder_says_of_itself_stays(self):
         said = {"pytorch": "c10 2.13", "visible_devices": "8", "device_source": "cuMemGetInfo", "free_memory_asked": "1234567890123456789", "memory_fraction": "not seen"}
@@ -280,11 +286,20 @@ class Redact(unittest.TestCase):
 
     def test_numbers_beside_known_names_are_masked(self):
         secret = ["19840412", "4155551234", "192.168.17.33", "1975", "20220623"]
+        many = ["491.701.234.567.89", "19.84.04.12.17", "49.17.01.23", "491.701.234.567", "17.01.23.45.67"]
         names = ["python" + secret[0], "/usr/lib/libpython%s.so" % secret[1], "/lib/libc-%s.so" % secret[2], "/home/python" + secret[3],
-                 "/lib/libcublas.so." + secret[4]]
+                 "/lib/libcublas.so." + secret[4], "libc.so." + many[0], "libc.so." + many[1], "python" + many[2], "libc.so." + many[3],
+                 "libpython49.%s.so" % many[4], "libpython3.11.so." + many[2], "libc-2.36.so." + many[2], "libm-%s.so" % many[2]]
         t.write(self.trace, t.header(command=names), t.defs([{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": path, "build_id": "", "ns": t.T0}
                                                              for i, path in enumerate(names, 1)]), t.footer())
-        self.assert_masked(*map(str.encode, secret))
+        self.assert_masked(*map(str.encode, secret + many))
+
+    def test_long_and_many_numbers_of_capabilities_are_masked(self):
+        values = [("visible_devices", "19840521"), ("pytorch", "c10 492.912.341"), ("exec_failed", "exec 491 701 234"), ("recorded", "49170123"),
+                  ("free_memory_asked", "4917.0123"), ("free_memory_asked", "49170123 456"), ("free_memory_asked", "490170123456789012345")]
+        for name, value in values:
+            t.write(self.trace, t.header(), t.defs([{"def": "capability", "name": name, "value": value}]), t.footer())
+            self.assert_masked(value.encode())
 
 
 if __name__ == "__main__":
