@@ -30,11 +30,18 @@ enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER_SAMPLE = 4 };
 /* Tracks of a process: uuid = process << 32 | what << 24 | number. */
 enum what { OF_PROCESS = 1, OF_THREAD, OF_KNOWN, OF_KIND, OF_USED, OF_TORCH, OF_RANGE };
 
+/* What the counters of a device show; SL_UNKNOWN: there is no such counter. */
+struct figures {
+	uint64_t known, torch, kinds[SL_KIND_COUNT];
+};
+
 struct writer {
 	struct sl_export_job *job;
 	struct sl_proto proto;
 	struct sl_idmap seen; /* uuid -> index into values */
 	SL_VECTOR(uint64_t) values;
+	struct sl_idmap devices; /* uuid of OF_KNOWN -> index into shown */
+	SL_VECTOR(struct figures) shown;
 	bool begun;
 };
 
@@ -269,12 +276,31 @@ static void put_errors(struct writer *w, struct sl_merge_process *p)
 	}
 }
 
+/* True: the figures are others than at the last call for this device.  Frees ask this of every device. */
+static bool has_changed(struct writer *w, const struct sl_merge_process *p, const struct sl_device_state *device, int64_t ordinal)
+{
+	uint32_t at = sl_idmap_claim(&w->devices, uuid_of(p, OF_KNOWN, (uint32_t)ordinal), w->shown.count);
+	struct figures now = {.known = device->known, .torch = device->torch.used ? device->torch.allocated_bytes : SL_UNKNOWN};
+
+	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++) {
+		const struct sl_row *row = sl_model_row(p->process.model, kind, (int)ordinal + 1);
+
+		now.kinds[kind] = row->used ? row->live_bytes : SL_UNKNOWN;
+	}
+	if (at == w->shown.count)
+		*SL_PUSH(&w->shown) = (struct figures){.known = SL_UNKNOWN};
+	if (!memcmp(&w->shown.item[at], &now, sizeof(now)))
+		return false;
+	w->shown.item[at] = now;
+	return true;
+}
+
 static void put_counters(struct writer *w, const struct sl_merge_process *p, int64_t ordinal)
 {
 	const struct sl_device_state *device = ordinal < SL_DEVICES_MAX ? p->process.model->devices[ordinal + 1] : NULL;
 	char name[64];
 
-	if (!device)
+	if (!device || !has_changed(w, p, device, ordinal))
 		return;
 	snprintf(name, sizeof(name), "device %lld held", (long long)ordinal);
 	put_counter(w, p, OF_KNOWN, (uint32_t)ordinal, name, device->known);
@@ -292,7 +318,7 @@ static void put_counters(struct writer *w, const struct sl_merge_process *p, int
 	}
 }
 
-/* Frees name no device, so the counters of all devices are written. */
+/* Frees name no device, so the counters of all devices that changed are written. */
 static void put_all_counters(struct writer *w, const struct sl_merge_process *p, int64_t ordinal)
 {
 	if (ordinal >= 0)
@@ -335,6 +361,8 @@ static bool run(struct sl_export_job *job)
 	sl_proto_free(&w.proto);
 	sl_idmap_free(&w.seen);
 	free(w.values.item);
+	sl_idmap_free(&w.devices);
+	free(w.shown.item);
 	return fine;
 }
 
