@@ -57,6 +57,8 @@ static const unsigned refused[] = {
 	SYS_perf_event_open,
 	SYS_open_by_handle_at,
 	SYS_swapon,
+	SYS_syslog,
+	SYS_truncate, /* Landlock has a right for it from Linux 6.2 on */
 	425,
 	426,
 	427, /* io_uring, whose operations bypass this filter */
@@ -138,20 +140,39 @@ static const unsigned accepting[] = {SYS_accept, SYS_accept4};
 
 #define AS_ANOTHER (S_ISUID | S_ISGID)
 
+/*
+ * O_TRUNC also empties a file that is opened to be read, or for neither (O_ACCMODE).  Before Linux 6.2 Landlock asks no right of
+ * these.
+ */
+#define OPENED_AS (O_ACCMODE | O_TRUNC)
+
 /* Calls of which an argument decides. The kernel reads these arguments as 32 bits, and so does the filter. */
 static const struct limit {
 	unsigned call, argument;
 	enum { UNLESS, UNLESS_SELF, UNLESS_ANY, IF, IF_ANY } refuse; /* it is `value`, or this process, or has one of its bits */
 	unsigned value;
 	unsigned command; /* it is so only where the second argument is this; 0: always */
+	unsigned of;	  /* only these bits of the argument count; 0: all of them */
 } limits[] = {
-	{SYS_kill, 0, UNLESS_SELF},	      {SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
-	{SYS_prlimit64, 0, UNLESS, 0},	      {SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
-	{SYS_fcntl, 1, IF, F_SETOWN_EX},      {SYS_fcntl, 1, IF, F_SETSIG},	  {SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
-	{SYS_fcntl, 1, IF, F_SETLEASE},	      {SYS_fcntl, 1, IF, F_NOTIFY},	  {SYS_openat, 3, IF_ANY, AS_ANOTHER},
+	{SYS_kill, 0, UNLESS_SELF},
+	{SYS_tgkill, 0, UNLESS_SELF}, /* raise() and abort() */
+	{SYS_prlimit64, 0, UNLESS, 0},
+	{SYS_fcntl, 1, IF, F_SETOWN}, /* signals by a descriptor */
+	{SYS_fcntl, 1, IF, F_SETOWN_EX},
+	{SYS_fcntl, 1, IF, F_SETSIG},
+	{SYS_fcntl, 2, IF_ANY, O_ASYNC, F_SETFL},
+	{SYS_fcntl, 1, IF, F_SETLEASE},
+	{SYS_fcntl, 1, IF, F_NOTIFY},
+	{SYS_openat, 3, IF_ANY, AS_ANOTHER},
 	{SYS_mkdirat, 2, IF_ANY, AS_ANOTHER},
+	{SYS_openat, 2, IF, O_TRUNC, 0, OPENED_AS},
+	{SYS_openat, 2, IF, OPENED_AS, 0, OPENED_AS},
 #ifdef SYS_open
-	{SYS_open, 2, IF_ANY, AS_ANOTHER},    {SYS_creat, 1, IF_ANY, AS_ANOTHER}, {SYS_mkdir, 1, IF_ANY, AS_ANOTHER},
+	{SYS_open, 1, IF, O_TRUNC, 0, OPENED_AS},
+	{SYS_open, 1, IF, OPENED_AS, 0, OPENED_AS},
+	{SYS_open, 2, IF_ANY, AS_ANOTHER},
+	{SYS_creat, 1, IF_ANY, AS_ANOTHER},
+	{SYS_mkdir, 1, IF_ANY, AS_ANOTHER},
 #endif
 };
 
@@ -207,12 +228,13 @@ static unsigned short refuse_by_argument(struct sock_filter *filter, unsigned sh
 {
 	bool has = limit->refuse == IF_ANY || limit->refuse == UNLESS_ANY;
 
-	filter[n++] = STEP(EQUALS, limit->call, 0, limit->command ? 6 : 4);
+	filter[n++] = STEP(EQUALS, limit->call, 0, limit->command ? 7 : 5);
 	if (limit->command) {
 		filter[n++] = LOAD(args[1]);
-		filter[n++] = STEP(EQUALS, limit->command, 0, 3);
+		filter[n++] = STEP(EQUALS, limit->command, 0, 4);
 	}
 	filter[n++] = LOAD(args[limit->argument]);
+	filter[n++] = STEP(BPF_ALU | BPF_AND | BPF_K, limit->of ? limit->of : UINT32_MAX, 0, 0);
 	filter[n++] = STEP(has ? HAS : EQUALS, limit->refuse == UNLESS_SELF ? (unsigned)getpid() : limit->value, limit->refuse < IF,
 			   limit->refuse >= IF);
 	filter[n++] = REFUSAL;
@@ -224,7 +246,7 @@ static unsigned short refuse_by_argument(struct sock_filter *filter, unsigned sh
 void sl_confine_calls(enum sl_confine_but but)
 {
 #ifdef MACHINE
-	struct sock_filter filter[2 * (SL_COUNT(refused) + SL_COUNT(accepting)) + 7 * (SL_COUNT(limits) + SL_COUNT(forks)) +
+	struct sock_filter filter[2 * (SL_COUNT(refused) + SL_COUNT(accepting)) + 8 * (SL_COUNT(limits) + SL_COUNT(forks)) +
 				  SL_COUNT(asked) + 13];
 	struct sock_fprog program = {.filter = filter};
 	unsigned short n = 0;

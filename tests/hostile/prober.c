@@ -62,6 +62,15 @@ static bool opens(const char *path, int flags)
 	return fd >= 0;
 }
 
+static bool opens_past_filter(int flags)
+{
+#ifdef SYS_open
+	if (is_let_through(syscall(SYS_open, "", flags, 0)))
+		return true;
+#endif
+	return is_let_through(syscall(SYS_openat, AT_FDCWD, "", flags, 0));
+}
+
 static bool reads(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -195,6 +204,11 @@ void probe(void)
 	way("writing a file", opens(at("secret"), O_WRONLY));
 	way("making a file", opens(at("new"), O_WRONLY | O_CREAT));
 	way("truncating", !truncate(at("secret"), 0));
+	way("emptying a file that is read", opens(at("secret"), O_RDONLY | O_TRUNC) || opens(at("secret"), O_ACCMODE | O_TRUNC));
+	way("emptying by name, as the filter sees it", is_let_through(truncate("", 0)));
+	way("emptying while reading, as the filter sees it",
+	    opens_past_filter(O_RDONLY | O_TRUNC) || opens_past_filter(O_ACCMODE | O_TRUNC));
+	way("the kernel's log", is_let_through(syscall(SYS_syslog, 10 /* its size */, NULL, 0)));
 	way("making a folder", !mkdir(at("folder"), 0700));
 	way("an attribute of the file system", is_let_through(syscall(469, AT_FDCWD, at("secret"), NULL, 0, 0)));
 	way("names in a folder", is_let_through(syscall(SYS_inotify_add_watch, -1, at("."), 0x100)));

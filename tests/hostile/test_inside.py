@@ -20,7 +20,8 @@ import verbs  # noqa: E402
 ANALYZE, PROBER = map(os.path.abspath, sys.argv[1:3])
 # What the filter of system calls alone must refuse.
 CALLS = ("a signal", "a queued signal", "a signal to all", "a signal by a pipe", "another process's limits", "reading another process", "shared memory", "an attribute",
-         "typing into the terminal", "typing into the terminal, by a wide request", "another discipline of the line", "BPF", "io_uring")
+         "typing into the terminal", "typing into the terminal, by a wide request", "another discipline of the line", "BPF", "io_uring", "emptying by name, as the filter sees it",
+         "emptying while reading, as the filter sees it", "the kernel's log")
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
 LANDLOCK_CREATE_RULESET = 444  # the system call's number, the same on every architecture
 
