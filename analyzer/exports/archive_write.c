@@ -279,15 +279,6 @@ static bool push_masked(struct packer *p, const char *path, const char *name)
 	return fine;
 }
 
-/* The bytes of a ring that readers may look at. */
-static uint64_t ring_bytes(const struct sl_ringfile *head, const struct stat *st)
-{
-	uint32_t segments = atomic_load(&head->segments);
-	uint64_t most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_BYTES * (segments < SL_SEGMENT_MAX ? segments : SL_SEGMENT_MAX);
-
-	return (uint64_t)st->st_size < most ? (uint64_t)st->st_size : most;
-}
-
 /* Masks a ring segment by segment, since masks have the length of the names.  One of another version is left out. */
 static bool push_ring(struct packer *p, const char *path, const char *name)
 {
@@ -300,7 +291,7 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 	if (fine)
 		sl_frames_read_at(fd, head, SL_RINGFILE_HEAD, 0); /* readers take a short one for zeroes, too */
 	if (fine && sl_redact_ring_head(&p->redaction, head)) {
-		uint64_t size = ring_bytes(head, &st);
+		uint64_t size = ring_size(&st);
 
 		fine = push_head(p, name, size) &&
 		       push(p, head, size < SL_RINGFILE_HEAD ? size : SL_RINGFILE_HEAD, ZSTD_e_continue);
