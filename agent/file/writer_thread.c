@@ -38,6 +38,8 @@
 #define CHANGE_MASK 0xffffu	 /* the changes are counted above this */
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
+#define PATIENCE 256u /* calls of a thread with a filter of its own that make no writer */
+
 /*
  * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing; RESUMED: it has not yet seen that
  * its pause is over.  The upper half counts the changes: a thread that saw the writer end may start the next one only if none was
@@ -418,13 +420,15 @@ bool sl_writer_thread_is_parked(void)
 	return is_in(PARKED) && !atomic_load(&sl_agent->writer);
 }
 
-/* At the end no filter comes any more. */
+/* At the end no filter comes any more.  A thread that goes on calling, while no other calls, makes it all the same. */
 static bool must_not_make_it(void)
 {
 	static _Atomic long confined; /* the thread that was found so last */
+	static _Atomic unsigned times;
 
-	if (atomic_load(&sl_agent->finish))
+	if (atomic_load(&sl_agent->finish) || atomic_load(&times) >= PATIENCE)
 		return false;
+	atomic_fetch_add(&times, 1);
 	if (atomic_load(&confined) && atomic_load(&confined) == syscall(SYS_gettid))
 		return true;
 	if (!sl_kept_confined_alone())

@@ -291,8 +291,9 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
  */
 static bool is_away(uintptr_t frame)
 {
-	return sl_pages_wait(frame) || sl_pages_wait(frame + 15) ||
-	       (frame % SL_PAGE > SL_PAGE - 16 && sl_pages_readable(frame) && !sl_pages_readable(frame + 15));
+	return sl_pages_wait(frame) ||
+	       (frame % SL_PAGE > SL_PAGE - 16 &&
+		(sl_pages_wait(frame + 15) || (sl_pages_readable(frame) && !sl_pages_readable(frame + 15))));
 }
 
 /*

@@ -17,31 +17,62 @@
 #define NEAR	  (1u << 20) /* bytes; addresses this near are taken for one stack without asking the kernel */
 #define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
 
-#define OWN_MOST (8u << 20)
+#define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
+#define KEPT_MOST  3072u       /* bytes behind the thread pointer that are searched; glibc 2.36 keeps 2304 */
+#define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
 
 /*
- * The part of the thread's own stack that was found mapped, up to its end.  The thread stands on it as long as it runs.  Any other
- * stack, a coroutine's or the one that a coroutine was begun on, may be gone at the next call.
+ * The thread's own stack, of which the thread needs all from its stack pointer on as long as it runs.  Any other stack, a
+ * coroutine's or the one that a coroutine was begun on, may be gone at the next call.  end 0: not known yet.
  */
 static __thread struct {
 	uintptr_t begin, end;
+	bool grows; /* the first thread's: begin is as far as it was found mapped */
 } own __attribute__((tls_model("initial-exec")));
 
 extern void *__libc_stack_end __attribute__((weak)); /* musl has none */
 
-/* The first thread's stack ends with the program's arguments, another's with what the C library keeps for the thread. */
-static uintptr_t end_of_own(void)
+static uintptr_t thread_pointer(void)
 {
-	uintptr_t keeps;
-
-	if (syscall(SYS_gettid) == syscall(SYS_getpid))
-		return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
 #ifdef __x86_64__
-	__asm__("mov %%fs:0, %0" : "=r"(keeps));
+	uintptr_t at;
+
+	__asm__("mov %%fs:0, %0" : "=r"(at));
+	return at;
 #else
-	keeps = (uintptr_t)__builtin_thread_pointer();
+	return (uintptr_t)__builtin_thread_pointer();
 #endif
-	return keeps;
+}
+
+/* What glibc keeps of a thread's stack, which lies around the thread pointer: begin, size, and size of the guard in it. */
+static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
+{
+	return pointer - kept[0] < kept[1] && kept[0] + kept[1] - pointer < ABOVE_MOST && kept[2] < kept[1];
+}
+
+/* Where it is kept is not told.  It is found by the values, once, in a thread whose stack begins and ends with a page.  0: not found. */
+static unsigned find_kept(uintptr_t pointer)
+{
+	static _Atomic unsigned known;
+	unsigned found = atomic_load_explicit(&known, memory_order_relaxed), count = 0, most = KEPT_MOST;
+	unsigned in_page = SL_PAGE - pointer % SL_PAGE;
+
+	if (found)
+		return found;
+	if (in_page < most && !sl_pages_readable(pointer + in_page))
+		most = in_page;
+	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= most; at += sizeof(uintptr_t)) {
+		const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+
+		if ((kept[0] | kept[1]) % SL_PAGE || !kept[0] || !is_stack(kept, pointer))
+			continue;
+		found = at;
+		count++;
+	}
+	if (count != 1)
+		return 0;
+	atomic_store_explicit(&known, found, memory_order_relaxed);
+	return found;
 }
 
 static inline __attribute__((always_inline)) bool is_own(uintptr_t sp)
@@ -49,15 +80,30 @@ static inline __attribute__((always_inline)) bool is_own(uintptr_t sp)
 	return sp - own.begin < own.end - own.begin;
 }
 
-/* Asks page by page from the end on, so that the guard below another stack is met first. */
+static void learn_own(void)
+{
+	uintptr_t pointer = thread_pointer(), end = 0;
+	unsigned at = find_kept(pointer);
+	const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+
+	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*kept)) &&
+	    is_stack(kept, pointer)) {
+		own.begin = kept[0] + kept[2];
+		end = kept[0] + kept[1];
+	} else if (&__libc_stack_end && syscall(SYS_gettid) == syscall(SYS_getpid)) {
+		own.begin = end = ((uintptr_t)__libc_stack_end + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
+		own.grows = true;
+	}
+	atomic_signal_fence(memory_order_seq_cst);
+	own.end = end;
+}
+
+/* The kernel leaves a gap below the first thread's stack, which ends the search. */
 static SL_NOINLINE bool reaches_own(uintptr_t sp)
 {
-	if (!own.end) {
-		own.begin = (end_of_own() + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
-		atomic_signal_fence(memory_order_seq_cst);
-		own.end = own.begin;
-	}
-	if (own.begin - sp > OWN_MOST || sl_kept_sandboxed())
+	if (!own.end)
+		learn_own();
+	if (!own.grows || own.begin - sp > OWN_MOST || sl_kept_sandboxed())
 		return is_own(sp);
 	while (own.begin > sp && sl_pages_readable(own.begin - SL_PAGE))
 		own.begin -= SL_PAGE;
@@ -122,22 +168,17 @@ static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
 	return false;
 }
 
+/* Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too. */
 bool sl_walk_has_room(uintptr_t bytes)
 {
-	/* The first page that can be read, and in its low bits how many can: one word, since a handler may come between. */
-	static __thread uintptr_t known __attribute__((tls_model("initial-exec")));
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE,
-		  begin = known / SL_PAGE * SL_PAGE;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (low >= begin && here - begin < known % SL_PAGE * SL_PAGE && is_own(here))
-		return true;
 	if (is_on_alternate_stack(here, &alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
 			return grows_to(low, here);
-	known = low | (here / SL_PAGE - low / SL_PAGE + 1);
 	return true;
 }
 

@@ -102,8 +102,8 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
 bool sl_walk_is_on_alternate_stack(stack_t *alternate);
 
 /*
- * True: so much can be read below here, or will be once it is needed.  The answer is kept.  On an alternate stack, which seldom
- * has a guard page: so much of it is left.  Changes errno.
+ * True: so much can be read below here, or will be once it is needed.  On an alternate stack, which seldom has a guard page: so much
+ * of it is left.  Changes errno.
  */
 bool sl_walk_has_room(uintptr_t bytes);
 

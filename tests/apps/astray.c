@@ -2,14 +2,18 @@
 /*
  * astray MODE [N]: calls on stacks that lead to what is no stack, or no more one.  Prints how often it allocated and freed.
  *
- * gone N	a coroutine was begun by a function of another stack, which is unmapped; 1: by a thread, which has ended
+ * gone N	a coroutine was begun by a function of another stack, which is unmapped; 1: by a thread, which has ended; 2: and the stack
+ *		of the thread that goes on with it lies right above
  * junk N	a coroutine's outermost return address is N; the first call comes in a handler
  * edge N	the base pointer of a function without unwind tables leads to the last 4 bytes of a page; 1: before one beyond a file's end
  * guard N	a coroutine with N bytes left, where a guard page is now and calls were made before
+ * low N	the same on a thread's own stack
  * left		the first thread goes on elsewhere and unmaps its stack
  * closed	the program closes its libgcc_s after a first call in a handler
- * filter	the thread that called first had a seccomp filter of its own; later the program gives all threads another
+ * filter N	the thread that called first, N times, had a seccomp filter of its own; with N below 200 the program gives all threads
+ *		another one later
  */
+#include <alloca.h>
 #include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -152,7 +156,9 @@ static void *carry(void *begins)
 	if (times++ < 3) {
 		if (begins && times == 1)
 			begin_coroutine();
-		else if (!begins)
+		if (times == 3)
+			munmap(beside + STACK, STACK);
+		if (!begins)
 			setcontext(&coroutine);
 	}
 	return NULL;
@@ -164,13 +170,16 @@ static void gone(long by_thread)
 	pthread_attr_t attr;
 	pthread_t thread;
 
-	beside = map(2 * STACK);
+	beside = map(3 * STACK);
 	if (by_thread) {
 		pthread_attr_init(&attr);
 		CHECK(!pthread_attr_setstack(&attr, beside + STACK, STACK));
 		CHECK(!pthread_create(&thread, &attr, carry, "") && !pthread_join(thread, NULL));
-		munmap(beside + STACK, STACK);
-		CHECK(!pthread_create(&thread, NULL, carry, NULL) && !pthread_join(thread, NULL));
+		if (by_thread == 2)
+			CHECK(!pthread_attr_setstack(&attr, beside + 2 * STACK, STACK));
+		else
+			munmap(beside + STACK, STACK);
+		CHECK(!pthread_create(&thread, by_thread == 2 ? &attr : NULL, carry, NULL) && !pthread_join(thread, NULL));
 		return;
 	}
 	getcontext(&first);
@@ -243,6 +252,39 @@ static void guard(long bytes)
 	call_on(stack + STACK + (bytes & ~15l), more_pairs);
 }
 
+/* Calls with the stack pointer right above `limit`. */
+static __attribute__((noinline)) void call_at(const char *limit)
+{
+	volatile char *room = alloca((size_t)((char *)__builtin_frame_address(0) - limit - 64));
+
+	room[0] = 1;
+	pairs(3);
+}
+
+static char *low_stack;
+
+static void *go_low(void *bytes)
+{
+	pairs(20);
+	call_at(low_stack + STACK + PAGE / 4);
+	call_at(low_stack + STACK + *(long *)bytes);
+	mprotect(low_stack + STACK - 2 * PAGE, 2 * PAGE, PROT_NONE);
+	call_at(low_stack + STACK + *(long *)bytes);
+	call_at(low_stack + STACK + *(long *)bytes);
+	return NULL;
+}
+
+static void low(long bytes)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	low_stack = map(4 * STACK);
+	pthread_attr_init(&attr);
+	CHECK(!pthread_attr_setstack(&attr, low_stack, 4 * STACK) && !pthread_create(&thread, &attr, go_low, &bytes) &&
+	      !pthread_join(thread, NULL));
+}
+
 static char *first_stack;
 static size_t first_bytes;
 
@@ -292,29 +334,30 @@ static void closed(long unused)
 static struct sock_filter allow[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
 static struct sock_fprog filter_program = {1, allow};
 
-static void *call_filtered(void *unused)
+static void *call_filtered(void *times)
 {
 	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_program));
-	pairs(5);
+	pairs((int)*(long *)times);
 	return NULL;
 }
 
-static void filter(long unused)
+static void filter(long times)
 {
 	pthread_t thread;
 
-	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !pthread_create(&thread, NULL, call_filtered, NULL) &&
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !pthread_create(&thread, NULL, call_filtered, &times) &&
 	      !pthread_join(thread, NULL));
 	usleep(50000);
-	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter_program));
+	if (times < 200)
+		CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter_program));
 	pairs(5);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone}, {"junk", junk},	 {"edge", edge},    {"guard", guard},
-	     {"left", left}, {"closed", closed}, {"filter", filter}};
+} modes[] = {{"gone", gone}, {"junk", junk}, {"edge", edge},	 {"guard", guard},
+	     {"low", low},   {"left", left}, {"closed", closed}, {"filter", filter}};
 
 int main(int count, char **words)
 {

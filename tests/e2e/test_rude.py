@@ -130,7 +130,7 @@ class Rude(unittest.TestCase):
                     self.compare(run)
 
     def test_a_stack_that_a_coroutine_was_begun_on_is_gone(self):
-        self.astray("gone", 0, 1)
+        self.astray("gone", 0, 1, 2)
 
     def test_a_coroutine_without_a_return_address(self):
         self.astray("junk", 0, 1, 0xdeadbeef, 0x4141414141414141)
@@ -140,6 +140,7 @@ class Rude(unittest.TestCase):
 
     def test_a_guard_page_where_calls_were_made(self):
         self.astray("guard", 1600, 2400, 3200, 4096)
+        self.astray("low", 1600, 2400, 3200, 4096)
 
     def test_the_first_stack_is_unmapped(self):
         self.astray("left")
@@ -148,7 +149,7 @@ class Rude(unittest.TestCase):
         self.astray("closed")
 
     def test_a_thread_with_a_filter_of_its_own_calls_first(self):
-        self.astray("filter")
+        self.astray("filter", 5, 50000)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""
