@@ -135,10 +135,13 @@ void sl_kept_look(bool (*another)(void))
 
 bool sl_kept_confined_alone(void)
 {
+	uint64_t own;
+
 	if (sl_kept_sandboxed() || syscall(SYS_gettid) == syscall(SYS_getpid) ||
 	    sl_procfile_read("/proc/thread-self/status", status, sizeof(status)) <= 0)
 		return false;
-	return filters(status) > filters_at_start;
+	own = filters(status);
+	return own > filters_at_start && own > filters(read_status());
 }
 
 bool sl_kept_deserted(void)

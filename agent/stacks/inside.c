@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/pages.h"
+#include "agent/stacks/own.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "agent/symbols/objects.h"
@@ -19,7 +20,7 @@ static bool is_on_alternate_stack(uintptr_t outer)
 {
 	stack_t now;
 
-	return sl_walk_is_on_alternate_stack(&now) && outer - (uintptr_t)now.ss_sp >= now.ss_size;
+	return sl_own_on_alternate(&now) && outer - (uintptr_t)now.ss_sp >= now.ss_size;
 }
 
 #ifdef __x86_64__
@@ -229,7 +230,7 @@ bool sl_stacks_on_alternate(void)
 {
 	int saved = errno;
 	stack_t now;
-	bool is = sl_walk_is_on_alternate_stack(&now);
+	bool is = sl_own_on_alternate(&now);
 
 	errno = saved;
 	return is;
@@ -249,7 +250,7 @@ bool sl_stacks_interrupts(const void *frame)
 bool sl_stacks_has_room(uintptr_t bytes)
 {
 	int saved = errno;
-	bool has = sl_walk_has_room(bytes);
+	bool has = sl_own_has_room(bytes);
 
 	errno = saved;
 	if (!has)

@@ -315,6 +315,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
 	if (SL_UNLIKELY(thread->walk.unloads != unloads))
 		forget_unloaded(thread, unloads);
+	thread->walk.alone = !sl_unwinder_libunwind() || sl_kept_sandboxed();
 	/* also where the walks differed before: it sees tables that are noise */
 	end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
 	if (SL_UNLIKELY(tables_lie()))

@@ -1,186 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/walk.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "agent/mute.h"
 #include "agent/pages.h"
 #include "agent/process/kept.h"
+#include "agent/stacks/own.h"
 #include "common/base.h"
 
-#define NEAR	  (1u << 20) /* bytes; addresses this near are taken for one stack without asking the kernel */
-#define FRAME_MAX 65536	     /* a larger frame is seldom real: libunwind looks closer */
-
-#define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
-#define KEPT_MOST  3072u       /* bytes behind the thread pointer that are searched; glibc 2.36 keeps 2304 */
-#define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
-
-/*
- * The thread's own stack, of which the thread needs all from its stack pointer on as long as it runs.  Any other stack, a
- * coroutine's or the one that a coroutine was begun on, may be gone at the next call.  end 0: not known yet.
- */
-static __thread struct {
-	uintptr_t begin, end;
-	bool grows; /* the first thread's: begin is as far as it was found mapped */
-} own __attribute__((tls_model("initial-exec")));
-
-extern void *__libc_stack_end __attribute__((weak)); /* musl has none */
-
-static uintptr_t thread_pointer(void)
-{
-#ifdef __x86_64__
-	uintptr_t at;
-
-	__asm__("mov %%fs:0, %0" : "=r"(at));
-	return at;
-#else
-	return (uintptr_t)__builtin_thread_pointer();
-#endif
-}
-
-/* What glibc keeps of a thread's stack, which lies around the thread pointer: begin, size, and size of the guard in it. */
-static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
-{
-	return pointer - kept[0] < kept[1] && kept[0] + kept[1] - pointer < ABOVE_MOST && kept[2] < kept[1];
-}
-
-/* Where it is kept is not told.  It is found by the values, once, in a thread whose stack begins and ends with a page.  0: not found. */
-static unsigned find_kept(uintptr_t pointer)
-{
-	static _Atomic unsigned known;
-	unsigned found = atomic_load_explicit(&known, memory_order_relaxed), count = 0, most = KEPT_MOST;
-	unsigned in_page = SL_PAGE - pointer % SL_PAGE;
-
-	if (found)
-		return found;
-	if (in_page < most && !sl_pages_readable(pointer + in_page))
-		most = in_page;
-	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= most; at += sizeof(uintptr_t)) {
-		const uintptr_t *kept = (const uintptr_t *)(pointer + at);
-
-		if ((kept[0] | kept[1]) % SL_PAGE || !kept[0] || !is_stack(kept, pointer))
-			continue;
-		found = at;
-		count++;
-	}
-	if (count != 1)
-		return 0;
-	atomic_store_explicit(&known, found, memory_order_relaxed);
-	return found;
-}
-
-static inline __attribute__((always_inline)) bool is_own(uintptr_t sp)
-{
-	return sp - own.begin < own.end - own.begin;
-}
-
-static void learn_own(void)
-{
-	uintptr_t pointer = thread_pointer(), end = 0;
-	unsigned at = find_kept(pointer);
-	const uintptr_t *kept = (const uintptr_t *)(pointer + at);
-
-	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*kept)) &&
-	    is_stack(kept, pointer)) {
-		own.begin = kept[0] + kept[2];
-		end = kept[0] + kept[1];
-	} else if (&__libc_stack_end && syscall(SYS_gettid) == syscall(SYS_getpid)) {
-		own.begin = end = ((uintptr_t)__libc_stack_end + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
-		own.grows = true;
-	}
-	atomic_signal_fence(memory_order_seq_cst);
-	own.end = end;
-}
-
-/* The kernel leaves a gap below the first thread's stack, which ends the search. */
-static SL_NOINLINE bool reaches_own(uintptr_t sp)
-{
-	if (!own.end)
-		learn_own();
-	if (!own.grows || own.begin - sp > OWN_MOST || sl_kept_sandboxed())
-		return is_own(sp);
-	while (own.begin > sp && sl_pages_readable(own.begin - SL_PAGE))
-		own.begin -= SL_PAGE;
-	return is_own(sp);
-}
-
-static inline __attribute__((always_inline)) bool is_on_own(uintptr_t sp)
-{
-	return SL_LIKELY(is_own(sp)) || reaches_own(sp);
-}
-
-/*
- * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
- * one word.
- */
-static bool grows_to(uintptr_t low, uintptr_t here)
-{
-	const char *name;
-	uintptr_t end;
-	struct rlimit64 limit;
-
-	if (syscall(SYS_gettid) != syscall(SYS_getpid) || !is_on_own(here))
-		return false;
-	name = (const char *)getauxval(AT_EXECFN);
-	end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
-	if (!name || syscall(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit))
-		return true;
-	if (!memchr(name, 0, end - (uintptr_t)name))
-		end += SL_PAGE;
-	return end - low <= limit.rlim_cur;
-}
-
-/* False: not known, since a filter of the program might forbid the question. */
-static bool ask_alternate(stack_t *alternate)
-{
-	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate);
-}
-
-bool sl_walk_is_on_alternate_stack(stack_t *alternate)
-{
-	return ask_alternate(alternate) && alternate->ss_flags & SS_ONSTACK;
-}
-
-/*
- * The same for a call at `here`.  The writer may see a filter only a tenth of a second after it was added.  So that no call is
- * killed within that time for asking, nothing is asked near an address where the thread was seen on its own stack, unless the
- * alternate stack that it had then lies there.
- */
-static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
-{
-	static __thread struct {
-		uintptr_t own, begin, size; /* an address on its own stack, 0: none is known; the alternate stack */
-	} seen __attribute__((tls_model("initial-exec")));
-
-	if ((seen.own && here - seen.own + NEAR < 2 * NEAR && here - seen.begin >= seen.size) || !ask_alternate(alternate))
-		return false;
-	seen.begin = (uintptr_t)alternate->ss_sp;
-	seen.size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
-	if (alternate->ss_flags & SS_ONSTACK)
-		return true;
-	seen.own = here;
-	return false;
-}
-
-/* Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too. */
-bool sl_walk_has_room(uintptr_t bytes)
-{
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
-	stack_t alternate;
-
-	if (is_on_alternate_stack(here, &alternate))
-		return here - (uintptr_t)alternate.ss_sp >= bytes;
-	for (uintptr_t page = low; page < here; page += SL_PAGE)
-		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
-			return grows_to(low, here);
-	return true;
-}
+#define FRAME_MAX 65536 /* a larger frame is seldom real: libunwind looks closer */
 
 #ifdef __x86_64__
 
@@ -204,7 +34,7 @@ static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uin
 	struct sl_cfi_rule rule = {0};
 	struct sl_mute mute;
 
-	if (!sl_walk_has_room(RULE_ROOM))
+	if (!sl_own_has_room(RULE_ROOM))
 		return rule;
 	mute = sl_mute_begin();
 	rule = sl_cfi_find(pc);
@@ -246,8 +76,8 @@ static SL_NOINLINE bool can_reach(struct pages *pages, uintptr_t sp, uintptr_t c
 	}
 	for (; page < cfa; page += SL_PAGE)
 		if (!sl_pages_readable(page)) {
-			pages->gone = !is_own(sp);
-			return is_own(sp) && tables_lie();
+			pages->gone = !sl_own_is_known(sp);
+			return sl_own_is_known(sp) && tables_lie();
 		}
 	*pages = (struct pages){.begin = low, .bytes = page - low};
 	return true;
@@ -381,7 +211,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, struct pages
 			break;
 		}
 		if (!step(pages, &at, rule)) {
-			if (!pages->gone && !atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
+			if (!pages->gone && !walk->alone && !atomic_load_explicit(&sl_cfi_lies, memory_order_relaxed)) {
 				walk->guess = rule.kind == SL_CFI_NONE ? at.bp : 0;
 				return SL_WALK_UNKNOWN;
 			}
@@ -389,7 +219,7 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, struct pages
 			break;
 		}
 	}
-	walk->foreign |= !is_own(at.sp);
+	walk->foreign |= !sl_own_is_known(at.sp);
 	if (!n)
 		return was_entered(walk, turn) ? SL_WALK_UNKNOWN : SL_WALK_SAME;
 	if (n > common || was_entered(walk, turn))
@@ -484,7 +314,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	bool is_foreign;
 
 	HERE(at);
-	is_foreign = !is_on_own(at.sp);
+	is_foreign = !sl_own_has(at.sp);
 	if (SL_UNLIKELY(walk->max != max)) {
 		walk->first = 0;
 		walk->max = max;
@@ -497,7 +327,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
 		return SL_WALK_UNKNOWN;
 	if (!is_foreign)
-		pages = (struct pages){.begin = own.begin, .bytes = own.end - own.begin};
+		pages = (struct pages){.begin = sl_own.begin, .bytes = sl_own.end - sl_own.begin};
 	if (is_same(walk, &at))
 		end = SL_WALK_SAME;
 	else if (!is_foreign && (walked->name = follow_trail(walk, &pages, at)))

@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +45,7 @@ struct sl_walk {
 	unsigned max;	  /* `max` of the last walk */
 	uint32_t first;	  /* first of the last walk's frames; they end at SL_WALK_FRAMES.  0: there was none */
 	bool cut;	  /* there are more frames outside */
+	bool alone;	  /* the owner's: nobody else can be asked, so a stack ends where it cannot be followed */
 	bool foreign;	  /* the last walk was, or led, to a stack that is not the thread's own: nothing of it holds for the next */
 	uint32_t turn;	  /* walks begun */
 	uintptr_t guess;  /* SL_WALK_UNKNOWN: where libunwind would look for a frame, by rbp alone; 0: nowhere, or elsewhere */
@@ -97,15 +97,6 @@ enum sl_walk_way {
 };
 /* *sp: where the last frame begins; a signal handler's is the ucontext_t of what was interrupted. */
 enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
-
-/* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
-bool sl_walk_is_on_alternate_stack(stack_t *alternate);
-
-/*
- * True: so much can be read below here, or will be once it is needed.  On an alternate stack, which seldom has a guard page: so much
- * of it is left.  Changes errno.
- */
-bool sl_walk_has_room(uintptr_t bytes);
 
 /* Forgets the rules, and with the next walk all names: objects were unloaded. */
 void sl_walk_renew(struct sl_walk *walk, uint64_t unloads);

@@ -281,10 +281,11 @@ static void catch_no_memory(Dwfl_Module *module)
 static size_t object_of(struct sl_symbols *symbols, const struct sl_module *module)
 {
 	const char *build_id = module->build_id ? module->build_id : "";
-	char *key = sl_arena_printf(&symbols->arena, "%s\n%s", module->path, build_id);
+	char *key = sl_memory_print("%s\n%s", module->path, build_id);
 	uintptr_t *known = sl_map_at(&symbols->by_build, key);
 	struct object *object;
 
+	free(key);
 	if (*known)
 		return *known - 1;
 	SL_ROOM(&symbols->objects);

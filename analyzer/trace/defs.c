@@ -11,8 +11,9 @@
 #define PUSH(vector)                                                                                                               \
 	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
-#define ENTRY	   32	/* what a definition takes beside its texts */
-#define FRAMES_MAX 1024 /* of a stack: outer ones are cut off; the agent writes 256 at most */
+#define BUILD_ID_MAX 256u
+#define ENTRY	     32	  /* what a definition takes beside its texts */
+#define FRAMES_MAX   1024 /* of a stack: outer ones are cut off; the agent writes 256 at most */
 
 /* most: the agent writes no more bytes. */
 static const char *text_up_to(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t most)
@@ -165,8 +166,8 @@ static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t
 		.base = sl_object_u64(map, "base", 0),
 		.end = sl_object_u64(map, "end", 0),
 		.ns = sl_object_u64(map, "ns", 0),
-		.path = text_of(defs, map, "path"),
-		.build_id = text_of(defs, map, "build_id"),
+		.path = text_up_to(defs, map, "path", SL_TEXT_MAX),
+		.build_id = text_up_to(defs, map, "build_id", BUILD_ID_MAX),
 	};
 
 	sl_defs_add_module(defs, &module, !sl_object_get(map, "path"));

@@ -37,6 +37,7 @@ enum sl_ended sl_trace_ended(const struct sl_trace *trace)
 
 /* Limit for definitions, samples and notes of a process, decompressed; a job of days has some MB */
 #define MAP_BYTES_MAX (512u << 20)
+#define WHY_MAX	      256u /* bytes of the reason of a gap that are shown */
 
 /* Where the process itself reports lost events, and when. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
@@ -49,8 +50,8 @@ static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, u
 	if (count)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
 	sl_damage_add(&trace->damage, place, -1, "%s events could not be kept between %.3f s and %.3f s%s%.*s", number,
-		      (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "", (int)why.size,
-		      why.text ? why.text : "");
+		      (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "",
+		      (int)(why.size < WHY_MAX ? why.size : WHY_MAX), why.text ? why.text : "");
 }
 
 static void take_gap(struct sl_trace *trace, const msgpack_object *map)

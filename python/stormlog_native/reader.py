@@ -47,9 +47,10 @@ FLAG_IN_FLIGHT = 1
 # What exceeds a limit is damage.  Those of frames and blocks are stormlog-analyze's.
 COUNT_MAX, COLUMNS_MAX = 4096, 64  # of a block
 FRAME_MAX, CONTENT_MAX = 8 << 20, 64 << 20  # bytes of a frame, and unpacked
-# Of a whole trace, beside a part for each byte of its files.  Honest traces unpack to 20 times their size, and have an event a byte.
+# Of a whole trace, beside a part for each byte of its files.  Honest traces unpack to 20 times their size, and have an event, of up to twenty
+# columns, a byte.  A number takes eight bytes.
 CONTENT, CONTENT_OF_BYTE = 8 << 20, 64
-EVENTS, EVENTS_OF_BYTE = 1 << 18, 16
+NUMBERS, NUMBERS_OF_BYTE = 8 << 20, 64
 UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, msgpack.exceptions.UnpackException)
 SIGNED = {"device": np.int64, "result": np.int64}
 # The columns of an event in a trace whose header does not list them.
@@ -117,7 +118,7 @@ class Trace:
         self._log = 0
         self.folded_through = 0
         self._stacks: Optional[Dict[int, List[Tuple[str, str, Optional[int]]]]] = None
-        self._content, self._events = CONTENT, EVENTS  # left of the limits
+        self._content, self._numbers = CONTENT, NUMBERS  # left of the limits
         self._owner = -1
         self._read_file(path)
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
@@ -148,7 +149,7 @@ class Trace:
             data = file.read()
             self._owner = os.fstat(file.fileno()).st_uid if self._owner < 0 else self._owner
         self._content += len(data) * CONTENT_OF_BYTE
-        self._events += len(data) * EVENTS_OF_BYTE
+        self._numbers += len(data) * NUMBERS_OF_BYTE
         decompress = zstandard.ZstdDecompressor()
         at, lost = 0, False  # lost: damage was reported, and we search for the next frame
         while at < len(data):
@@ -198,10 +199,10 @@ class Trace:
                 raise ValueError("a call whose verb the header does not name")
             self.header = self.header or item
         elif what == "block":
-            columns = decode_block(item)
-            self._events -= item["count"]
-            if self._events < 0:
+            self._numbers -= item["count"] * len(item["columns"])
+            if self._numbers < 0:
                 raise ValueError("more events than a trace of its size has")
+            columns = decode_block(item)
             if (columns["api"] > len(self.hooks)).any():
                 raise ValueError("a call that the header does not name")
             self.blocks.append(columns)

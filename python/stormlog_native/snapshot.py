@@ -49,15 +49,30 @@ def _listed(count: int) -> Any:
     return take
 
 
+def _set(unpickler: Any, pairs: List[Any]) -> None:
+    for key, value in zip(pairs[::2], pairs[1::2]):
+        if not isinstance(key, str):
+            raise pickle.UnpicklingError("it holds more than a snapshot does: a key that is no text")
+        unpickler.stack[-1][key] = value
+
+
+def _set_one(unpickler: Any) -> None:
+    pairs = unpickler.stack[-2:]
+    del unpickler.stack[-2:]
+    _set(unpickler, pairs)
+
+
 class _Data(pickle._Unpickler):
     """Unpickles lists, dictionaries, numbers and texts only; a pickle that names anything else is refused.
 
     It is the unpickler in Python, whose memo is a dictionary: that in C allocates 16 bytes for each index up to the greatest, which 9 bytes of
-    pickle can name.  Tuples become lists, which are no keys: the hash of a tuple that holds itself twice, forty deep, takes for ever."""
+    pickle can name.  Tuples become lists, and keys are texts: the hash of a tuple that holds itself twice, forty deep, takes for ever, and whoever writes
+    numbers chooses their hashes."""
 
     dispatch = _Opcodes({getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in _TAKEN})
     dispatch.update({pickle.EMPTY_TUPLE[0]: dispatch[pickle.EMPTY_LIST[0]], pickle.TUPLE[0]: pickle._Unpickler.dispatch[pickle.LIST[0]],
-                     pickle.TUPLE1[0]: _listed(1), pickle.TUPLE2[0]: _listed(2), pickle.TUPLE3[0]: _listed(3)})
+                     pickle.TUPLE1[0]: _listed(1), pickle.TUPLE2[0]: _listed(2), pickle.TUPLE3[0]: _listed(3),
+                     pickle.SETITEM[0]: _set_one, pickle.SETITEMS[0]: lambda unpickler: _set(unpickler, unpickler.pop_mark())})
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError("it holds more than data: %a.%a" % (module, name))

@@ -41,6 +41,7 @@ static bool write_segment(struct sink *sink, const struct sl_session *session, s
 	struct sl_json *line = sl_json_new(NULL, SL_JSON_PYTHON);
 	struct sl_manifest_segment segment = {.session_id = session->summary.session_id, .closed = true};
 
+	sl_json_thin(line, 1, 0);
 	snprintf(name, sizeof(name), "segment-%06zu.jsonl", sink->segment_count + 1);
 	segment.filename = sl_arena_strdup(&sink->arena, name);
 	FILE *file = sl_folder_open(&sink->folder, name);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/stacks/own.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/pages.h"
+#include "agent/process/kept.h"
+#include "common/base.h"
+
+#define NEAR	   (1u << 20)  /* bytes; addresses this near are taken for one stack without asking the kernel */
+#define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
+#define KEPT_MOST  3072u       /* bytes behind the thread pointer that are searched; glibc 2.36 keeps 2304 */
+#define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
+
+__thread struct sl_own sl_own;
+
+extern void *__libc_stack_end __attribute__((weak)); /* musl has none */
+
+static uintptr_t thread_pointer(void)
+{
+#ifdef __x86_64__
+	uintptr_t at;
+
+	__asm__("mov %%fs:0, %0" : "=r"(at));
+	return at;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+/* What glibc keeps of a thread's stack, which lies around the thread pointer: begin, size, and size of the guard in it. */
+static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
+{
+	return pointer - kept[0] < kept[1] && kept[0] + kept[1] - pointer < ABOVE_MOST && kept[2] < kept[1];
+}
+
+/* Where it is kept is not told: it is found by the values, in a thread whose stack begins and ends with a page.  0: not yet. */
+static unsigned find_kept(uintptr_t pointer)
+{
+	static _Atomic unsigned known;
+	unsigned found = atomic_load_explicit(&known, memory_order_relaxed), count = 0, most = KEPT_MOST;
+	unsigned in_page = SL_PAGE - pointer % SL_PAGE;
+
+	if (found)
+		return found;
+	if (in_page < most && !sl_pages_readable(pointer + in_page))
+		most = in_page;
+	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= most; at += sizeof(uintptr_t)) {
+		const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+
+		if ((kept[0] | kept[1]) % SL_PAGE || !kept[0] || !is_stack(kept, pointer))
+			continue;
+		found = at;
+		count++;
+	}
+	if (count != 1)
+		return 0;
+	atomic_store_explicit(&known, found, memory_order_relaxed);
+	return found;
+}
+
+static void learn_own(void)
+{
+	uintptr_t pointer = thread_pointer(), end = 0;
+	unsigned at = find_kept(pointer);
+	const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+
+	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*kept)) &&
+	    is_stack(kept, pointer)) {
+		sl_own.begin = kept[0] + kept[2];
+		end = kept[0] + kept[1];
+	} else if (&__libc_stack_end && syscall(SYS_gettid) == syscall(SYS_getpid)) {
+		sl_own.begin = end = ((uintptr_t)__libc_stack_end + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
+		sl_own.grows = true;
+	}
+	atomic_signal_fence(memory_order_seq_cst);
+	sl_own.end = end;
+}
+
+/* The kernel leaves a gap below the first thread's stack, which ends the search. */
+SL_NOINLINE bool sl_own_reaches(uintptr_t sp)
+{
+	if (!sl_own.end)
+		learn_own();
+	if (!sl_own.grows || sl_own.begin - sp > OWN_MOST || sl_kept_sandboxed())
+		return sl_own_is_known(sp);
+	while (sl_own.begin > sp && sl_pages_readable(sl_own.begin - SL_PAGE))
+		sl_own.begin -= SL_PAGE;
+	return sl_own_is_known(sp);
+}
+
+/*
+ * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
+ * one word.
+ */
+static bool grows_to(uintptr_t low, uintptr_t here)
+{
+	const char *name;
+	uintptr_t end;
+	struct rlimit64 limit;
+
+	if (syscall(SYS_gettid) != syscall(SYS_getpid) || !sl_own_has(here))
+		return false;
+	name = (const char *)getauxval(AT_EXECFN);
+	end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
+	if (!name || syscall(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit))
+		return true;
+	if (!memchr(name, 0, end - (uintptr_t)name))
+		end += SL_PAGE;
+	return end - low <= limit.rlim_cur;
+}
+
+/* False: not known, since a filter of the program might forbid the question. */
+static bool ask_alternate(stack_t *alternate)
+{
+	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate);
+}
+
+bool sl_own_on_alternate(stack_t *alternate)
+{
+	return ask_alternate(alternate) && alternate->ss_flags & SS_ONSTACK;
+}
+
+/*
+ * The same for a call at `here`.  The writer may see a filter only a tenth of a second after it was added.  So that no call is
+ * killed within that time for asking, nothing is asked near an address where the thread was seen on its own stack, unless the
+ * alternate stack that it had then lies there.
+ */
+static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
+{
+	static __thread struct {
+		uintptr_t own, begin, size; /* an address on its own stack, 0: none is known; the alternate stack */
+	} seen __attribute__((tls_model("initial-exec")));
+
+	if ((seen.own && here - seen.own + NEAR < 2 * NEAR && here - seen.begin >= seen.size) || !ask_alternate(alternate))
+		return false;
+	seen.begin = (uintptr_t)alternate->ss_sp;
+	seen.size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
+	if (alternate->ss_flags & SS_ONSTACK)
+		return true;
+	seen.own = here;
+	return false;
+}
+
+/* Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too. */
+bool sl_own_has_room(uintptr_t bytes)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
+	stack_t alternate;
+
+	if (is_on_alternate_stack(here, &alternate))
+		return here - (uintptr_t)alternate.ss_sp >= bytes;
+	for (uintptr_t page = low; page < here; page += SL_PAGE)
+		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
+			return grows_to(low, here);
+	return true;
+}
