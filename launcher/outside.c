@@ -29,6 +29,7 @@
 struct process {
 	char *ring; /* its path */
 	int ring_fd, trace_fd;
+	uint32_t header_bytes;
 	struct sl_ringfile *head;
 	struct sl_hostmem_process memory;
 };
@@ -86,8 +87,7 @@ static bool sample(struct process *process)
 	sl_hostmem_read(&process->memory, &memory);
 	if (memory.vm_bytes && memory.vm_bytes != SL_HOSTMEM_UNKNOWN) { /* else a zombie */
 		if (!sl_file_size(process->trace_fd))
-			append(process, SL_FRAME_HEADER, (char *)process->head + SL_RINGFILE_HEADER_AT,
-			       process->head->header_bytes);
+			append(process, SL_FRAME_HEADER, (char *)process->head + SL_RINGFILE_HEADER_AT, process->header_bytes);
 		map = sl_hostmem_sample(bytes, sizeof(bytes), &memory, now_ns);
 		if (sl_definition_end(&map))
 			append(process, SL_FRAME_DEFS, bytes, map.pack.used);
@@ -106,6 +106,14 @@ static void forget(struct process *process)
 	*process = all[--count];
 }
 
+/* Anybody may put a ring where we look.  It names a file that is written to: so both must be files of the user whom we run as. */
+static bool is_ours(int fd, off_t least)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 && st.st_size >= least;
+}
+
 /*
  * The lock: another launcher of this run may see the same rings.  O_APPEND: where a write takes so long that the process no longer
  * waits for it, it ends up behind what the process has written.
@@ -117,7 +125,7 @@ static bool open_trace(struct process *process, const char *name)
 
 	snprintf(path, sizeof(path), "%.*s%s", folder, process->ring, name);
 	process->trace_fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return process->trace_fd >= 0 && !flock(process->trace_fd, LOCK_EX | LOCK_NB);
+	return process->trace_fd >= 0 && is_ours(process->trace_fd, 0) && !flock(process->trace_fd, LOCK_EX | LOCK_NB);
 }
 
 static bool is_wanted(int fd, struct sl_ringfile *head)
@@ -148,7 +156,9 @@ static void add(const char *path)
 	process->memory.read = sl_procfile_read;
 	process->ring = strdup(path);
 	count++;
-	if (process->ring && is_wanted(process->ring_fd, &head) && open_trace(process, head.trace)) {
+	if (process->ring && is_ours(process->ring_fd, SL_RINGFILE_HEAD) && is_wanted(process->ring_fd, &head) &&
+	    open_trace(process, head.trace)) {
+		process->header_bytes = head.header_bytes;
 		map = mmap(NULL, SL_RINGFILE_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, process->ring_fd, 0);
 		process->head = map == MAP_FAILED ? NULL : map;
 	}

@@ -35,7 +35,7 @@ static size_t read_header(const char *path, char *text, size_t size)
 {
 	static char packed[256 << 10];
 	struct sl_frame_index index;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a fifo may be called like a trace */
 	ssize_t got = fd < 0 ? -1 : read(fd, packed, sizeof(packed));
 	size_t bytes;
 

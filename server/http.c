@@ -82,8 +82,12 @@ static struct sl_request *new_request(struct sl_server *server, struct MHD_Conne
 /* Checks the request before any of its body is read. */
 static struct sl_http_outcome admit(struct sl_request *request)
 {
-	struct sl_http_outcome outcome = sl_access_site(request);
+	struct sl_http_outcome outcome = {0};
 
+	if (sl_request_is_of_two_lengths(request)) /* a proxy before us may have taken the other one */
+		outcome = (struct sl_http_outcome){400, "says twice how long it is"};
+	if (!outcome.status)
+		outcome = sl_access_site(request);
 	if (!outcome.status)
 		outcome = find_route(request);
 	if (!outcome.status)
@@ -116,9 +120,14 @@ static void refuse(struct sl_request *request)
 {
 	static const char *const who[][2] = {{"WWW-Authenticate", "Basic realm=\"stormlog\", charset=\"UTF-8\""}, {0}};
 	static const char *const later[][2] = {{"Retry-After", "60"}, {0}};
+	static const char *const last[][2] = {{"Connection", "close"}, {0}};
 	unsigned status = request->outcome.status;
 
-	sl_request_say(request, status, request->outcome.why, status == 401 ? who : status == 429 || status == 423 ? later : NULL);
+	sl_request_say(request, status, request->outcome.why,
+		       status == 400			? last
+		       : status == 401			? who
+		       : status == 429 || status == 423 ? later
+							: NULL);
 }
 
 static void answer(struct sl_request *request)

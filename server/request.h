@@ -41,6 +41,9 @@ struct sl_route {
 const char *sl_request_argument(const struct sl_request *request, const char *name);
 const char *sl_request_header(const struct sl_request *request, const char *name);
 
+/* True: it has more than one header that says how long its body is. */
+bool sl_request_is_of_two_lengths(const struct sl_request *request);
+
 /* ---- answers: exactly one of these */
 
 struct sl_answer {

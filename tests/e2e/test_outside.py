@@ -4,8 +4,10 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -163,6 +165,32 @@ for _ in range(int(sys.argv[1])):
                 self.assertEqual(threads, [1, 1] if more else threads)
                 self.assert_whole(run)
                 self.assertGreaterEqual(len([sample for sample in self.samples(run, 1) if abs(sample["rss_bytes"] - rss) < 0.05 * rss]), 4)
+
+    @unittest.skipUnless(os.geteuid() == 0, "another user's file is needed")
+    def test_a_strangers_ring_has_nothing_written(self):
+        """It names the run, a process that lives, and a file of ours; another has a trace of the stranger's own."""
+        name, said = "stormlog-test-%d" % os.getpid(), b"export PATH\n"
+        with tempfile.TemporaryDirectory() as folder, open("/proc/sys/kernel/random/boot_id") as boot, open("/proc/self/stat") as stat:
+            started, boot_id = int(stat.read().rpartition(")")[2].split()[19]), boot.read().strip().encode()
+            header = b"\xa6run_id" + bytes([0xa0 | len(name)]) + name.encode() + b"\nevil\n" + os.urandom(300)
+            for number, owner in enumerate((0, 65534)):
+                trace, ring = os.path.join(folder, "%d.conf" % number), "/dev/shm/%s-%d.ring" % (name, number)
+                with open(trace, "wb") as file:
+                    file.write(said * (not owner))
+                head = struct.pack("<16s4I2Q40s40x256s", b"stormlog.ring\n\1", 2, 1 << 20, 256, len(header), os.getpid(), started, boot_id, trace.encode())
+                head = head.ljust(396, b"\0") + struct.pack("<I", 1)
+                with open(ring, "wb") as file:
+                    self.addCleanup(os.unlink, ring)
+                    file.write(head.ljust(64 << 10, b"\0") + header)
+                    file.truncate(256 << 10)
+                for path in (trace, ring)[not owner:]:
+                    os.chown(path, 65534, 65534)
+                os.chmod(ring, 0o666)
+            subprocess.run([e2e.RUN, *HOST, "-o", os.path.join(folder, "traces"), "--", "sleep", "1"], check=True, timeout=60,
+                           env=dict(os.environ, STORMLOG_RUN_ID=name))
+            for number, left in enumerate((said, b"")):
+                with open(os.path.join(folder, "%d.conf" % number), "rb") as file:
+                    self.assertEqual(file.read(), left)
 
     @unittest.skipUnless(shutil.which("chromium-headless-shell"), "no chromium-headless-shell")
     def test_chromiums_zygote_finds_itself_alone(self):

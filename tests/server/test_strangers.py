@@ -174,6 +174,15 @@ class Strangers(unittest.TestCase):
             self.assertNotIn(b"X-Evil", answer)
             self.assertNotIn(b"<script>", answer)
 
+    def test_a_request_of_two_lengths_is_the_last_of_its_connection(self):
+        """A proxy that goes by the other length would take the second request for the body of the first."""
+        second = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.reads}\r\nConnection: close\r\n\r\n"
+        for lengths in ("Content-Length: 5\r\nContent-Length: 50", "Content-Length: 50\r\nContent-Length: 5", "Content-Length: 5\r\nTransfer-Encoding: chunked"):
+            body = "0\r\n\r\n" if "chunked" in lengths else "hello"
+            answer = self.raw(f"PUT /api/v1/packs/{'a' * 64} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.writes}\r\n{lengths}\r\n\r\n{body}{second}".encode())
+            self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), answer[:60])
+            self.assertEqual(answer.count(b"HTTP/1.1 "), 1)
+
     def test_requests_of_other_sites_are_refused(self):
         path, pack = "/api/v1/packs/", make_pack(2)
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"http://127.0.0.1:{self.server.port + 1}"},
