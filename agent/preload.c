@@ -386,7 +386,7 @@ bool sl_agent_unpark(void)
 {
 	if (sl_writer_thread_resume(true) || !sl_writer_thread_is_parked())
 		return true;
-	if (!is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
+	if (sl_writer_thread_is_forbidden() || !is_ours(sl_agent) || !sl_ring_is_used(sl_agent->ring) || !sl_stacks_may_allocate())
 		return false;
 	return sl_writer_thread_unpark();
 }

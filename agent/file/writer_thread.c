@@ -38,8 +38,6 @@
 #define CHANGE_MASK 0xffffu	 /* the changes are counted above this */
 #define PARK_NS	    100000000ull /* longest wait for its end: a vendor's library, or a lock of the waiting thread, may delay it */
 
-#define PATIENCE 256u /* calls of a thread with a filter of its own that make no writer */
-
 /*
  * The low bits of `parking`; STARTING until the thread runs; PAUSED: it stays, and does nothing; RESUMED: it has not yet seen that
  * its pause is over.  The upper half counts the changes: a thread that saw the writer end may start the next one only if none was
@@ -73,6 +71,7 @@ static void change_to(enum parking state)
  */
 static const volatile unsigned *counted_threads;
 static struct sl_mute program_signals;
+static _Atomic long confined; /* the last thread that has a filter of its own */
 
 static bool is_last(void)
 {
@@ -420,17 +419,14 @@ bool sl_writer_thread_is_parked(void)
 	return is_in(PARKED) && !atomic_load(&sl_agent->writer);
 }
 
-/* At the end no filter comes any more.  A thread that goes on calling, while no other calls, makes it all the same. */
+/* It was found once that this thread must not make the writer. */
+bool sl_writer_thread_is_forbidden(void)
+{
+	return atomic_load(&confined) && atomic_load(&confined) == syscall(SYS_gettid);
+}
+
 static bool must_not_make_it(void)
 {
-	static _Atomic long confined; /* the thread that was found so last */
-	static _Atomic unsigned times;
-
-	if (atomic_load(&sl_agent->finish) || atomic_load(&times) >= PATIENCE)
-		return false;
-	atomic_fetch_add(&times, 1);
-	if (atomic_load(&confined) && atomic_load(&confined) == syscall(SYS_gettid))
-		return true;
 	if (!sl_kept_confined_alone())
 		return false;
 	atomic_store(&confined, syscall(SYS_gettid));

@@ -33,4 +33,5 @@ bool sl_writer_thread_resume(bool for_all); /* false: it did not pause.  Takes n
 void sl_writer_thread_await_end(void);
 
 bool sl_writer_thread_is_parked(void);
+bool sl_writer_thread_is_forbidden(void);
 bool sl_writer_thread_unpark(void); /* starts it again if it is parked; false: this thread must not */

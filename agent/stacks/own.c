@@ -11,6 +11,7 @@
 
 #include "agent/pages.h"
 #include "agent/process/kept.h"
+#include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
 #define NEAR	   (1u << 20)  /* bytes; addresses this near are taken for one stack without asking the kernel */
@@ -68,9 +69,12 @@ static unsigned find_kept(uintptr_t pointer)
 static void learn_own(void)
 {
 	uintptr_t pointer = thread_pointer(), end = 0;
-	unsigned at = find_kept(pointer);
-	const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+	const uintptr_t *kept;
+	unsigned at;
 
+	sl_valgrind_hush(1); /* of a thread that had the same stack before, values are left */
+	at = find_kept(pointer);
+	kept = (const uintptr_t *)(pointer + at);
 	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*kept)) &&
 	    is_stack(kept, pointer)) {
 		sl_own.begin = kept[0] + kept[2];
@@ -79,6 +83,7 @@ static void learn_own(void)
 		sl_own.begin = end = ((uintptr_t)__libc_stack_end + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
 		sl_own.grows = true;
 	}
+	sl_valgrind_hush(-1);
 	atomic_signal_fence(memory_order_seq_cst);
 	sl_own.end = end;
 }
@@ -105,7 +110,7 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 	uintptr_t end;
 	struct rlimit64 limit;
 
-	if (syscall(SYS_gettid) != syscall(SYS_getpid) || !sl_own_has(here))
+	if (!sl_own_has(here) || !sl_own.grows)
 		return false;
 	name = (const char *)getauxval(AT_EXECFN);
 	end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;

@@ -157,13 +157,19 @@ static int number_of(const char *path)
 	return -1;
 }
 
-/* The descriptor that a path, or the link there (as /dev/stdout is one), names; -1: none. */
+/*
+ * The descriptor that a path names; -1: none.  A link counts if it leads to standard output or error, as /dev/stdout does: another
+ * may be anybody's, and is replaced.
+ */
 static int descriptor_of(const char *path)
 {
 	char to[32] = "";
 	int number = strcmp(path, "-") ? number_of(path) : STDOUT_FILENO;
 
-	return number < 0 && readlink(path, to, sizeof(to) - 1) > 0 ? number_of(to) : number;
+	if (number >= 0 || readlink(path, to, sizeof(to) - 1) <= 0)
+		return number;
+	number = number_of(to);
+	return number == STDOUT_FILENO || number == STDERR_FILENO ? number : -1;
 }
 
 bool sl_save_is_standard(const char *path)

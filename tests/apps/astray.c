@@ -10,8 +10,8 @@
  * low N	the same on a thread's own stack
  * left		the first thread goes on elsewhere and unmaps its stack
  * closed	the program closes its libgcc_s after a first call in a handler
- * filter N	the thread that called first, N times, had a seccomp filter of its own; with N below 200 the program gives all threads
- *		another one later
+ * filter N	the thread that called first, N times, had a seccomp filter of its own, which kills for a new thread; the program gives all
+ *		threads another one later
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -332,11 +332,16 @@ static void closed(long unused)
 }
 
 static struct sock_filter allow[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
-static struct sock_fprog filter_program = {1, allow};
+static struct sock_filter no_thread[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+					 {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone},
+					 {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3},
+					 {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+					 {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+static struct sock_fprog filter_program = {1, allow}, threads_program = {5, no_thread};
 
 static void *call_filtered(void *times)
 {
-	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_program));
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &threads_program));
 	pairs((int)*(long *)times);
 	return NULL;
 }
@@ -348,8 +353,7 @@ static void filter(long times)
 	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !pthread_create(&thread, NULL, call_filtered, &times) &&
 	      !pthread_join(thread, NULL));
 	usleep(50000);
-	if (times < 200)
-		CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter_program));
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter_program));
 	pairs(5);
 }
 

@@ -180,13 +180,11 @@ class Outputs(unittest.TestCase):
 
     def test_an_open_descriptor_is_written_to_as_it_is(self):
         wanted = self.run_it(["export", "csv", "-o", "-", "t"]).stdout
-        for form in "/dev/fd/%d", "/proc/self/fd/%d", "link":
+        for form in "/dev/fd/%d", "/proc/self/fd/%d":
             with self.subTest(name=form), open(self.path("log"), "w+b") as log:
                 log.write(b"line\n")
                 log.flush()
-                name = form if form == "link" else form % log.fileno()
-                if form == "link":
-                    os.symlink("/dev/fd/%d" % log.fileno(), self.path("link"))
+                name = form % log.fileno()
                 for verb in ["export", "csv", "-o", name, "t"], ["check", "--max-peak", "1T", "--summary", name, "t"]:
                     done = subprocess.run([ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, pass_fds=[log.fileno()])
                     self.assertEqual(done.returncode, 0, done.stderr)
@@ -194,6 +192,15 @@ class Outputs(unittest.TestCase):
                 text = log.read().decode().replace("\r\n", "\n")
                 self.assertTrue(text.startswith("line\n" + wanted), text)
                 self.assertIn("### GPU memory", text)
+
+    def test_a_link_to_an_open_descriptor_is_replaced(self):
+        with open(self.path("log"), "w+b") as log:
+            log.write(b"line\n")
+            log.flush()
+            os.symlink("/dev/fd/%d" % log.fileno(), self.path("link"))
+            done = subprocess.run([ANALYZE, "export", "csv", "-o", "link", "t"], capture_output=True, cwd=self.folder, pass_fds=[log.fileno()])
+            log.seek(0)
+            self.assertEqual((done.returncode, log.read(), os.path.islink(self.path("link"))), (0, b"line\n", False), done.stderr)
 
     def test_every_verb_writes_to_a_pipe_of_the_shell(self):
         for verb in VERBS:
