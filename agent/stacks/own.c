@@ -16,7 +16,7 @@
 
 #define NEAR	   (1u << 20)  /* bytes; addresses this near are taken for one stack without asking the kernel */
 #define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
-#define KEPT_MOST  3072u       /* bytes behind the thread pointer that are searched; glibc 2.36 keeps 2304 */
+#define KEPT_MOST  2048u       /* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
 #define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
 
 __thread struct sl_own sl_own;
