@@ -33,9 +33,6 @@ struct signal_frame {
 	ucontext_t context;
 };
 
-/* mov $SYS_rt_sigreturn, %rax; syscall */
-static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
 /*
  * The frame belongs to a handler that is still running: the code that it interrupted lies between the frame and the outer
  * call, and had fewer signals blocked than are blocked now.  A frame left on the stack by a handler that returned has the
@@ -47,9 +44,7 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sign
 	uint64_t before = frame->context.uc_sigmask.__val[0];
 
 	return interrupted > (uintptr_t)frame && interrupted <= outer && !frame->context.uc_link && before != blocked &&
-	       !(before & ~blocked) && sl_pages_readable(frame->restorer) &&
-	       sl_pages_readable(frame->restorer + sizeof(restorer_code) - 1) &&
-	       !memcmp((const void *)frame->restorer, restorer_code, sizeof(restorer_code));
+	       !(before & ~blocked) && sl_own_is_restorer(frame->restorer);
 }
 
 /*

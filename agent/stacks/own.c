@@ -14,10 +14,10 @@
 #include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
-#define NEAR	   (1u << 20)  /* bytes; addresses this near are taken for one stack without asking the kernel */
-#define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
-#define KEPT_MOST  2048u       /* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
-#define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
+#define OWN_MOST    (8u << 20)	/* bytes of the first thread's stack that are looked for at once */
+#define FRAMED_MOST (32u << 10) /* bytes above a call in which a handler's signal frame is looked for */
+#define KEPT_MOST   2048u	/* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
+#define ABOVE_MOST  (16u << 20) /* bytes of a thread's stack above the thread pointer */
 
 __thread struct sl_own sl_own;
 
@@ -121,45 +121,70 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 	return end - low <= limit.rlim_cur;
 }
 
-/* False: not known, since a filter of the program might forbid the question. */
-static bool ask_alternate(stack_t *alternate)
-{
-	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate);
-}
-
 bool sl_own_on_alternate(stack_t *alternate)
 {
-	return ask_alternate(alternate) && alternate->ss_flags & SS_ONSTACK;
+	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
+}
+
+#ifdef __x86_64__
+
+/* The begin of what the kernel puts above a handler's frames: it tells of the alternate stack that there is. */
+struct signal_frame {
+	uintptr_t restorer;
+	unsigned long flags;
+	void *link;
+	stack_t alternate;
+};
+
+bool sl_own_is_restorer(uintptr_t address)
+{
+	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $SYS_rt_sigreturn, %rax; syscall */
+
+	return sl_pages_readable(address) && sl_pages_readable(address + sizeof(code) - 1) &&
+	       !memcmp((const void *)address, code, sizeof(code));
 }
 
 /*
- * The same for a call at `here`.  The writer may see a filter only a tenth of a second after it was added.  So that no call is
- * killed within that time for asking, nothing is asked near an address where the thread was seen on its own stack, unless the
- * alternate stack that it had then lies there.
+ * The same for an address in the thread's own stack, where an alternate one may be an array in a frame.  Without a question, since
+ * the writer sees a filter that might forbid it only a tenth of a second after it was added.
  */
-static bool is_on_alternate_stack(uintptr_t here, stack_t *alternate)
+static bool is_on_framed(uintptr_t here, stack_t *alternate)
 {
-	static __thread struct {
-		uintptr_t own, begin, size; /* an address on its own stack, 0: none is known; the alternate stack */
-	} seen __attribute__((tls_model("initial-exec")));
+	uintptr_t end = here + FRAMED_MOST < sl_own.end ? here + FRAMED_MOST : sl_own.end;
+	bool found = false;
 
-	if ((seen.own && here - seen.own + NEAR < 2 * NEAR && here - seen.begin >= seen.size) || !ask_alternate(alternate))
-		return false;
-	seen.begin = (uintptr_t)alternate->ss_sp;
-	seen.size = alternate->ss_flags & SS_DISABLE ? 0 : alternate->ss_size;
-	if (alternate->ss_flags & SS_ONSTACK)
-		return true;
-	seen.own = here;
-	return false;
+	sl_valgrind_hush(1);
+	for (uintptr_t at = (here & ~(uintptr_t)15) + 8; !found && at + sizeof(struct signal_frame) <= end; at += 16) {
+		const struct signal_frame *frame = (const struct signal_frame *)at;
+		uintptr_t begin = (uintptr_t)frame->alternate.ss_sp, bytes = frame->alternate.ss_size;
+
+		found = at - begin < bytes && here - begin < bytes && !frame->link && sl_own_is_restorer(frame->restorer);
+		if (found)
+			*alternate = frame->alternate;
+	}
+	sl_valgrind_hush(-1);
+	return found;
 }
 
-/* Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too. */
+#else
+
+static bool is_on_framed(uintptr_t here, stack_t *alternate)
+{
+	return sl_own_on_alternate(alternate);
+}
+
+#endif
+
+/*
+ * Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too, and alternate stacks
+ * beside and into these.
+ */
 bool sl_own_has_room(uintptr_t bytes)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (is_on_alternate_stack(here, &alternate))
+	if (sl_own_has(here) ? is_on_framed(here, &alternate) : sl_own_on_alternate(&alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */

@@ -34,6 +34,9 @@ static inline __attribute__((always_inline)) bool sl_own_has(uintptr_t sp)
 /* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
 bool sl_own_on_alternate(stack_t *alternate);
 
+/* True: the C library's code that a signal handler returns to.  x86-64.  Changes errno. */
+bool sl_own_is_restorer(uintptr_t address);
+
 /*
  * True: so much can be read below here, or will be once it is needed.  On an alternate stack, which seldom has a guard page: so
  * much of it is left.  Changes errno.

@@ -8,6 +8,7 @@
  * edge N	the base pointer of a function without unwind tables leads to the last 4 bytes of a page; 1: before one beyond a file's end
  * guard N	a coroutine with N bytes left, where a guard page is now and calls were made before
  * low N	the same on a thread's own stack
+ * framed	an alternate stack is an array in a frame of a thread that has called before, and a handler leaves little of it
  * left		the first thread goes on elsewhere and unmaps its stack
  * closed	the program closes its libgcc_s after a first call in a handler
  * filter N	the thread that called first, N times, had a seccomp filter of its own, which kills for a new thread; the program gives all
@@ -285,6 +286,39 @@ static void low(long bytes)
 	      !pthread_join(thread, NULL));
 }
 
+static void handle_deep(int number)
+{
+	volatile char room[2600];
+
+	room[0] = 1;
+	pairs(3);
+	room[sizeof(room) - 1] = 1;
+}
+
+static __attribute__((noinline)) void *call_framed(void *unused)
+{
+	struct {
+		char below[4096], stack[8192]; /* SIGSTKSZ */
+	} mine;
+	stack_t alternate = {.ss_sp = mine.stack, .ss_size = sizeof(mine.stack)};
+	struct sigaction action = {.sa_handler = handle_deep, .sa_flags = SA_ONSTACK};
+
+	memset(&mine, 0, sizeof(mine));
+	pairs(2);
+	CHECK(!sigaltstack(&alternate, NULL) && !sigaction(SIGUSR1, &action, NULL) && !raise(SIGUSR1));
+	for (size_t i = 0; i < sizeof(mine.below); i++)
+		CHECK(!mine.below[i]);
+	return NULL;
+}
+
+static void framed(long unused)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, call_framed, NULL) && !pthread_join(thread, NULL));
+	call_framed(NULL);
+}
+
 static char *first_stack;
 static size_t first_bytes;
 
@@ -360,8 +394,8 @@ static void filter(long times)
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone}, {"junk", junk}, {"edge", edge},	 {"guard", guard},
-	     {"low", low},   {"left", left}, {"closed", closed}, {"filter", filter}};
+} modes[] = {{"gone", gone},	 {"junk", junk}, {"edge", edge},     {"guard", guard},	{"low", low},
+	     {"framed", framed}, {"left", left}, {"closed", closed}, {"filter", filter}};
 
 int main(int count, char **words)
 {

@@ -142,6 +142,9 @@ class Rude(unittest.TestCase):
         self.astray("guard", 1600, 2400, 3200, 4096)
         self.astray("low", 1600, 2400, 3200, 4096)
 
+    def test_an_alternate_stack_in_a_frame(self):
+        self.astray("framed")
+
     def test_the_first_stack_is_unmapped(self):
         self.astray("left")
 
