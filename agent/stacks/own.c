@@ -150,9 +150,13 @@ bool sl_own_is_restorer(uintptr_t address)
  */
 static bool is_on_framed(uintptr_t here, stack_t *alternate)
 {
+	static __thread uintptr_t without
+		__attribute__((tls_model("initial-exec"))); /* the last address above which there was none */
 	uintptr_t end = here + FRAMED_MOST < sl_own.end ? here + FRAMED_MOST : sl_own.end;
 	bool found = false;
 
+	if (here == without)
+		return false;
 	sl_valgrind_hush(1);
 	for (uintptr_t at = (here & ~(uintptr_t)15) + 8; !found && at + sizeof(struct signal_frame) <= end; at += 16) {
 		const struct signal_frame *frame = (const struct signal_frame *)at;
@@ -163,6 +167,7 @@ static bool is_on_framed(uintptr_t here, stack_t *alternate)
 			*alternate = frame->alternate;
 	}
 	sl_valgrind_hush(-1);
+	without = found ? 0 : here;
 	return found;
 }
 
