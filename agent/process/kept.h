@@ -27,8 +27,7 @@ bool sl_kept_filtered(void);
 
 /*
  * True: the calling thread has a filter that the first thread has not.  So would a thread that it makes, and the program could no
- * longer give all its threads one filter (SECCOMP_FILTER_FLAG_TSYNC).  The one thread that is about to make the
- * writer.
+ * longer give all its threads one filter (SECCOMP_FILTER_FLAG_TSYNC).  Asked by the one thread that is about to make the writer.
  */
 bool sl_kept_confined_alone(void);
 

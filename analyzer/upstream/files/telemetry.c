@@ -121,7 +121,7 @@ void sl_telemetry_add_text(struct sl_telemetry *t, const char ***list, size_t *c
 	(*list)[(*count)++] = text;
 }
 
-/* sort_sources() is still to come. */
+/* The caller sorts the sources when all are added. */
 static void add_sources(struct sl_telemetry *t, struct sl_session *session, const struct sl_session *more)
 {
 	for (size_t i = 0; i < more->source_count; i++)
