@@ -42,7 +42,7 @@ static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
 }
 
 /* Where it is kept is not told: it is found by the values, in a thread whose stack begins and ends with a page.  0: not yet. */
-static unsigned find_kept(uintptr_t pointer)
+static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t pointer)
 {
 	static _Atomic unsigned known;
 	unsigned found = atomic_load_explicit(&known, memory_order_relaxed), count = 0, most = KEPT_MOST;
@@ -128,14 +128,6 @@ bool sl_own_on_alternate(stack_t *alternate)
 
 #ifdef __x86_64__
 
-/* The begin of what the kernel puts above a handler's frames: it tells of the alternate stack that there is. */
-struct signal_frame {
-	uintptr_t restorer;
-	unsigned long flags;
-	void *link;
-	stack_t alternate;
-};
-
 bool sl_own_is_restorer(uintptr_t address)
 {
 	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $SYS_rt_sigreturn, %rax; syscall */
@@ -148,7 +140,7 @@ bool sl_own_is_restorer(uintptr_t address)
  * The same for an address in the thread's own stack, where an alternate one may be an array in a frame.  Without a question, since
  * the writer sees a filter that might forbid it only a tenth of a second after it was added.
  */
-static bool is_on_framed(uintptr_t here, stack_t *alternate)
+static __attribute__((no_sanitize("address"))) bool is_on_framed(uintptr_t here, stack_t *alternate)
 {
 	static __thread uintptr_t without
 		__attribute__((tls_model("initial-exec"))); /* the last address above which there was none */
@@ -158,13 +150,15 @@ static bool is_on_framed(uintptr_t here, stack_t *alternate)
 	if (here == without)
 		return false;
 	sl_valgrind_hush(1);
-	for (uintptr_t at = (here & ~(uintptr_t)15) + 8; !found && at + sizeof(struct signal_frame) <= end; at += 16) {
-		const struct signal_frame *frame = (const struct signal_frame *)at;
-		uintptr_t begin = (uintptr_t)frame->alternate.ss_sp, bytes = frame->alternate.ss_size;
+	for (uintptr_t at = (here & ~(uintptr_t)15) + 8; !found && at + sizeof(struct sl_signal_frame) <= end; at += 16) {
+		const struct sl_signal_frame *frame = (const struct sl_signal_frame *)at;
+		const stack_t *said = &frame->context.uc_stack;
+		uintptr_t begin = (uintptr_t)said->ss_sp;
 
-		found = at - begin < bytes && here - begin < bytes && !frame->link && sl_own_is_restorer(frame->restorer);
+		found = at - begin < said->ss_size && here - begin < said->ss_size && !frame->context.uc_link &&
+			sl_own_is_restorer(frame->restorer);
 		if (found)
-			*alternate = frame->alternate;
+			*alternate = *said;
 	}
 	sl_valgrind_hush(-1);
 	without = found ? 0 : here;

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 #include "common/base.h"
 
@@ -33,6 +34,12 @@ static inline __attribute__((always_inline)) bool sl_own_has(uintptr_t sp)
 
 /* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
 bool sl_own_on_alternate(stack_t *alternate);
+
+/* What the kernel puts below the stack pointer of what a handler interrupts.  It tells of the alternate stack that there is. */
+struct sl_signal_frame {
+	uintptr_t restorer;
+	ucontext_t context;
+};
 
 /* True: the C library's code that a signal handler returns to.  x86-64.  Changes errno. */
 bool sl_own_is_restorer(uintptr_t address);
