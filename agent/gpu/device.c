@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 #include "agent/gpu/amdgpu.h"
 #include "agent/file/define.h"
+#include "agent/process/file.h"
 #include "agent/process/hostmem.h"
 #include "agent/process/kept.h"
 #include "agent/gpu/limit.h"
@@ -257,12 +258,16 @@ static void decide(struct device *device, enum sl_vendor vendor)
 	} else if (!sl_objects_trusted()) {
 		why = "the process was forked while another thread held the loader's lock";
 	} else {
+		struct sl_file_held held;
+
 		nvml_opened = true;
+		sl_file_hold_standard(&held); /* NVML opens files of the driver to write to them, and keeps them open */
 		why = sl_nvml_open();
 		if (!why && (device->nvml = sl_nvml_find(device->is.uuid, device->is.pci)))
 			device->source = SOURCE_NVML;
 		else if (!why)
 			why = "NVML does not know the device";
+		sl_file_release_standard(&held);
 	}
 	sl_capability_write("device_source", device->source == SOURCE_NVML     ? "nvml"
 					     : device->source == SOURCE_AMDGPU ? "amdgpu"

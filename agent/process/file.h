@@ -18,6 +18,18 @@
 int sl_file_open(const char *path, int flags);
 void sl_file_close(int fd);
 
+/*
+ * Keeps the standard descriptors that the program has closed from being what is opened meanwhile, by us or by a vendor's library:
+ * the program's output would go there.  A descriptor that cannot be written stands for them, with the same error for a write.
+ */
+struct sl_file_held {
+	int fds[3];
+	unsigned count;
+	uint64_t device, inode;
+};
+void sl_file_hold_standard(struct sl_file_held *held);
+void sl_file_release_standard(struct sl_file_held *held);
+
 /* True: a file may grow to `bytes`. Beyond RLIMIT_FSIZE an attempt would be a SIGXFSZ in the program. */
 bool sl_file_fits(uint64_t bytes);
 
