@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "agent/instant.h"
 #include "agent/unwound.h"
@@ -364,7 +366,7 @@ static bool is_autograd(bool during_pass)
 
 	if (SL_LIKELY(open_here.autograd))
 		return open_here.autograd == 2;
-	prctl(PR_GET_NAME, name);
+	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
 	if (!strncmp(name, "pt_autograd", strlen("pt_autograd")))
 		open_here.autograd = 2;
 	else if (during_pass)
@@ -386,7 +388,7 @@ static bool lend(uint16_t label)
 
 	if (!recording() || sl_unwound_inside() || !sl_agent_attached())
 		return false;
-	prctl(PR_GET_NAME, lent.name);
+	syscall(SYS_prctl, PR_GET_NAME, lent.name, 0, 0, 0);
 	open_here.autograd = 1;
 	sl_agent_begin(&sl_thread);
 	stack = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;

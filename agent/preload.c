@@ -292,7 +292,7 @@ static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
-	bool inherited = sl_ring_drop_inherited(), may_allocate = sl_stacks_may_allocate(), threads, meant;
+	bool inherited = sl_ring_drop_inherited(), may_allocate, threads, meant;
 	int err;
 
 	if (has_locked_memory())
@@ -315,6 +315,7 @@ static void start(struct sl_agent *agent)
 	if (!have_key)
 		make_key();
 	sl_kept_begin();
+	may_allocate = sl_stacks_may_allocate();
 	sl_asleep_begin(options->asleep);
 	if (inherited) {
 		sl_stacks_child();

@@ -257,17 +257,15 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		why = "NVML was opened before fork and cannot be used in the child";
 	} else if (!sl_objects_trusted()) {
 		why = "the process was forked while another thread held the loader's lock";
+	} else if (!sl_file_has_standard()) {
+		why = "a standard descriptor of the program is closed, and a file of NVML's would get its number";
 	} else {
-		struct sl_file_held held;
-
 		nvml_opened = true;
-		sl_file_hold_standard(&held); /* NVML opens files of the driver to write to them, and keeps them open */
 		why = sl_nvml_open();
 		if (!why && (device->nvml = sl_nvml_find(device->is.uuid, device->is.pci)))
 			device->source = SOURCE_NVML;
 		else if (!why)
 			why = "NVML does not know the device";
-		sl_file_release_standard(&held);
 	}
 	sl_capability_write("device_source", device->source == SOURCE_NVML     ? "nvml"
 					     : device->source == SOURCE_AMDGPU ? "amdgpu"
@@ -331,7 +329,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	uint64_t live, begin_ns;
 	struct sl_device_sample sample;
 
-	if (device->source == SOURCE_UNDECIDED && (last || sl_kept_sandboxed()))
+	if (device->source == SOURCE_UNDECIDED && (last || !sl_kept_may_ask()))
 		return;
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
@@ -340,11 +338,11 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		if (!sl_kept_sandboxed() && sl_nvml_sample(device->nvml, &sample))
+		if (sl_kept_may_ask() && sl_nvml_sample(device->nvml, &sample))
 			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:
-		if (sl_kept_sandboxed() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+		if (!sl_kept_may_ask() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
 			break;
 		if (device->kfd)
 			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);

@@ -8,8 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/base.h"
-
 #define OURS_MAX  64	      /* more than we ever have open */
 #define HIGH	  1000	      /* few programs have as many descriptors */
 #define LIMIT_MAX (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
@@ -34,37 +32,27 @@ static int open_once(const char *path, int flags)
 	return (int)fd;
 }
 
-void sl_file_hold_standard(struct sl_file_held *held)
+/*
+ * A file that is written must not be a standard descriptor, not even until it is moved: where the program has closed one, its
+ * output would go into ours.  Until ours is open a descriptor that cannot be written stands there, with the same error for a write.
+ */
+static int open_beyond_standard(const char *path, int flags)
 {
-	int fd;
+	int held[STDERR_FILENO + 1], count = 0, fd, saved;
+	uint64_t device = 0, inode = 0;
 
-	held->count = 0;
-	while (held->count < SL_COUNT(held->fds) && (fd = open_once("/", O_PATH)) >= 0) {
+	while (count <= STDERR_FILENO && (fd = open_once("/", O_PATH)) >= 0) {
 		if (fd > STDERR_FILENO) {
 			sl_file_close(fd);
 			break;
 		}
-		sl_file_identity(fd, &held->device, &held->inode);
-		held->fds[held->count++] = fd;
+		sl_file_identity(fd, &device, &inode);
+		held[count++] = fd;
 	}
-}
-
-void sl_file_release_standard(struct sl_file_held *held)
-{
-	while (held->count)
-		sl_file_close_own(held->fds[--held->count], held->device, held->inode);
-}
-
-/* A file that is written must not be a standard descriptor, not even until it is moved. */
-static int open_beyond_standard(const char *path, int flags)
-{
-	struct sl_file_held held;
-	int fd, saved;
-
-	sl_file_hold_standard(&held);
 	fd = open_once(path, flags);
 	saved = errno;
-	sl_file_release_standard(&held);
+	while (count)
+		sl_file_close_own(held[--count], device, inode);
 	errno = saved;
 	return fd;
 }
@@ -91,6 +79,15 @@ bool sl_file_fits(uint64_t bytes)
 	struct rlimit limit;
 
 	return no_signals || getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+bool sl_file_has_standard(void)
+{
+	int fd = 0;
+
+	while (fd <= STDERR_FILENO && syscall(SYS_fcntl, fd, F_GETFD) >= 0)
+		fd++;
+	return fd > STDERR_FILENO;
 }
 
 bool sl_file_can_open(unsigned count)

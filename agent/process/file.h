@@ -18,23 +18,14 @@
 int sl_file_open(const char *path, int flags);
 void sl_file_close(int fd);
 
-/*
- * Keeps the standard descriptors that the program has closed from being what is opened meanwhile, by us or by a vendor's library:
- * the program's output would go there.  A descriptor that cannot be written stands for them, with the same error for a write.
- */
-struct sl_file_held {
-	int fds[3];
-	unsigned count;
-	uint64_t device, inode;
-};
-void sl_file_hold_standard(struct sl_file_held *held);
-void sl_file_release_standard(struct sl_file_held *held);
-
 /* True: a file may grow to `bytes`. Beyond RLIMIT_FSIZE an attempt would be a SIGXFSZ in the program. */
 bool sl_file_fits(uint64_t bytes);
 
 /* none: this thread has SIGXFSZ blocked from now on, so that sl_file_fits is true and the write itself fails. */
 void sl_file_no_signals(bool none);
+
+/* True: the standard descriptors are open, so that a library's files, which stay open, get none of their numbers. */
+bool sl_file_has_standard(void);
 
 /* True: so many descriptors may be opened. */
 bool sl_file_can_open(unsigned count);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/pages.h"
+#include "agent/process/kept.h"
 #include "agent/stacks/own.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
@@ -43,11 +44,13 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sl_s
 
 /*
  * What a handler interrupted that is still running; NULL: no such frame is found between `inner` and `outer`.  The kernel aligns
- * the frame so that the handler finds the stack as any function does.
+ * the frame so that the handler finds the stack as any function does.  A page that the program may have to serve first ends the
+ * search.
  */
 static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 {
 	uintptr_t at = (inner & ~(uintptr_t)15) + 8, page = 0;
+	bool may_ask = !sl_kept_filtered() && sl_kept_may_ask();
 	const ucontext_t *found = NULL;
 	uint64_t blocked;
 
@@ -57,7 +60,7 @@ static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 	for (; !found && at + sizeof(struct sl_signal_frame) <= outer; at += 16) {
 		uintptr_t last = at + sizeof(struct sl_signal_frame) - 1;
 
-		if (last >> 12 != page && !sl_pages_readable(last))
+		if (last >> 12 != page && ((may_ask && sl_pages_wait(last)) || !sl_pages_readable(last)))
 			break;
 		page = last >> 12;
 		if (is_running((const struct sl_signal_frame *)at, outer, blocked))
@@ -213,6 +216,11 @@ bool sl_stacks_may_allocate(void)
 	}
 	errno = saved;
 	return may;
+}
+
+void sl_stacks_tell_alternate(const stack_t *told)
+{
+	sl_own_tell(told);
 }
 
 bool sl_stacks_on_alternate(void)

@@ -14,10 +14,9 @@
 #include "agent/symbols/valgrind.h"
 #include "common/base.h"
 
-#define OWN_MOST    (8u << 20)	/* bytes of the first thread's stack that are looked for at once */
-#define FRAMED_MOST (32u << 10) /* bytes above a call in which a handler's signal frame is looked for */
-#define KEPT_MOST   2048u	/* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
-#define ABOVE_MOST  (16u << 20) /* bytes of a thread's stack above the thread pointer */
+#define OWN_MOST   (8u << 20)  /* bytes of the first thread's stack that are looked for at once */
+#define KEPT_MOST  2048u       /* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
+#define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
 
 __thread struct sl_own sl_own;
 
@@ -88,15 +87,16 @@ static void learn_own(void)
 	sl_own.end = end;
 }
 
-/* The kernel leaves a gap below the first thread's stack, which ends the search. */
+/*
+ * The first thread's stack is mapped from the stack pointer on.  The kernel keeps 128 MiB and more below it free of what a program
+ * maps without choosing the address.
+ */
 SL_NOINLINE bool sl_own_reaches(uintptr_t sp)
 {
 	if (!sl_own.end)
 		learn_own();
-	if (!sl_own.grows || sl_own.begin - sp > OWN_MOST || sl_kept_sandboxed())
-		return sl_own_is_known(sp);
-	while (sl_own.begin > sp && sl_pages_readable(sl_own.begin - SL_PAGE))
-		sl_own.begin -= SL_PAGE;
+	if (sl_own.grows && sl_own.begin - sp <= OWN_MOST)
+		sl_own.begin = sp / SL_PAGE * SL_PAGE;
 	return sl_own_is_known(sp);
 }
 
@@ -121,9 +121,45 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 	return end - low <= limit.rlim_cur;
 }
 
+/* The alternate stack that the program has given to this thread, and one that it gave while it stood on that. */
+static __thread struct alternate {
+	uintptr_t begin, bytes;
+} alternates[2] __attribute__((tls_model("initial-exec")));
+
+static inline bool is_on(const struct alternate *alternate, uintptr_t here)
+{
+	return here - alternate->begin < alternate->bytes;
+}
+
+void sl_own_tell(const stack_t *told)
+{
+	struct alternate *first = &alternates[0], *second = &alternates[1];
+	struct alternate *which = is_on(first, (uintptr_t)__builtin_frame_address(0)) ? second : first;
+
+	second->bytes = 0;
+	which->bytes = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	which->begin = (uintptr_t)told->ss_sp;
+	atomic_signal_fence(memory_order_seq_cst);
+	which->bytes = told->ss_flags & SS_DISABLE ? 0 : told->ss_size;
+}
+
+static bool is_on_told(uintptr_t here, stack_t *alternate)
+{
+	for (unsigned i = 0; i < SL_COUNT(alternates); i++)
+		if (is_on(&alternates[i], here)) {
+			*alternate = (stack_t){.ss_sp = (void *)alternates[i].begin, .ss_size = alternates[i].bytes};
+			return true;
+		}
+	return false;
+}
+
 bool sl_own_on_alternate(stack_t *alternate)
 {
-	return !sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK;
+	if (is_on_told((uintptr_t)__builtin_frame_address(0), alternate))
+		return true;
+	return !alternates[0].bytes && sl_kept_may_ask() && !syscall(SYS_sigaltstack, NULL, alternate) &&
+	       alternate->ss_flags & SS_ONSTACK;
 }
 
 #ifdef __x86_64__
@@ -134,42 +170,6 @@ bool sl_own_is_restorer(uintptr_t address)
 
 	return sl_pages_readable(address) && sl_pages_readable(address + sizeof(code) - 1) &&
 	       !memcmp((const void *)address, code, sizeof(code));
-}
-
-/*
- * The same for an address in the thread's own stack, where an alternate one may be an array in a frame.  Without a question, since
- * the writer sees a filter that might forbid it only a tenth of a second after it was added.
- */
-static __attribute__((no_sanitize("address"))) bool is_on_framed(uintptr_t here, stack_t *alternate)
-{
-	static __thread uintptr_t without
-		__attribute__((tls_model("initial-exec"))); /* the last address above which there was none */
-	uintptr_t end = here + FRAMED_MOST < sl_own.end ? here + FRAMED_MOST : sl_own.end;
-	bool found = false;
-
-	if (here == without)
-		return false;
-	sl_valgrind_hush(1);
-	for (uintptr_t at = (here & ~(uintptr_t)15) + 8; !found && at + sizeof(struct sl_signal_frame) <= end; at += 16) {
-		const struct sl_signal_frame *frame = (const struct sl_signal_frame *)at;
-		const stack_t *said = &frame->context.uc_stack;
-		uintptr_t begin = (uintptr_t)said->ss_sp;
-
-		found = at - begin < said->ss_size && here - begin < said->ss_size && !frame->context.uc_link &&
-			sl_own_is_restorer(frame->restorer);
-		if (found)
-			*alternate = *said;
-	}
-	sl_valgrind_hush(-1);
-	without = found ? 0 : here;
-	return found;
-}
-
-#else
-
-static bool is_on_framed(uintptr_t here, stack_t *alternate)
-{
-	return sl_own_on_alternate(alternate);
 }
 
 #endif
@@ -183,7 +183,7 @@ bool sl_own_has_room(uintptr_t bytes)
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (sl_own_has(here) ? is_on_framed(here, &alternate) : sl_own_on_alternate(&alternate))
+	if (sl_own_has(here) ? is_on_told(here, &alternate) : sl_own_on_alternate(&alternate))
 		return here - (uintptr_t)alternate.ss_sp >= bytes;
 	for (uintptr_t page = low; page < here; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */

@@ -32,7 +32,13 @@ static inline __attribute__((always_inline)) bool sl_own_has(uintptr_t sp)
 	return SL_LIKELY(sl_own_is_known(sp)) || sl_own_reaches(sp);
 }
 
-/* False, too, where a seccomp filter of the program might forbid the question.  Changes errno. */
+/* Called when the program has given the calling thread an alternate stack, or taken it back. */
+void sl_own_tell(const stack_t *told);
+
+/*
+ * True: the thread stands on an alternate stack.  The kernel is asked where the program has told of none through the C library,
+ * unless a seccomp filter might forbid the question.  Changes errno.
+ */
 bool sl_own_on_alternate(stack_t *alternate);
 
 /* What the kernel puts below the stack pointer of what a handler interrupts.  It tells of the alternate stack that there is. */

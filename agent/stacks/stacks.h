@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +56,9 @@ void sl_stacks_thread_end(void);
 
 /* True: the caller runs on its alternate signal stack; false, too, where a filter of the program might forbid the question. */
 bool sl_stacks_on_alternate(void);
+
+/* Called when the kernel has taken from the calling thread what alternate signal stack it has. */
+void sl_stacks_tell_alternate(const stack_t *told);
 
 /* A capture of the calling thread was unwound by longjmp. */
 void sl_stacks_unwound(void);

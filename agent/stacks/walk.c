@@ -83,6 +83,11 @@ static SL_NOINLINE bool can_reach(struct pages *pages, uintptr_t sp, uintptr_t c
 	return true;
 }
 
+static inline __attribute__((always_inline)) struct pages own_pages(void)
+{
+	return (struct pages){.begin = sl_own.begin, .bytes = sl_own.end - sl_own.begin};
+}
+
 /* The rule is not simple: always false.  Notes that tables are noise where the rule leads to memory that cannot be read. */
 static SL_NOINLINE bool is_not_simple(struct sl_cfi_rule rule, uintptr_t cfa)
 {
@@ -324,10 +329,10 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 		walk->first = 0;
 	walk->foreign = is_foreign;
 	walk->guess = 0;
-	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
+	if (is_foreign && !sl_kept_may_ask()) /* a filter might forbid the questions */
 		return SL_WALK_UNKNOWN;
 	if (!is_foreign)
-		pages = (struct pages){.begin = sl_own.begin, .bytes = sl_own.end - sl_own.begin};
+		pages = own_pages();
 	if (is_same(walk, &at))
 		end = SL_WALK_SAME;
 	else if (!is_foreign && (walked->name = follow_trail(walk, &pages, at)))
@@ -366,6 +371,8 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 	struct at at = {0};
 
 	HERE(at);
+	if (sl_own_has(at.sp)) /* pages in it may wait for the program to serve them */
+		pages = own_pages();
 	for (unsigned n = 0; n < SL_WALK_FRAMES; n++) {
 		struct sl_cfi_rule rule = sl_cfi_find(at.pc);
 		uintptr_t sp = *last = at.sp;

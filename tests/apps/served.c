@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * served N: calls on a stack below pages that it serves itself (userfaultfd), from a function without unwind tables whose rbp leads
- * there, N - 8 bytes above the stack's top; of a negative N, to such pages below the stack.  Prints how often it allocated and freed;
- * fails if a page was asked for.
+ * there, N - 8 bytes above the stack's top; of a negative N, to such pages below the stack; 1: below an array of such pages in a frame,
+ * in a first call.  Prints how often it allocated and freed; fails if a page was asked for.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -66,20 +66,43 @@ __asm__(".pushsection .text\n"
 	".size call_there,.-call_there\n"
 	".popsection\n");
 
+static int wait_for(int fd, void *pages, size_t bytes)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.range = {(uintptr_t)pages, bytes}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	static pthread_t thread;
+	static int descriptor;
+
+	descriptor = fd;
+	return ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range) ||
+	       pthread_create(&thread, NULL, serve, &descriptor);
+}
+
+static int call_below_array(int fd)
+{
+	_Alignas(4096) char pages[65536];
+
+	memset(pages, 0, sizeof(pages));
+	if (wait_for(fd, pages, sizeof(pages) / 2) || madvise(pages, sizeof(pages) / 2, MADV_DONTNEED))
+		return 1;
+	pairs();
+	pairs();
+	printf("%d %d\n", 2 * PAIRS, 2 * PAIRS);
+	return served != 0;
+}
+
 int main(int count, char **words)
 {
 	int way = count < 2 ? 0 : atoi(words[1]);
 	char *pages = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 	     *top = pages + (way < 0 ? 2 : 1) * STACK_BYTES, *there = way < 0 ? pages : top;
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register range = {.range = {(uintptr_t)there, STACK_BYTES}, .mode = UFFDIO_REGISTER_MODE_MISSING};
-	pthread_t thread;
 
 	if (fd < 0 || count < 2)
 		return 77;
-	if (pages == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range) ||
-	    pthread_create(&thread, NULL, serve, &fd))
+	if (way == 1)
+		return call_below_array(fd);
+	if (pages == MAP_FAILED || wait_for(fd, there, STACK_BYTES))
 		return 1;
 	pairs();
 	usleep(50000); /* native stacks are libunwind's by then */

@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
-RUDE, HANDLED, SERVED, ASTRAY = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray"))
+RUDE, HANDLED, SERVED, ASTRAY, ALTERNATE = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray", "alternate"))
 MIB = 1 << 20
 
 
@@ -116,16 +116,16 @@ class Rude(unittest.TestCase):
             self.assertLess(int(run.done.stderr), 200 * 50)
 
     def test_pages_beyond_a_stack_that_the_program_serves_are_not_read(self):
-        for way in (0, 8, 24, 4100, -8, -16):
+        for way in (0, 1, 8, 24, 4100, -8, -16):
             if subprocess.run([SERVED, str(way)], env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM), stdout=subprocess.DEVNULL).returncode == 77:
                 self.skipTest("no userfaultfd here")
             with self.subTest(way), e2e.Recording(SERVED, way) as run:
                 self.compare(run)
 
-    def astray(self, mode, *numbers):
+    def astray(self, mode, *numbers, program=ASTRAY, **settings):
         for number in numbers or (0,):
             for host in (), ("--host",):
-                with self.subTest(number, host=host), e2e.Recording(ASTRAY, mode, number, launcher=host and ("--host", "-o", "traces")) as run:
+                with self.subTest(number, host=host), e2e.Recording(program, mode, number, launcher=host and ("--host", "-o", "traces"), **settings) as run:
                     self.assertEqual(run.done.returncode, 0)
                     self.compare(run)
 
@@ -153,6 +153,21 @@ class Rude(unittest.TestCase):
 
     def test_a_thread_with_a_filter_of_its_own_calls_first(self):
         self.astray("filter", 5, 50000)
+
+    def test_a_guard_page_of_an_alternate_stack_in_a_frame(self):
+        self.astray("guarded", 0, 1, program=ALTERNATE)
+
+    def test_a_stack_on_which_another_thread_handled_a_signal(self):
+        self.astray("again", program=ALTERNATE)
+
+    def test_a_handler_whose_alternate_stack_the_kernel_has_taken_back(self):
+        self.astray("interrupt", 0, 1, 2, program=ALTERNATE, SIM_LATENCY="cuMemAlloc_v2:6000000")
+
+    def test_what_lies_below_an_alternate_stack_stays(self):
+        self.astray("below", 1800, 2000, 4096, program=ALTERNATE)
+
+    def test_a_filter_that_a_thread_has_announced(self):
+        self.astray("confined", 0, 1, 2, program=ALTERNATE)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""
