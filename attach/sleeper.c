@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +15,9 @@
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
-#define ANSWER_MS 10000
-#define LOOK_MS	  5
-#define END_MS	  500 /* after this, silent processes are checked for being alive */
+#define ANSWER_MS  10000
+#define LOOK_MS	   5
+#define HEAD_BYTES offsetof(struct sl_ringfile, segment)
 
 static const char *const no_ring = "it has no recording: it was not started with the agent, or has not called the GPU yet",
 			 *const no_rights = "its recording may not be written to by this user",
@@ -39,29 +38,45 @@ static bool is_alive(int fd)
 	return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
+/*
+ * Opens a ring and reads its header, without the segments.  Its owner may cut or replace the file at any time, so it is never
+ * mapped.  -1: it may not be written to (errno is EACCES or EPERM), or it is no regular file, or too short.
+ */
+static int open_ring(const char *path, struct stat *st, struct sl_ringfile *head)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || (!fstat(fd, st) && S_ISREG(st->st_mode) && pread(fd, head, HEAD_BYTES, 0) == (ssize_t)HEAD_BYTES))
+		return fd;
+	close(fd);
+	errno = ENOEXEC;
+	return -1;
+}
+
+static bool obeys(const struct sl_ringfile *head)
+{
+	return !memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) && atomic_load(&head->obeys);
+}
+
 /* Adds the recording of a ring.  NULL, or why not. */
 static const char *add(struct sl_sleepers *list, const char *path)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct sl_ringfile *head = MAP_FAILED;
+	struct sl_ringfile head;
 	struct sl_sleeper *sleeper;
 	struct stat st;
+	int fd = open_ring(path, &st, &head);
+	bool alive = fd >= 0 && is_alive(fd);
 
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM ? no_rights : no_ring;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof(*head) && is_alive(fd))
-		head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (head == MAP_FAILED)
+	if (!alive)
 		return no_ring;
-	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || !atomic_load(&head->obeys)) {
-		munmap(head, sizeof(*head));
+	if (!obeys(&head))
 		return too_old;
-	}
 	list->item = sl_room(list->item, list->count, &list->capacity, sizeof(*list->item));
 	sleeper = &list->item[list->count++];
-	sleeper->head = head;
-	sleeper->pid = (long)head->pid;
+	*sleeper = (struct sl_sleeper){.pid = (long)head.pid, .device = st.st_dev, .inode = st.st_ino};
 	snprintf(sleeper->path, sizeof(sleeper->path), "%s", path);
 	return NULL;
 }
@@ -93,7 +108,7 @@ static const char *add_mapped(struct sl_sleepers *list, long pid, const char *pa
 	snprintf(inside, sizeof(inside), "/proc/%ld/root%s", pid, path);
 	why = add(list, access(inside, F_OK) ? path : inside);
 	if (!why && !is_number_of(pid, list->item[list->count - 1].pid)) {
-		munmap(list->item[--list->count].head, sizeof(struct sl_ringfile));
+		list->count--;
 		why = no_ring;
 	}
 	return why;
@@ -137,21 +152,39 @@ int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path)
 	return (int)(list->count - before);
 }
 
-static bool has_answered(const struct sl_sleeper *sleeper, bool wake)
+/* The ring of a sleeper, with its header.  -1: it is gone, or another file, or cut. */
+static int open_again(const struct sl_sleeper *sleeper, struct sl_ringfile *head)
 {
-	const struct sl_ringfile *head = sleeper->head;
+	struct stat st;
+	int fd = open_ring(sleeper->path, &st, head);
 
-	return !atomic_load(&head->asleep) == wake || atomic_load(&head->state) == SL_PROCESS_COMPLETED;
+	if (fd < 0 || (st.st_dev == sleeper->device && st.st_ino == sleeper->inode && obeys(head)))
+		return fd;
+	close(fd);
+	return -1;
 }
 
-static bool has_ended(const struct sl_sleeper *sleeper)
+static void ask(const struct sl_sleeper *sleeper, uint32_t wish)
 {
-	int fd = open(sleeper->path, O_RDWR | O_CLOEXEC);
-	bool ended = fd < 0 || !is_alive(fd);
+	struct sl_ringfile head;
+	int fd = open_again(sleeper, &head);
+
+	if (fd < 0)
+		return;
+	/* a wish that cannot be written has no answer, which is told */
+	(void)!pwrite(fd, &wish, sizeof(wish), offsetof(struct sl_ringfile, asked));
+	close(fd);
+}
+
+static enum sl_answer answer_of(const struct sl_sleeper *sleeper, bool wake)
+{
+	struct sl_ringfile head;
+	int fd = open_again(sleeper, &head);
+	bool lives = fd >= 0 && is_alive(fd) && atomic_load(&head.state) != SL_PROCESS_COMPLETED;
 
 	if (fd >= 0)
 		close(fd);
-	return ended;
+	return !lives ? SL_ANSWER_ENDED : !atomic_load(&head.asleep) == wake ? SL_ANSWER_DONE : SL_ANSWER_NONE;
 }
 
 unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake)
@@ -160,11 +193,13 @@ unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake)
 	unsigned silent = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		atomic_store(&list->item[i].head->asked, wake ? SL_ASKED_TO_WAKE : SL_ASKED_TO_REST);
+		ask(&list->item[i], wake ? SL_ASKED_TO_WAKE : SL_ASKED_TO_REST);
 	for (unsigned ms = 0; ms < ANSWER_MS; ms += LOOK_MS) {
 		silent = 0;
-		for (size_t i = 0; i < list->count; i++)
-			silent += !has_answered(&list->item[i], wake) && (ms % END_MS || !has_ended(&list->item[i]));
+		for (size_t i = 0; i < list->count; i++) {
+			list->item[i].answer = answer_of(&list->item[i], wake);
+			silent += list->item[i].answer == SL_ANSWER_NONE;
+		}
 		if (!silent)
 			return 0;
 		nanosleep(&look, NULL);
@@ -182,8 +217,6 @@ bool sl_sleepers_has(const struct sl_sleepers *list, long pid)
 
 void sl_sleepers_free(struct sl_sleepers *list)
 {
-	for (size_t i = 0; i < list->count; i++)
-		munmap(list->item[i].head, sizeof(struct sl_ringfile));
 	free(list->item);
 	*list = (struct sl_sleepers){0};
 }

@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct sl_ringfile;
+/* ENDED: the process has ended, or its ring was removed, cut or replaced. */
+enum sl_answer { SL_ANSWER_NONE, SL_ANSWER_DONE, SL_ANSWER_ENDED };
 
 struct sl_sleeper {
-	struct sl_ringfile *head; /* mapped */
-	char path[4096];	  /* of the ring */
-	long pid;		  /* as the recording numbers it */
+	char path[4096]; /* of the ring */
+	dev_t device;	 /* and its file */
+	ino_t inode;
+	long pid;	       /* as the recording numbers it */
+	enum sl_answer answer; /* to the last turn */
 };
 
 struct sl_sleepers {

@@ -13,7 +13,6 @@
 #include "attach/targets.h"
 #include "attach/watch.h"
 #include "common/base.h"
-#include "common/ringfile.h"
 #include "common/standard.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
@@ -149,12 +148,12 @@ static void told(const struct sl_sleepers *list, bool wake)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct sl_sleeper *sleeper = &list->item[i];
-		bool ended = atomic_load(&sleeper->head->state) == SL_PROCESS_COMPLETED;
 
 		fprintf(stderr, "stormlog-attach: %ld %s (%s)\n", sleeper->pid,
-			ended					       ? "has ended"
-			: !atomic_load(&sleeper->head->asleep) == wake ? wake ? "is awake" : "is at rest"
-								       : "is silent",
+			sleeper->answer == SL_ANSWER_ENDED  ? "has ended"
+			: sleeper->answer == SL_ANSWER_NONE ? "is silent"
+			: wake				    ? "is awake"
+							    : "is at rest",
 			sleeper->path);
 	}
 }

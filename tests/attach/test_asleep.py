@@ -38,6 +38,31 @@ while not os.path.exists("go"):
 c10.caching_delete(ctypes.c_void_p(kept.pop()))
 kept.append(new(7 << 20))
 """
+# The owner of a ring that is asked to wake: cuts it, puts a link or another file in its place, and never answers.
+OWNER = """
+import fcntl, os, struct, sys, time
+def make(name):
+    head = bytearray(256 << 10)
+    head[:16] = b"stormlog.ring\\n\\1\\0"
+    struct.pack_into("<Q", head, 32, os.getpid())
+    struct.pack_into("<3I", head, 384, 1, 0, 1)  # obeys, is asked nothing, is asleep
+    open(name, "wb").write(head)
+    file = open(name, "r+b")
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    return file
+ring, other = make("x.ring"), make("other")
+print("made", flush=True)
+while not struct.unpack("<I", os.pread(ring.fileno(), 4, 388))[0]:
+    time.sleep(0.001)
+if sys.argv[1] == "cut":
+    ring.truncate(0)
+elif sys.argv[1] == "link":
+    os.rename("x.ring", "moved")
+    os.symlink("moved", "x.ring")
+else:
+    os.rename("other", "x.ring")
+time.sleep(60)
+"""
 
 
 def wait_until(what, seconds=60):
@@ -190,6 +215,23 @@ class Asleep(unittest.TestCase):
             done = attach(*arguments)
             self.assertEqual((done.returncode, bool(done.stderr or done.stdout)), (status, True), (arguments, done))
         with e2e.script("alloc=1", "ready=made", "wait=go", during=lambda run: (wait_until(lambda: exists(run, "made")), attach_awake(run))) as run:
+            pass
+
+    def test_a_ring_that_its_owner_cuts_or_replaces_has_ended_and_the_others_are_told(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            for way in ("cut", "link", "other"):
+                owner = subprocess.Popen([sys.executable, "-c", OWNER, way], stdout=subprocess.PIPE, cwd=run.traces)
+                owner.stdout.readline()
+                done = wakings.attach(run)
+                owner.kill()
+                owner.communicate()
+                self.assertEqual(done.returncode, 0, (way, done.stderr))
+                for line in ("%d has ended (%s/x.ring)" % (owner.pid, run.traces), "%d is awake" % run.process.pid):
+                    self.assertIn(line, done.stderr, way)
+                os.unlink(os.path.join(run.traces, "x.ring"))
+            touch(run, "go")
+        with e2e.script("alloc=1", "ready=made", "wait=go", STORMLOG_ASLEEP=1, during=during):
             pass
 
     def test_a_stay_of_a_while_ends_at_rest(self):
