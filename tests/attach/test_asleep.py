@@ -41,6 +41,7 @@ kept.append(new(7 << 20))
 # The owner of a ring that is asked to wake: cuts it, puts a link or another file in its place, and never answers.
 OWNER = """
 import fcntl, os, struct, sys, time
+way, name = sys.argv[1:]
 def make(name):
     head = bytearray(256 << 10)
     head[:16] = b"stormlog.ring\\n\\1\\0"
@@ -50,17 +51,17 @@ def make(name):
     file = open(name, "r+b")
     fcntl.lockf(file, fcntl.LOCK_EX)
     return file
-ring, other = make("x.ring"), make("other")
+ring, other = make(name), make("other")
 print("made", flush=True)
 while not struct.unpack("<I", os.pread(ring.fileno(), 4, 388))[0]:
     time.sleep(0.001)
-if sys.argv[1] == "cut":
+if way == "cut":
     ring.truncate(0)
-elif sys.argv[1] == "link":
-    os.rename("x.ring", "moved")
-    os.symlink("moved", "x.ring")
+elif way == "link":
+    os.rename(name, "moved")
+    os.symlink("moved", name)
 else:
-    os.rename("other", "x.ring")
+    os.rename("other", name)
 time.sleep(60)
 """
 
@@ -221,18 +222,19 @@ class Asleep(unittest.TestCase):
         def during(run):
             wait_until(lambda: exists(run, "made"))
             for way in ("cut", "link", "other"):
-                owner = subprocess.Popen([sys.executable, "-c", OWNER, way], stdout=subprocess.PIPE, cwd=run.traces)
-                owner.stdout.readline()
-                done = wakings.attach(run)
-                owner.kill()
-                owner.communicate()
+                owner, done = attach_beside(run, way, "x.ring")
                 self.assertEqual(done.returncode, 0, (way, done.stderr))
-                for line in ("%d has ended (%s/x.ring)" % (owner.pid, run.traces), "%d is awake" % run.process.pid):
+                for line in ("%d has ended (%s/x.ring)" % (owner, run.traces), "%d is awake" % run.process.pid):
                     self.assertIn(line, done.stderr, way)
-                os.unlink(os.path.join(run.traces, "x.ring"))
             touch(run, "go")
         with e2e.script("alloc=1", "ready=made", "wait=go", STORMLOG_ASLEEP=1, during=during):
             pass
+
+    def test_the_name_of_a_ring_steers_no_terminal_and_no_runner(self):
+        with e2e.Recording("true", preload=False) as run:
+            os.mkdir(run.traces)
+            owner, done = attach_beside(run, "cut", "a\x1b]0;b\a\n::error::\u202e##vso[c].ring")
+            self.assertIn("%d has ended (%s/a?]0;b??::error::?# #vso[c].ring)\n" % (owner, run.traces), done.stderr)
 
     def test_a_stay_of_a_while_ends_at_rest(self):
         def during(run):
@@ -259,6 +261,18 @@ class Asleep(unittest.TestCase):
             wrong, report = e2e.equal_to_journal(run, threads=2)
         self.assertEqual(wrong, [])
         self.assertEqual([row["live_bytes"] >> 20 for row in report["processes"][0]["memory"] if row["kind"] == "device"], [8])
+
+
+def attach_beside(run, way, name):
+    """stormlog-attach on a folder with a ring of OWNER's.  Returns its pid and what was said."""
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, way, name], stdout=subprocess.PIPE, cwd=run.traces)
+    try:
+        owner.stdout.readline()
+        return owner.pid, wakings.attach(run)
+    finally:
+        owner.kill()
+        owner.communicate()
+        os.unlink(os.path.join(run.traces, name))
 
 
 def attach_awake(run):

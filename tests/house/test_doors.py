@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Text leaves the analyzer through analyzer/base/door.h or json.h: finds printing that bypasses them."""
+"""Text leaves the analyzer and stormlog-attach through analyzer/base/door.h or json.h: finds printing that bypasses them."""
 import pathlib
 import re
 import sys
@@ -17,10 +17,14 @@ MAY = {
     "exports/perfetto.c": "a binary form with lengths", "exports/archive_write.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
     "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
     "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/doer.c": "an alert as JSON",
+    "attach/recording.c": "a trace",
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
         ("commands/browser.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
-        ("commands/arguments.c", "fputs(options->command->about, out);")}  # constant text of several lines
+        ("commands/arguments.c", "fputs(options->command->about, out);"),  # constant text of several lines
+        ("attach/stormlog-attach.c", "fputs(usage, stderr), USAGE;"),  # constant text
+        ("attach/stormlog-attach.c", 'fputs(option == HELP ? usage : "stormlog-attach " SL_VERSION "\\n", stdout);'),  # constant text
+        ("attach/probes.c", "vfprintf(stderr, format, arguments) : 0;")}  # libbpf's words, for who debugs this program
 CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 
@@ -46,10 +50,10 @@ def around(text):
 
 def main():
     found = []
-    for path in sorted((ROOT / "analyzer").rglob("*.c")):
-        name = path.relative_to(ROOT / "analyzer").as_posix()
+    for path in sorted([*(ROOT / "analyzer").rglob("*.c"), *(ROOT / "attach").glob("*.c")]):
+        name = path.relative_to(ROOT).as_posix().removeprefix("analyzer/")
         if name not in MAY:
-            found += [f"analyzer/{name}: {call}" for call in around(path.read_text())
+            found += [f"{path.relative_to(ROOT)}: {call}" for call in around(path.read_text())
                       if (name, call) not in ROWS]
     for bad in ('printf("%s", name);', "puts(name);", 'fprintf(stderr, "x %s", name);', "fputs(name, out);", "fputc(*at, out);"):
         if not list(around(bad)):
