@@ -2,10 +2,13 @@
 #include "analyzer/commands/owned.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
@@ -217,22 +220,32 @@ static double weight_of(const struct sl_owned *owned, enum sl_owned_sort sort, u
 					   : (ended ? (double)lives->ended_ns / (double)ended : 0);
 }
 
+struct placed {
+	double weight;
+	uint32_t at, place; /* place: in the order so far */
+};
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	return SL_FALLING(x->weight, y->weight) ?: SL_RISING(x->place, y->place);
+}
+
 /* Sorts the owners of a table by another column, largest first; equal ones keep their order. */
 static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
 {
 	struct sl_share *share = owned->owners.share.item;
-	uint32_t first = 0;
+	struct placed *order = sl_memory_must(calloc(owned->owners.share.count, sizeof(*order)));
+	uint32_t count = 0, *link = &share[0].child;
 
-	for (uint32_t at = share[0].child, next; at; at = next) {
-		uint32_t *link = &first;
-
-		next = share[at].sibling;
-		while (*link && weight_of(owned, sort, *link) >= weight_of(owned, sort, at))
-			link = &share[*link].sibling;
-		share[at].sibling = *link;
-		*link = at;
-	}
-	share[0].child = first;
+	for (uint32_t at = share[0].child; at; at = share[at].sibling, count++)
+		order[count] = (struct placed){weight_of(owned, sort, at), at, count};
+	qsort(order, count, sizeof(*order), by_weight);
+	for (uint32_t i = 0; i < count; i++, link = &share[*link].sibling)
+		*link = order[i].at;
+	*link = 0;
+	free(order);
 }
 
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how)

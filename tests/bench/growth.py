@@ -5,7 +5,7 @@
 The cost may grow as n log n, not as n squared: the test fails on the exponent between two sizes that are ten times apart (a decade),
 and never on a time.  A cost is the process's own time (user and system), less that of a small file.  A decade whose larger cost is
 under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted in the model, the
-analyses, the report, the gate and fit, in millions, for shapes whose cost is there."""
+analyses, the report, the gate, fit and tables, in millions, for shapes whose cost is there."""
 import json
 import math
 import os
@@ -232,9 +232,9 @@ def cost(make, n):
     try:
         make(folder, n)
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
-        if not make.__name__.startswith("telemetry") and make not in (streams, baseline) + FIT:
+        if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT:
             extra += ["-j", "1"]
-        verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
+        verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
@@ -392,6 +392,11 @@ def refusals_between(folder, n):
         ("malloc", dict(address=i << 12, bytes=4096, python=i)), refusal(i))]))
 
 
+def table(folder, n):
+    """Places with one block each, sorted by how many they made."""
+    one(folder, one_stack_each(n), mallocs(n, python=list(range(1, n + 1))))
+
+
 def baseline(folder, n):
     """Places that a baseline with as many does not have."""
     stacks(folder, n)
@@ -503,7 +508,7 @@ def rooms(folder, n):
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, baseline, beside, one_by_one, keeping, queues,
+        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, baseline, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses,
