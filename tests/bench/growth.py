@@ -5,7 +5,7 @@
 The cost may grow as n log n, not as n squared: the test fails on the exponent between two sizes that are ten times apart (a decade),
 and never on a time.  A cost is the process's own time (user and system), less that of a small file.  A decade whose larger cost is
 under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted in the model, the
-analyses, the report, the gate, fit and tables, in millions, for shapes whose cost is there."""
+analyses, the report, the gate, fit and some more files, in millions, for shapes whose cost is there."""
 import json
 import math
 import os
@@ -397,6 +397,12 @@ def table(folder, n):
     one(folder, one_stack_each(n), mallocs(n, python=list(range(1, n + 1))))
 
 
+def namesakes(folder, n):
+    """Traces of one name, each in a folder of its own."""
+    for i in range(n // 10):
+        t.write(os.path.join(folder, "d%d" % i, "rank-00000-1.msgpack.zst"), t.header(rank=i, world_size=n // 10, pid=i + 1), t.footer())
+
+
 def baseline(folder, n):
     """Places that a baseline with as many does not have."""
     stacks(folder, n)
@@ -508,7 +514,7 @@ def rooms(folder, n):
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, baseline, beside, one_by_one, keeping, queues,
+        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses,
