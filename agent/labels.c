@@ -6,8 +6,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "agent/instant.h"
 #include "agent/unwound.h"
@@ -366,7 +364,7 @@ static bool is_autograd(bool during_pass)
 
 	if (SL_LIKELY(open_here.autograd))
 		return open_here.autograd == 2;
-	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+	prctl(PR_GET_NAME, name);
 	if (!strncmp(name, "pt_autograd", strlen("pt_autograd")))
 		open_here.autograd = 2;
 	else if (during_pass)
@@ -388,7 +386,7 @@ static bool lend(uint16_t label)
 
 	if (!recording() || sl_unwound_inside() || !sl_agent_attached())
 		return false;
-	syscall(SYS_prctl, PR_GET_NAME, lent.name, 0, 0, 0);
+	prctl(PR_GET_NAME, lent.name);
 	open_here.autograd = 1;
 	sl_agent_begin(&sl_thread);
 	stack = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;

@@ -302,7 +302,13 @@ CALL(ssize_t, process_vm_writev,
       unsigned long flags),
      SYS_process_vm_writev, pid, L(from), L(from_count), L(to), L(count), L(flags))
 
-/* It is variadic, and has all its arguments in registers, as syscall has. */
+/* The two that are variadic have all their arguments in registers, as syscall has. */
+long sl_libc_prctl(long option, long a, long b, long c, long d) __asm__("prctl");
+long sl_libc_prctl(long option, long a, long b, long c, long d)
+{
+	return sl_libc_syscall(SYS_prctl, option, a, b, c, d, 0);
+}
+
 void *sl_libc_mremap(void *at, size_t size, size_t now, long flags, void *to) __asm__("mremap");
 void *sl_libc_mremap(void *at, size_t size, size_t now, long flags, void *to)
 {

@@ -922,7 +922,7 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	sl_agent_await_exec();
 	writer = sl_agent_unpark();
 	room = find_room(producer, slots);
-	if (SL_UNLIKELY(!writer)) /* the next call looks again, or this one if a signal handler's call came in between */
+	if (SL_UNLIKELY(!writer) && room) /* the next call looks again, or this one if a signal handler's call came in between */
 		__atomic_store_n(&producer->limit, (sl_ring_next(producer) & ~SL_RING_NOWHERE) + slots, __ATOMIC_RELAXED);
 	errno = saved;
 	return room;

@@ -329,7 +329,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	uint64_t live, begin_ns;
 	struct sl_device_sample sample;
 
-	if (device->source == SOURCE_UNDECIDED && (last || !sl_kept_may_ask()))
+	if (device->source == SOURCE_UNDECIDED && (last || sl_kept_sandboxed()))
 		return;
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
@@ -338,11 +338,11 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		if (sl_kept_may_ask() && sl_nvml_sample(device->nvml, &sample))
+		if (!sl_kept_sandboxed() && sl_nvml_sample(device->nvml, &sample))
 			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:
-		if (!sl_kept_may_ask() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+		if (sl_kept_sandboxed() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
 			break;
 		if (device->kfd)
 			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wraps posix_spawn, and the exits from a process that run no destructor (_exit, exec): everything that waits is written before
- * them.  And calls by which a process or a thread becomes another: unshare, setuid, prctl, sigaltstack.  Safe in a vfork child, and
- * after a fork in a process with many threads: real functions are found without a lock.
+ * them.  And calls by which a process or a thread becomes another: unshare, setuid and its kin, sigaltstack.  Safe in a vfork
+ * child, and after a fork in a process with many threads: real functions are found without a lock.
  */
 #include <alloca.h>
 #include <errno.h>
 #include <grp.h>
-#include <linux/prctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,7 +19,6 @@
 
 #include "agent/hooks/children.h"
 #include "agent/preload.h"
-#include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/resolve.h"
 
@@ -135,13 +133,27 @@ AS_ONE(setresgid, (gid_t real_one, gid_t group, gid_t saved_one), (real_one, gro
 AS_ONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
 AS_ONE(initgroups, (const char *user, gid_t group), (user, group)) /* calls the C library's own setgroups */
 
-/* A filter may forbid what we ask the kernel, and the alternate stack is one of those questions. */
-int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d); /* the C library's is variadic */
-#define IS_CONFINING(option) ((option) == PR_SET_NO_NEW_PRIVS || (option) == PR_SET_SECCOMP)
-AROUND(prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), (option, a, b, c, d),
-       if (IS_CONFINING(option)) sl_kept_announce(), )
-AROUND(sigaltstack, (const stack_t *stack, stack_t *before), (stack, before), ,
-       if (!result && stack) sl_stacks_tell_alternate(stack))
+/* The old one may be written over the new one: it is put aside until the new one has been told. */
+EXPORTED int sigaltstack(const stack_t *stack, stack_t *before)
+{
+	static _Atomic(void *) cache;
+	int (*real)(const stack_t *, stack_t *) = find(&cache, "sigaltstack");
+	stack_t aside;
+	int result, saved;
+
+	if (!real) {
+		errno = ENOSYS;
+		return -1;
+	}
+	result = real(stack, stack && stack == before ? &aside : before);
+	saved = errno;
+	if (!result && stack)
+		sl_stacks_tell_alternate(stack);
+	if (!result && stack && stack == before)
+		*before = aside;
+	errno = saved;
+	return result;
+}
 
 /*
  * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that

@@ -13,13 +13,11 @@
 #include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/fnv.h"
-#include "common/now.h"
 
 #define KEPT_MAX	12
 #define DESCRIPTORS_MIN 256
 #define OWN_STAT	"/proc/self/stat"
-#define AWAITED_NS	1000000000 /* an announced filter is expected for so long; by then the writer has seen it */
-#define EXIT_CODE	52	   /* the number of its field in /proc/PID/stat, from 1 on */
+#define EXIT_CODE	52 /* the number of its field in /proc/PID/stat, from 1 on */
 
 enum state { FREE, OPENING, OPEN };
 
@@ -31,12 +29,9 @@ static struct kept {
 } table[KEPT_MAX];
 
 static _Atomic bool sandboxed;
-static _Atomic uint64_t announced_ns; /* when a filter was announced, 0: never */
 static bool deserted, outlived; /* deserted: only our threads are left; outlived: threads went on when the first one had ended */
 static bool was_another;	/* a thread of ours that ended is counted for a moment longer */
 static uint64_t filters_at_start;
-static __thread bool own_filter
-	__attribute__((tls_model("initial-exec"))); /* of a thread that is not the first, and announced one */
 
 static long read_again(int fd, char *buffer, size_t size)
 {
@@ -138,33 +133,10 @@ void sl_kept_look(bool (*another)(void))
 	was_another = is_another;
 }
 
-void sl_kept_announce(void)
-{
-	own_filter = syscall(SYS_gettid) != syscall(SYS_getpid);
-	atomic_store(&announced_ns, sl_now_kernel_ns(CLOCK_MONOTONIC));
-}
-
-static SL_NOINLINE bool is_awaited(uint64_t since_ns)
-{
-	if (sl_now_kernel_ns(CLOCK_MONOTONIC) - since_ns < AWAITED_NS)
-		return true;
-	atomic_compare_exchange_strong(&announced_ns, &since_ns, 0);
-	return false;
-}
-
-bool sl_kept_may_ask(void)
-{
-	uint64_t since_ns = atomic_load_explicit(&announced_ns, memory_order_relaxed);
-
-	return !sl_kept_sandboxed() && SL_LIKELY(!own_filter) && (SL_LIKELY(!since_ns) || !is_awaited(since_ns));
-}
-
 bool sl_kept_confined_alone(void)
 {
 	uint64_t own;
 
-	if (own_filter)
-		return true;
 	if (sl_kept_sandboxed() || syscall(SYS_gettid) == syscall(SYS_getpid) ||
 	    sl_procfile_read("/proc/thread-self/status", status, sizeof(status)) <= 0)
 		return false;

@@ -22,22 +22,12 @@ void sl_kept_look(bool (*another)(void));
  */
 bool sl_kept_sandboxed(void);
 
-/* Called before the program asks for no new privileges, which a filter needs, or for a filter.  Any thread; changes errno. */
-void sl_kept_announce(void);
-
-/*
- * False: the kernel may be asked nothing but what every program asks, because a filter that came since, or was announced a moment
- * ago, or by this thread for itself, might forbid it.
- */
-bool sl_kept_may_ask(void);
-
 /* There were filters when the recording began: a container's, or the program's own. */
 bool sl_kept_filtered(void);
 
 /*
- * True: the calling thread has a filter that the first thread has not, or has announced one.  So would a thread that it makes, and
- * the program could no longer give all its threads one filter (SECCOMP_FILTER_FLAG_TSYNC).  Asked by the one thread that is about
- * to make the writer.
+ * True: the calling thread has a filter that the first thread has not.  So would a thread that it makes, and the program could no
+ * longer give all its threads one filter (SECCOMP_FILTER_FLAG_TSYNC).  Asked by the one thread that is about to make the writer.
  */
 bool sl_kept_confined_alone(void);
 

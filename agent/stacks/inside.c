@@ -44,27 +44,34 @@ static __attribute__((no_sanitize("address"))) bool is_running(const struct sl_s
 
 /*
  * What a handler interrupted that is still running; NULL: no such frame is found between `inner` and `outer`.  The kernel aligns
- * the frame so that the handler finds the stack as any function does.  A page that the program may have to serve first ends the
- * search.
+ * the frame so that the handler finds the stack as any function does.  A page that is not in memory has none, and the program might
+ * have to serve it first.
  */
 static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 {
 	uintptr_t at = (inner & ~(uintptr_t)15) + 8, page = 0;
-	bool may_ask = !sl_kept_filtered() && sl_kept_may_ask();
+	bool may_ask = !sl_kept_filtered() && !sl_kept_sandboxed();
 	const ucontext_t *found = NULL;
 	uint64_t blocked;
 
 	if (outer - at > SEARCHED_BYTES || syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &blocked, sizeof(blocked)))
 		return NULL;
 	sl_valgrind_hush(1);
-	for (; !found && at + sizeof(struct sl_signal_frame) <= outer; at += 16) {
+	while (!found && at + sizeof(struct sl_signal_frame) <= outer) {
 		uintptr_t last = at + sizeof(struct sl_signal_frame) - 1;
 
-		if (last >> 12 != page && ((may_ask && sl_pages_wait(last)) || !sl_pages_readable(last)))
-			break;
-		page = last >> 12;
+		if (last >> 12 != page) {
+			page = last >> 12;
+			if (may_ask && sl_pages_wait(last)) {
+				at = ((page + 1) << 12) + 8;
+				continue;
+			}
+			if (!sl_pages_readable(last))
+				break;
+		}
 		if (is_running((const struct sl_signal_frame *)at, outer, blocked))
 			found = &((const struct sl_signal_frame *)at)->context;
+		at += 16;
 	}
 	sl_valgrind_hush(-1);
 	return found;

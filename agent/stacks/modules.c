@@ -88,7 +88,7 @@ static const char *absolute_path(const struct module *module)
 	char begin[20] = "", *line = module->thread->file;
 	size_t at = sizeof(begin) - 1;
 
-	if (module->path[0] == '/' || !strchr(module->path, '/') || !sl_kept_may_ask())
+	if (module->path[0] == '/' || !strchr(module->path, '/') || sl_kept_sandboxed())
 		return module->path;
 	begin[--at] = '-';
 	for (uint64_t left = module->begin; left; left >>= 4)

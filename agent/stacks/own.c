@@ -18,6 +18,10 @@
 #define KEPT_MOST  2048u       /* bytes behind the thread pointer that are searched; glibc keeps 2304 for a thread */
 #define ABOVE_MOST (16u << 20) /* bytes of a thread's stack above the thread pointer */
 
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31) /* linux/signal.h, since 4.7 */
+#endif
+
 __thread struct sl_own sl_own;
 
 extern void *__libc_stack_end __attribute__((weak)); /* musl has none */
@@ -87,16 +91,15 @@ static void learn_own(void)
 	sl_own.end = end;
 }
 
-/*
- * The first thread's stack is mapped from the stack pointer on.  The kernel keeps 128 MiB and more below it free of what a program
- * maps without choosing the address.
- */
+/* The kernel leaves a gap below the first thread's stack, which ends the search. */
 SL_NOINLINE bool sl_own_reaches(uintptr_t sp)
 {
 	if (!sl_own.end)
 		learn_own();
-	if (sl_own.grows && sl_own.begin - sp <= OWN_MOST)
-		sl_own.begin = sp / SL_PAGE * SL_PAGE;
+	if (!sl_own.grows || sl_own.begin - sp > OWN_MOST || sl_kept_sandboxed())
+		return sl_own_is_known(sp);
+	while (sl_own.begin > sp && sl_pages_readable(sl_own.begin - SL_PAGE))
+		sl_own.begin -= SL_PAGE;
 	return sl_own_is_known(sp);
 }
 
@@ -124,6 +127,7 @@ static bool grows_to(uintptr_t low, uintptr_t here)
 /* The alternate stack that the program has given to this thread, and one that it gave while it stood on that. */
 static __thread struct alternate {
 	uintptr_t begin, bytes;
+	bool disarms; /* while a handler runs on it the kernel says that there is none */
 } alternates[2] __attribute__((tls_model("initial-exec")));
 
 static inline bool is_on(const struct alternate *alternate, uintptr_t here)
@@ -140,14 +144,30 @@ void sl_own_tell(const stack_t *told)
 	which->bytes = 0;
 	atomic_signal_fence(memory_order_seq_cst);
 	which->begin = (uintptr_t)told->ss_sp;
+	which->disarms = (unsigned)told->ss_flags & SS_AUTODISARM;
 	atomic_signal_fence(memory_order_seq_cst);
 	which->bytes = told->ss_flags & SS_DISABLE ? 0 : told->ss_size;
+}
+
+/*
+ * The kernel knows of another one where it was not told by the C library: by a vfork child, which shares our words, or by the
+ * return of a handler, which gives back the stack of before.
+ */
+static bool is_current(struct alternate *alternate)
+{
+	stack_t now;
+
+	if (sl_kept_sandboxed() || syscall(SYS_sigaltstack, NULL, &now) || (alternate->disarms && now.ss_flags & SS_DISABLE) ||
+	    ((uintptr_t)now.ss_sp == alternate->begin && now.ss_size == alternate->bytes))
+		return true;
+	alternate->bytes = 0;
+	return false;
 }
 
 static bool is_on_told(uintptr_t here, stack_t *alternate)
 {
 	for (unsigned i = 0; i < SL_COUNT(alternates); i++)
-		if (is_on(&alternates[i], here)) {
+		if (is_on(&alternates[i], here) && is_current(&alternates[i])) {
 			*alternate = (stack_t){.ss_sp = (void *)alternates[i].begin, .ss_size = alternates[i].bytes};
 			return true;
 		}
@@ -156,10 +176,8 @@ static bool is_on_told(uintptr_t here, stack_t *alternate)
 
 bool sl_own_on_alternate(stack_t *alternate)
 {
-	if (is_on_told((uintptr_t)__builtin_frame_address(0), alternate))
-		return true;
-	return !alternates[0].bytes && sl_kept_may_ask() && !syscall(SYS_sigaltstack, NULL, alternate) &&
-	       alternate->ss_flags & SS_ONSTACK;
+	return is_on_told((uintptr_t)__builtin_frame_address(0), alternate) ||
+	       (!sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK);
 }
 
 #ifdef __x86_64__

@@ -260,7 +260,7 @@ int sl_unwinder_walk_shielded(void **pcs, int max, bool allocates)
 
 bool sl_unwinder_walk_alone(void)
 {
-	return !sl_unwinder_libunwind() || !sl_kept_may_ask() ||
+	return !sl_unwinder_libunwind() || sl_kept_sandboxed() ||
 	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
 }
 

@@ -329,7 +329,7 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 		walk->first = 0;
 	walk->foreign = is_foreign;
 	walk->guess = 0;
-	if (is_foreign && !sl_kept_may_ask()) /* a filter might forbid the questions */
+	if (is_foreign && sl_kept_sandboxed()) /* a filter might forbid the questions */
 		return SL_WALK_UNKNOWN;
 	if (!is_foreign)
 		pages = own_pages();

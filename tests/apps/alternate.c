@@ -5,23 +5,19 @@
  * guarded N	calls below an alternate stack that is an array in a frame, with a guard page at its low end; 1: on the first thread, and
  *		after a call without
  * again	a thread whose stack was another's, which had handled a signal on an alternate stack in its frame
+ * child	a vfork child has an array in its frame as alternate stack, and leaves
  * interrupt N	a handler on an alternate stack allocates in the midst of an allocation; 1: the kernel takes the stack back while it
- *		runs (SS_AUTODISARM); 2: and the stack lies above the thread's own
+ *		runs (SS_AUTODISARM); 2: and the stack lies above the thread's own; 3: it took the old one's place in memory; 4: a handler
+ *		gave another one, and the kernel gives back this one when that returns; 5: a handler on the thread's own stack, with pages
+ *		below it that were never touched
  * below N	a handler on such a stack calls where N bytes of it are left: what lies below stays as it was
- * confined N	a thread that has called puts a filter on itself, which kills for questions to the kernel, and calls on a coroutine's
- *		stack; 1: in a handler; 2: it is the first thread
  */
 #include <alloca.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
-#include <ucontext.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpu.h"
@@ -141,10 +137,31 @@ static void again(long unused)
 	in_thread(call_in_its_place, NULL);
 }
 
+static void give_and_leave(void)
+{
+	char stack[32 << 10];
+
+	use(stack);
+	give(stack, sizeof(stack), 0);
+	_exit(0);
+}
+
+static void child(long unused)
+{
+	pid_t made = vfork();
+	int status;
+
+	if (!made)
+		give_and_leave();
+	CHECK(waitpid(made, &status, 0) == made);
+	pairs(50);
+}
+
 /* ---- on one ---- */
 
 static volatile int armed;
 static unsigned interrupted;
+static size_t untouched;
 
 /* Aligns its frame, by which it has no simple unwind rule. */
 static void allocate_in_handler(int signal)
@@ -152,17 +169,16 @@ static void allocate_in_handler(int signal)
 	_Alignas(64) char aligned[256];
 
 	use(aligned);
-	use(alloca((size_t)signal));
+	use(alloca(untouched + (size_t)signal));
 	if (armed)
 		interrupted += allocate(8192) != NULL;
 	use(aligned);
 }
 
-static void interrupt_on(void *stack, size_t bytes, unsigned flags)
+static void interrupt_allocations(void)
 {
 	struct itimerval soon = {.it_value.tv_usec = 2000};
 
-	give(stack, bytes, flags);
 	handle(SIGALRM, allocate_in_handler);
 	pairs(1);
 	usleep(200000);
@@ -175,21 +191,57 @@ static void interrupt_on(void *stack, size_t bytes, unsigned flags)
 	CHECK(interrupted);
 }
 
+static void interrupt_on(void *stack, size_t bytes, unsigned flags)
+{
+	give(stack, bytes, flags);
+	interrupt_allocations();
+}
+
 static void *interrupt_above(void *stack)
 {
 	interrupt_on(stack, 200000, SS_AUTODISARM);
 	return NULL;
 }
 
+static void *interrupt_far_below(void *bytes)
+{
+	untouched = *(size_t *)bytes;
+	interrupt_allocations();
+	return NULL;
+}
+
+static void give_another(int signal)
+{
+	static char another[64 << 10];
+
+	give(another, sizeof(another), 0);
+}
+
 static void interrupt(long kind)
 {
-	static char stack[256 << 10];
+	static char stack[256 << 10], former[16 << 10];
+	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)}, *volatile place = &alternate;
+	size_t bytes = 16000;
 	char above[200000];
 	sigset_t alarm;
 	pthread_t thread;
 
+	if (kind == 3)
+		give(former, sizeof(former), 0);
+	if (kind == 3 || kind == 4)
+		CHECK(!sigaltstack(place, place));
+	if (kind == 4)
+		CHECK(signal(SIGUSR1, give_another) != SIG_ERR && !raise(SIGUSR1));
+	if (kind == 3 || kind == 4) {
+		interrupt_allocations();
+		return;
+	}
 	if (kind < 2) {
 		interrupt_on(stack, sizeof(stack), kind ? SS_AUTODISARM : 0);
+		return;
+	}
+	if (kind == 5) {
+		in_thread(interrupt_far_below, &bytes);
 		return;
 	}
 	CHECK(!pthread_create(&thread, NULL, interrupt_above, above));
@@ -230,66 +282,10 @@ static void below(long bytes)
 	in_thread(call_above, NULL);
 }
 
-/* ---- with a filter ---- */
-
-#define KILL_FOR(number)                                                                                                           \
-	{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, number},                                                                                 \
-	{                                                                                                                          \
-		BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS                                                                    \
-	}
-
-static struct sock_filter no_questions[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
-					    KILL_FOR(SYS_mincore),
-					    KILL_FOR(SYS_process_vm_readv),
-					    KILL_FOR(SYS_sigaltstack),
-					    KILL_FOR(SYS_prlimit64),
-					    KILL_FOR(SYS_pipe2),
-					    {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
-static struct sock_fprog filter = {sizeof(no_questions) / sizeof(*no_questions), no_questions};
-
-static ucontext_t caller, coroutine;
-
-static void call_from_coroutine(void)
-{
-	pairs(5);
-}
-
-static void call_in_handler(int signal)
-{
-	pairs(7);
-}
-
-static void *call_confined(void *in_handler)
-{
-	static char stack[256 << 10];
-
-	pairs(2);
-	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
-	if (in_handler) {
-		handle(SIGUSR1, call_in_handler);
-		raise(SIGUSR1);
-		return NULL;
-	}
-	getcontext(&coroutine);
-	coroutine.uc_stack = (stack_t){.ss_sp = stack, .ss_size = sizeof(stack)};
-	coroutine.uc_link = &caller;
-	makecontext(&coroutine, call_from_coroutine, 0);
-	swapcontext(&caller, &coroutine);
-	return NULL;
-}
-
-static void confined(long kind)
-{
-	if (kind == 2)
-		call_confined(NULL);
-	else
-		in_thread(call_confined, kind ? "" : NULL);
-}
-
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"guarded", guarded}, {"again", again}, {"interrupt", interrupt}, {"below", below}, {"confined", confined}};
+} modes[] = {{"guarded", guarded}, {"again", again}, {"child", child}, {"interrupt", interrupt}, {"below", below}};
 
 int main(int count, char **words)
 {

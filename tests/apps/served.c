@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * served N: calls on a stack below pages that it serves itself (userfaultfd), from a function without unwind tables whose rbp leads
- * there, N - 8 bytes above the stack's top; of a negative N, to such pages below the stack; 1: below an array of such pages in a frame,
- * in a first call.  Prints how often it allocated and freed; fails if a page was asked for.
+ * there, N - 8 bytes above the stack's top; of a negative N, to such pages below the stack; 1: below an array of such pages in a
+ * thread's frame, in a first call.  Prints how often it allocated and freed; fails if a page was asked for.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -78,17 +78,17 @@ static int wait_for(int fd, void *pages, size_t bytes)
 	       pthread_create(&thread, NULL, serve, &descriptor);
 }
 
-static int call_below_array(int fd)
+static void *call_below_array(void *descriptor)
 {
 	_Alignas(4096) char pages[65536];
 
 	memset(pages, 0, sizeof(pages));
-	if (wait_for(fd, pages, sizeof(pages) / 2) || madvise(pages, sizeof(pages) / 2, MADV_DONTNEED))
-		return 1;
+	if (wait_for(*(int *)descriptor, pages, sizeof(pages) / 2) || madvise(pages, sizeof(pages) / 2, MADV_DONTNEED))
+		return "";
 	pairs();
 	pairs();
 	printf("%d %d\n", 2 * PAIRS, 2 * PAIRS);
-	return served != 0;
+	return served ? "" : NULL;
 }
 
 int main(int count, char **words)
@@ -97,11 +97,13 @@ int main(int count, char **words)
 	char *pages = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 	     *top = pages + (way < 0 ? 2 : 1) * STACK_BYTES, *there = way < 0 ? pages : top;
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *failed;
+	pthread_t thread;
 
 	if (fd < 0 || count < 2)
 		return 77;
 	if (way == 1)
-		return call_below_array(fd);
+		return pthread_create(&thread, NULL, call_below_array, &fd) || pthread_join(thread, &failed) || failed;
 	if (pages == MAP_FAILED || wait_for(fd, there, STACK_BYTES))
 		return 1;
 	pairs();

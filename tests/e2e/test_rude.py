@@ -160,14 +160,14 @@ class Rude(unittest.TestCase):
     def test_a_stack_on_which_another_thread_handled_a_signal(self):
         self.astray("again", program=ALTERNATE)
 
-    def test_a_handler_whose_alternate_stack_the_kernel_has_taken_back(self):
-        self.astray("interrupt", 0, 1, 2, program=ALTERNATE, SIM_LATENCY="cuMemAlloc_v2:6000000")
+    def test_an_alternate_stack_of_a_vfork_child(self):
+        self.astray("child", program=ALTERNATE)
+
+    def test_a_handler_on_an_alternate_stack_that_allocates_in_the_midst_of_an_allocation(self):
+        self.astray("interrupt", *range(6), program=ALTERNATE, SIM_LATENCY="cuMemAlloc_v2:6000000")
 
     def test_what_lies_below_an_alternate_stack_stays(self):
         self.astray("below", 1800, 2000, 4096, program=ALTERNATE)
-
-    def test_a_filter_that_a_thread_has_announced(self):
-        self.astray("confined", 0, 1, 2, program=ALTERNATE)
 
     def test_memory_that_is_locked_as_it_is_mapped(self):
         """The limit is less than a recording takes, or so large that the program needs all of it but 1 MiB."""

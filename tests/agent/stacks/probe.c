@@ -113,9 +113,9 @@ bool sl_kept_filtered(void)
 	return false;
 }
 
-bool sl_kept_may_ask(void)
+bool sl_kept_sandboxed(void)
 {
-	return true;
+	return false;
 }
 
 bool sl_sanitizers_present(void)

@@ -39,9 +39,9 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	return dl_iterate_phdr(visit, data);
 }
 
-bool sl_kept_may_ask(void)
+bool sl_kept_sandboxed(void)
 {
-	return true;
+	return false;
 }
 
 static unsigned draw(unsigned below)
