@@ -223,6 +223,13 @@ def telemetry_sessions(folder, n):
     telemetry(folder, n, sessions=max(n // 4, 1))
 
 
+def telemetry_files(folder, n):
+    """Ranks of one job, with a file and a session each; the session of all is named after all their names."""
+    for i in range(n // 20):
+        with open(os.path.join(folder, "events%d.jsonl" % i), "w") as file:
+            file.write(json.dumps(dict(RECORD, rank=i, world_size=n // 20, session_id="%02000d" % i)) + "\n")
+
+
 def telemetry_records(folder, n):
     telemetry(folder, n)
 
@@ -517,7 +524,7 @@ WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loa
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
-          pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses,
+          pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
           snapshot_of_resets)
 
 

@@ -5,10 +5,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/utf8.h"
 #include "analyzer/base/hash.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/upstream/records/identity.h"
 
 enum kind {
@@ -194,13 +196,20 @@ bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *erro
 
 const char *sl_record_session_id(struct sl_arena *arena, const char *const *parts, size_t count)
 {
-	const char *name = NULL;
-	char uuid[37];
+	const char *separator = "";
+	char uuid[37], *name, *end;
+	size_t length = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (parts[i])
-			name = name ? sl_arena_printf(arena, "%s::%s", name, parts[i]) : parts[i];
-	sl_hash_uuid5_url(name ? name : "", uuid);
+		length += parts[i] ? strlen("::") + strlen(parts[i]) : 0;
+	name = end = sl_memory_must(calloc(length + 1, 1));
+	for (size_t i = 0; i < count; i++)
+		if (parts[i]) {
+			end = stpcpy(stpcpy(end, separator), parts[i]);
+			separator = "::";
+		}
+	sl_hash_uuid5_url(name, uuid);
+	free(name);
 	return sl_arena_printf(arena, "legacy-%s", uuid);
 }
 
