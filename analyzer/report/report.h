@@ -261,6 +261,7 @@ struct sl_pipeline_options {
 /* How far the clocks of hosts may differ; analyses/skew.h. */
 struct sl_skew {
 	uint64_t bound_ns, least_ns; /* upper bound; the difference that is proven */
+	uint64_t differing;	     /* pairs of hosts that differ by more than SL_SKEW_NS */
 	unsigned meetings, hosts;    /* calls that prove it, between each pair of hosts; 0: none */
 	const char *evidence;	     /* static: communicators, option, assumed */
 };

@@ -6,10 +6,17 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
 /* A shorter call may have been part of a group, which returns before ranks have met. */
 #define MEETING_MIN_NS 10000000ull
+
+/* Each host is compared with the first so many.  Beyond these the time would grow with the square of the hosts. */
+#define COMPARED 1024
+
+/* Pairs of hosts that have a warning each. */
+#define WARNED 8
 
 /* When all ranks of one host were inside the n-th call, by that host's clock; end 0: they never were. */
 struct presence {
@@ -65,21 +72,27 @@ static void attend(struct presence *present, const struct sl_process *process, u
 
 static unsigned take_hosts(const struct sl_report *report, struct host *hosts)
 {
-	unsigned count = 0, at;
+	struct sl_map numbers = {0}; /* index into hosts + 1 */
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 		const char *name = process->trace->header.host;
+		uintptr_t *number;
+		bool first;
 
 		if (process->trace->header.rank < 0 || !name)
 			continue;
-		for (at = 0; at < count && strcmp(hosts[at].name, name); at++)
-			;
+		number = sl_map_at(&numbers, name);
+		first = !*number;
+		if (first) {
+			*number = ++count;
+			hosts[count - 1].name = name;
+		}
 		for (unsigned n = 0; n < SL_MEETINGS_MAX; n++)
-			attend(&hosts[at].present[n], process, n, at == count);
-		hosts[at].name = name;
-		count += at == count;
+			attend(&hosts[*number - 1].present[n], process, n, first);
 	}
+	sl_map_free(&numbers);
 	return count;
 }
 
@@ -116,7 +129,7 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 	skew->bound_ns = most > skew->bound_ns ? most : skew->bound_ns;
 	skew->least_ns = least > skew->least_ns ? least : skew->least_ns;
 	skew->meetings = bound.meetings < skew->meetings ? bound.meetings : skew->meetings;
-	if (least > SL_SKEW_NS)
+	if (least > SL_SKEW_NS && skew->differing++ < WARNED)
 		sl_report_warn(report, "the clock of %s is %s to %s ahead of that of %s: times are as each host tells them",
 			       bound.least > 0 ? b->name : a->name, SL_SPAN(least), SL_SPAN(most),
 			       bound.least > 0 ? a->name : b->name);
@@ -130,9 +143,14 @@ void sl_skew_bound(struct sl_report *report)
 
 	*skew = (struct sl_skew){.meetings = UINT32_MAX, .hosts = take_hosts(report, hosts)};
 	for (unsigned i = 1; i < skew->hosts; i++)
-		for (unsigned k = 0; k < i && skew->meetings; k++)
+		for (unsigned k = 0; k < i && k < COMPARED && skew->meetings; k++)
 			join(report, &hosts[k], &hosts[i]);
 	free(hosts);
+	if (skew->hosts > COMPARED)
+		skew->bound_ns *= 2; /* two hosts that were not compared are each at most so far from the first one */
+	if (skew->differing > WARNED)
+		sl_report_warn(report, "the clocks of %llu more pairs of hosts differ, by %s at most",
+			       (unsigned long long)skew->differing - WARNED, SL_SPAN(skew->bound_ns));
 	if (skew->hosts < 2 || skew->meetings == UINT32_MAX)
 		skew->meetings = 0;
 	/* a larger proven difference replaces an assumed or given bound, a smaller proven bound an assumed one */

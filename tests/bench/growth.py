@@ -71,6 +71,15 @@ def strays(folder, n):
         t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, world_size=n // 10, pid=i + 1), events, t.footer())
 
 
+def hosts(folder, n):
+    """Ranks that meet once, each on a host of its own, whose clocks all differ."""
+    for i in range(n // 10):
+        events = t.Thread().events(1, api=len(t.HOOKS) + 1, duration_ns=2 * 10 ** 7, extra2=n // 10, time_ns=t.T0 + 3 * 10 ** 7)
+        t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)),
+                t.header(rank=i, world_size=n // 10, pid=i + 1, host="host%d" % i, started_ns=t.UNIX0 + i * 10 ** 10,
+                         hooks=t.HOOKS + [["ncclCommInitRank", t.VERB["CALL"], 0, 4]]), events, t.footer())
+
+
 def segments(folder, n):
     for i in range(1, n // 10 + 1):
         t.write(os.path.join(folder, "rank-00000-100.%06d.msgpack.zst" % i), t.header(file=i))
@@ -523,7 +532,7 @@ COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, beside, one_by_one, keeping, queues,
         collecting) + FIT
-SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
+SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, hosts, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
           snapshot_of_resets)
 

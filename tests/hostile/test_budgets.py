@@ -166,6 +166,17 @@ class Budgets(unittest.TestCase):
         self.assertLess(len(said), 210)
         self.assertRegex(said[200], r"^stormlog-analyze: \d+ lines like these more$")
 
+    def test_no_more_pairs_of_hosts_than_anybody_reads(self):
+        """Twelve hosts, whose clocks all differ, make a communicator together."""
+        for rank in range(12):
+            call = t.Thread().events(1, api=len(t.HOOKS) + 1, duration_ns=20 * 10 ** 6, extra2=12, time_ns=t.T0 + 30 * 10 ** 6)
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (rank, rank + 1)),
+                    t.header(rank=rank, world_size=12, pid=rank + 1, host="host%d" % rank, started_ns=t.UNIX0 + rank * 10 ** 10,
+                             hooks=t.HOOKS + [["ncclCommInitRank", t.VERB["CALL"], 0, 4]]), call, t.footer())
+        warnings = json.loads(self.run_it("--json", "t", megabytes=400)[0])["warnings"]
+        self.assertEqual(len([line for line in warnings if "ahead of that of" in line]), 8)
+        self.assertEqual(warnings[-1], "the clocks of 58 more pairs of hosts differ, by 1 min 50 s at most")
+
     def test_telemetry_repeats_no_more_than_its_budget(self):
         """Losses of a file are in each of its sessions, and a spike names each phase that is open: 2 MB gave 2.4 GB."""
         sample = {"allocator_active_bytes": None, "allocator_allocated_bytes": 8192, "allocator_change_bytes": 0, "allocator_inactive_bytes": None,
