@@ -75,6 +75,11 @@ uint64_t sl_json_limited(void)
 	return limit;
 }
 
+void sl_json_spare(uint64_t bytes)
+{
+	room = room < bytes ? bytes : room;
+}
+
 struct sl_json_lost sl_json_lost(void)
 {
 	return lost;

@@ -81,7 +81,8 @@ struct sl_json_lost {
 	uint64_t texts, entries;
 };
 void sl_json_limit(uint64_t bytes);
-uint64_t sl_json_limited(void); /* the limit */
+uint64_t sl_json_limited(void);	    /* the limit */
+void sl_json_spare(uint64_t bytes); /* what follows may take so many bytes, even where the limit is reached */
 void sl_json_thin(struct sl_json *j, int whole_levels, uint64_t reserve);
 struct sl_json_lost sl_json_lost(void); /* totals of what was cut and left out */
 

@@ -276,12 +276,15 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	put_processes(j, report);
 	put_findings(j, report, telemetry);
 	sl_report_warn_of_symbols(report);
-	if (sl_outputs_lost(text, sizeof(text)))
-		sl_report_warn(report, "%s", text);
-	sl_json_thin(j, 0, 0);
+	sl_json_spare(sl_json_limited() / 16);
 	sl_json_array(j, "warnings");
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_json_string(j, NULL, report->warnings.item[i]);
+	sl_json_thin(j, 0, 0); /* the last one says what was left out */
+	if (sl_outputs_lost(text, sizeof(text))) {
+		sl_report_warn(report, "%s", text);
+		sl_json_string(j, NULL, text);
+	}
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);

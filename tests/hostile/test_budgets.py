@@ -142,6 +142,18 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["report.json"], 3 << 20)
         self.assertLess(sizes["telemetry"], 4 << 20)
 
+    def test_warnings_have_a_part_of_what_is_written(self):
+        """Four notes of each of forty processes are 160 warnings."""
+        for pid in range(40):
+            notes = [{"def": "note", "text": "%s %s" % ("x" * (4 * pid + i + 1), "N" * 240)} for i in range(4)]
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (pid, pid + 1)), t.header(rank=pid, pid=pid + 1, world_size=40),
+                    t.defs(notes), self.events(), t.footer())
+        self.run_it("-q", "-o", "o", "t", megabytes=400, STORMLOG_WRITE_MEGABYTES="0.2")
+        with open(os.path.join(self.folder, "o", "report.json")) as file:
+            warnings = json.load(file)["warnings"]
+        self.assertIn("entries of lists left out", warnings[-1])
+        self.assertTrue(20 < len(warnings) < 80, len(warnings))
+
     def test_an_export_has_a_budget_and_a_former_one_stays(self):
         """Sixty stacks of sixty frames with names of 5 kB, and forty thousand events: every format grows with one of these."""
         maps = [{"def": "frame", "id": i, "function": "%d " % i + "F" * 16000, "file": "%d " % i + "G" * 16000, "line": i} for i in range(60)]
