@@ -201,18 +201,21 @@ static void process(struct sl_process *process)
 	}
 }
 
-/* True when another finding names the growth: a label's growth, a leak, a cache that fills. */
-static bool is_named(const struct sl_report *report, unsigned process)
+/*
+ * For each process, true when another finding names the growth: a label's growth, a leak, a cache that fills.  The caller frees
+ * it.
+ */
+static bool *take_named(const struct sl_report *report)
 {
 	static const char *const ids[] = {"leak.kept",	    "leak.growing",	 "label.growing",
 					  "memory.filling", "memory.only_taken", "memory.partly_kept",
 					  "memory.stairs",  "memory.collected",	 "memory.kept_late"};
+	bool *named = sl_memory_must(calloc(report->process_count + 1, sizeof(*named)));
 
 	for (size_t i = 0; i < report->findings.count; i++)
-		for (size_t k = 0; k < SL_COUNT(ids); k++)
-			if (report->findings.item[i].process == (int)process && !strcmp(report->findings.item[i].id, ids[k]))
-				return true;
-	return false;
+		for (size_t k = 0; k < SL_COUNT(ids) && report->findings.item[i].process >= 0; k++)
+			named[report->findings.item[i].process] |= !strcmp(report->findings.item[i].id, ids[k]);
+	return named;
 }
 
 static void find_rising(struct sl_report *report, unsigned process, const struct sl_heuristics *found)
@@ -259,9 +262,12 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 
 static void run(struct sl_report *report)
 {
+	bool *named = take_named(report);
+
 	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].heuristics.count && !is_named(report, i); k++)
+		for (size_t k = 0; k < report->processes[i].heuristics.count && !named[i]; k++)
 			find_rising(report, i, &report->processes[i].heuristics.item[k]);
+	free(named);
 }
 
 const struct sl_analysis sl_analysis_heuristics = {.name = "heuristics", .process = process, .run = run};
