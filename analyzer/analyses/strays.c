@@ -17,16 +17,21 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
-struct stray {
-	unsigned process;
+/* The contexts that one line made, by the order of processes. */
+struct strays {
+	unsigned process; /* of the first one, as are the next three */
 	const struct sl_device_state *state;
 	int owner; /* index of a process */
 	struct sl_stack stack;
-	char where[300];
+	uint64_t bytes, contexts;
+	unsigned number, processes, last; /* last: the process that made the last one */
+	bool one_device;
+	char where[300], who[100];
 };
 
-struct strays {
-	SL_VECTOR(struct stray) list;
+struct lines {
+	struct sl_map places; /* index into list + 1 */
+	SL_VECTOR(struct strays) list;
 };
 
 static const char *text_or(const char *text)
@@ -101,23 +106,48 @@ static const char *own_uuid(struct numberings *numberings, const struct sl_proce
 	return home ? uuid_of(numberings, whose, home->device) : NULL;
 }
 
-/* The other process, a rank or not, whose own device it is; -1: nobody's, or the process's own. */
-static int owner_of(const struct sl_report *report, unsigned process, const char *uuid)
+/* Which processes have a device of a host for their own. */
+struct owners {
+	struct sl_map first; /* index of a process + 1 */
+	uintptr_t *next;     /* of each process, the next one with the same device: index + 1, or 0 */
+};
+
+/* The first process, a rank or not as this one is, whose own device it is. */
+static uintptr_t *first_owner(struct owners *owners, struct numberings *numberings, const struct sl_process *process,
+			      const char *uuid)
 {
-	const char *host = text_or(report->processes[process].trace->header.host);
+	uintptr_t host = *sl_map_at(&numberings->hosts, text_or(process->trace->header.host));
+	char *key = sl_memory_print("%d %zu %s", is_numbered(process), (size_t)host, uuid);
+	uintptr_t *first = sl_map_at(&owners->first, key);
 
-	for (unsigned i = 0; uuid && i < report->process_count; i++) {
-		const struct sl_process *p = &report->processes[i];
-		const struct sl_device_state *home =
-			i != process && !p->parent && is_numbered(p) == is_numbered(&report->processes[process])
-				? sl_devices_home(p)
-				: NULL;
-		const char *own = home ? defined(p, home->device) : NULL;
+	free(key);
+	return first;
+}
 
-		if (own && !strcmp(own, uuid) && !strcmp(text_or(p->trace->header.host), host))
-			return (int)i;
+static void find_owners(const struct sl_report *report, struct numberings *numberings, struct owners *owners)
+{
+	owners->next = sl_memory_must(calloc(report->process_count + 1, sizeof(*owners->next)));
+	for (unsigned i = report->process_count; i-- > 0;) {
+		const struct sl_process *process = &report->processes[i];
+		const struct sl_device_state *home = process->parent ? NULL : sl_devices_home(process);
+		const char *own = home ? defined(process, home->device) : NULL;
+		uintptr_t *first;
+
+		if (!own)
+			continue;
+		first = first_owner(owners, numberings, process, own);
+		owners->next[i] = *first;
+		*first = i + 1;
 	}
-	return -1;
+}
+
+/* The other process whose own device it is; -1: nobody's, or the process's own. */
+static int owner_of(const struct sl_report *report, struct numberings *numberings, struct owners *owners, unsigned process,
+		    const char *uuid)
+{
+	uintptr_t owner = uuid ? *first_owner(owners, numberings, &report->processes[process], uuid) : 0;
+
+	return (int)(owner == process + 1 ? owners->next[process] : owner) - 1;
 }
 
 /* The first place that asked for anything on the device; NULL: none. */
@@ -143,12 +173,11 @@ static bool is_forgetful(const struct sl_process *process, const struct sl_devic
 }
 
 /* The first line that asked for anything there, else the line that made the context. */
-static void take_place(struct sl_process *process, struct stray *stray)
+static struct sl_stack place_of(const struct sl_process *process, const struct sl_device_state *state)
 {
-	const struct sl_track *first = first_there(process, stray->state);
+	const struct sl_track *first = first_there(process, state);
 
-	stray->stack = first ? first->stack : stray->state->context_stack;
-	sl_owners_line(process, stray->stack, 2, stray->where, sizeof(stray->where));
+	return first ? first->stack : state->context_stack;
 }
 
 static uint64_t first_use(const struct sl_process *process, const struct sl_device_state *state)
@@ -170,116 +199,110 @@ static const char *advice_for(const struct sl_process *process, const struct sl_
 		       : "call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES";
 }
 
-static void collect(struct sl_report *report, struct strays *strays)
+/* "rank 1, rank 2"; where there are many, only the first. */
+static void say_process(struct strays *strays, const struct sl_process *process)
+{
+	size_t at = strlen(strays->who), size = sizeof(strays->who) - at;
+	char one[SL_FORMAT_BYTES];
+
+	sl_process_who(one, process);
+	if (++strays->processes <= 4)
+		snprintf(strays->who + at, size, "%s%s", at ? ", " : "", one);
+	else if (strays->processes == 5)
+		snprintf(strays->who + at, size, ", ...");
+}
+
+static void add(struct sl_report *report, struct lines *lines, unsigned i, const struct sl_device_state *state, int owner)
+{
+	struct sl_process *process = &report->processes[i];
+	struct strays one = {i, state, owner, place_of(process, state), .one_device = true}, *strays;
+	uintptr_t *line;
+
+	sl_owners_line(process, one.stack, 2, one.where, sizeof(one.where));
+	line = sl_map_at(&lines->places, one.where);
+	if (!*line) {
+		*SL_PUSH(&lines->list) = one;
+		*line = lines->list.count;
+	}
+	strays = &lines->list.item[*line - 1];
+	strays->bytes += state->known_peak;
+	strays->contexts += state->context_bytes;
+	strays->one_device &= owner == strays->owner;
+	if (!strays->number++ || strays->last != i)
+		say_process(strays, process);
+	strays->last = i;
+}
+
+static void collect(struct sl_report *report, struct lines *lines)
 {
 	struct numberings numberings = {0};
+	struct owners owners = {0};
 
 	find_numberings(report, &numberings);
+	find_owners(report, &numberings, &owners);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 		const struct sl_device_state *home = sl_devices_home(process);
 		const char *own = own_uuid(&numberings, process);
 
 		for (size_t d = 1; home && d < SL_COUNT(process->model->devices); d++) {
-			struct stray one = {.process = i, .state = process->model->devices[d]};
-
+			const struct sl_device_state *state = process->model->devices[d];
 			const char *uuid;
+			int owner;
 
-			if (!one.state || (!process->parent && one.state == home) ||
-			    (!one.state->used && !one.state->context_made.time_ns))
+			if (!state || (!process->parent && state == home) || (!state->used && !state->context_made.time_ns))
 				continue;
-			uuid = uuid_of(&numberings, process, one.state->device);
+			uuid = uuid_of(&numberings, process, state->device);
 			if (process->parent && (!own || !uuid || !strcmp(own, uuid)))
 				continue;
-			one.owner = owner_of(report, i, uuid);
-			if (one.owner < 0 || (!is_numbered(process) && !is_forgetful(process, one.state, home)))
-				continue;
-			take_place(process, &one);
-			*SL_PUSH(&strays->list) = one;
+			owner = owner_of(report, &numberings, &owners, i, uuid);
+			if (owner >= 0 && (is_numbered(process) || is_forgetful(process, state, home)))
+				add(report, lines, i, state, owner);
 		}
 	}
+	sl_map_free(&owners.first);
+	free(owners.next);
 	sl_map_free(&numberings.hosts);
 	free(numberings.list.item);
 }
 
-/* "rank 1, rank 2"; where there are many, only the first. */
-static void say_ranks(char *out, size_t size, const struct sl_report *report, const struct strays *strays, const char *where)
+static void find(struct sl_report *report, const struct strays *strays)
 {
-	int last = -1;
-	unsigned count = 0;
-	size_t at = 0;
-	char one[SL_FORMAT_BYTES];
+	char owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
+	const struct sl_process *process = &report->processes[strays->process];
+	uint64_t bytes = strays->bytes;
+	bool many = strays->processes > 1;
 
-	for (size_t i = 0; i < strays->list.count && at < size; i++) {
-		int process = (int)strays->list.item[i].process;
-
-		if (strcmp(strays->list.item[i].where, where) || process == last)
-			continue;
-		last = process;
-		sl_process_who(one, &report->processes[process]);
-		if (++count <= 4)
-			at += (size_t)snprintf(out + at, size - at, "%s%s", count > 1 ? ", " : "", one);
-		else if (count == 5)
-			at += (size_t)snprintf(out + at, size - at, ", ...");
-	}
-}
-
-/* All strays made by the same line as the first one. */
-static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
-{
-	char who[100] = "", owner[SL_FORMAT_BYTES], whose[80], count[SL_FORMAT_BYTES];
-	uint64_t bytes = 0, contexts = 0;
-	bool one_device = true, many = false;
-	unsigned number = 0;
-
-	for (size_t i = 0; i < strays->list.count; i++) {
-		const struct stray *stray = &strays->list.item[i];
-
-		if (strcmp(stray->where, first->where))
-			continue;
-		bytes += stray->state->known_peak;
-		contexts += stray->state->context_bytes;
-		number++;
-		one_device &= stray->owner == first->owner;
-		many |= stray->process != first->process;
-	}
-	if (!many && !is_numbered(&report->processes[first->process]))
+	if (!many && !is_numbered(process))
 		return;
-	say_ranks(who, sizeof(who), report, strays, first->where);
-	sl_process_who(owner, &report->processes[first->owner]);
-	if (one_device)
-		snprintf(whose, sizeof(whose), "device %d, which is %s's", first->state->device, owner);
+	sl_process_who(owner, &report->processes[strays->owner]);
+	if (strays->one_device)
+		snprintf(whose, sizeof(whose), "device %d, which is %s's", strays->state->device, owner);
 	else
-		snprintf(whose, sizeof(whose), "devices that are other %s'",
-			 is_numbered(&report->processes[first->process]) ? "ranks" : "processes");
-	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
-	sl_report_find(report, &(struct sl_finding){
-				       .id = "ranks.stray_context",
-				       .severity = "warning",
-				       .process = (int)first->process,
-				       .device = first->state->device,
-				       .bytes = bytes + contexts,
-				       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
-							       bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
-							       first->where[0] ? ", first at " : "", first->where),
-				       .stack = first->stack,
-				       .advice = sl_memory_copy(advice_for(&report->processes[first->process], first->state))});
+		snprintf(whose, sizeof(whose), "devices that are other %s'", is_numbered(process) ? "ranks" : "processes");
+	snprintf(count, sizeof(count), strays->number > 1 ? "%u stray contexts" : "a stray context", strays->number);
+	sl_report_find(report,
+		       &(struct sl_finding){.id = "ranks.stray_context",
+					    .severity = "warning",
+					    .process = (int)strays->process,
+					    .device = strays->state->device,
+					    .bytes = bytes + strays->contexts,
+					    .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", strays->who, many ? "" : "s",
+								    whose, count, bytes ? " and " : "", bytes ? SL_SIZE(bytes) : "",
+								    strays->where[0] ? ", first at " : "", strays->where),
+					    .stack = strays->stack,
+					    .advice = sl_memory_copy(advice_for(process, strays->state))});
 }
 
 static void run(struct sl_report *report)
 {
-	struct strays strays = {0};
+	struct lines lines = {0};
 
-	collect(report, &strays);
-	for (size_t i = 0; i < strays.list.count; i++) {
-		bool told = false;
-
-		for (size_t k = 0; k < i && !told; k++)
-			told = !strcmp(strays.list.item[k].where, strays.list.item[i].where);
-		if (!told)
-			find(report, &strays, &strays.list.item[i]);
-	}
-	free(strays.list.item);
+	collect(report, &lines);
+	for (size_t i = 0; i < lines.list.count; i++)
+		find(report, &lines.list.item[i]);
+	sl_map_free(&lines.places);
+	free(lines.list.item);
 }
 
 const struct sl_analysis sl_analysis_strays = {.name = "strays", .run = run};

@@ -5,7 +5,9 @@
 The cost may grow as n log n, not as n squared: the test fails on the exponent between two sizes that are ten times apart (a decade),
 and never on a time.  A cost is the process's own time (user and system), less that of a small file.  A decade whose larger cost is
 under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a cost is the work that it counted in the model, the
-analyses, the report, the gate, fit and some more files, in millions, for shapes whose cost is there."""
+analyses, the report, the gate, fit and some more files, in millions, for shapes whose cost is there.
+
+Longer than other files: it has a shape for each of these things."""
 import json
 import math
 import os
@@ -69,6 +71,18 @@ def strays(folder, n):
         events = t.Thread().events(3, api=t.MALLOC, kind=1, duration_ns=1, address=[4096, 8192, 1 << 21], bytes=[4096, 4096, 1 << 20],
                                    device=[(i + 1) % 8, (i + 2) % 8, i % 8])
         t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, world_size=n // 10, pid=i + 1), events, t.footer())
+
+
+def stray_places(folder, n):
+    """The same, by lines of their own, eight ranks on each host; what they do on their own devices is alike."""
+    for i in range(n // 10):
+        maps = [{"def": "device", "ordinal": k, "name": "GPU", "uuid": "GPU-%d-%d" % (i // 8, k), "ns": t.T0} for k in range(8)]
+        maps += [one for k in range(1, 9) for one in ({"def": "frame", "id": k, "function": "f", "file": "/a/m%d.py" % (i if k < 3 else 0), "line": k},
+                                                      {"def": "python_stack", "id": k, "frames": [k]})]
+        events = t.Thread().events(8, api=t.MALLOC, kind=1, duration_ns=1, address=[k << 22 for k in range(8)], bytes=[4096] * 2 + [1 << 20] * 6,
+                                   device=[(i + 1) % 8, (i + 2) % 8] + [i % 8] * 6, python=list(range(1, 9)))
+        t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, world_size=n // 10, pid=i + 1, host="h%d" % (i // 8)),
+                t.defs(maps), events, t.footer())
 
 
 def hosts(folder, n):
@@ -530,7 +544,7 @@ def rooms(folder, n):
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, beside, one_by_one, keeping, queues,
+        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, hosts, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
