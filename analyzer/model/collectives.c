@@ -47,12 +47,11 @@ void sl_collectives_call(struct sl_model *model, const struct sl_item *item)
 
 static struct sl_traffic *traffic_of(struct sl_model *model, uint64_t communicator)
 {
-	for (size_t i = 0; i < model->traffic.count; i++)
-		if (model->traffic.item[i].communicator == communicator)
-			return &model->traffic.item[i];
-	SL_ROOM(&model->traffic);
-	model->traffic.item[model->traffic.count] = (struct sl_traffic){.communicator = communicator};
-	return &model->traffic.item[model->traffic.count++];
+	uint32_t at = sl_idmap_claim(&model->traffic_ids, communicator, model->traffic.count);
+
+	if (at == model->traffic.count)
+		*SL_PUSH(&model->traffic) = (struct sl_traffic){.communicator = communicator};
+	return &model->traffic.item[at];
 }
 
 void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread)

@@ -492,6 +492,7 @@ struct sl_model {
 	SL_VECTOR(struct sl_meeting) meetings;
 	int64_t communicators; /* made and not destroyed, according to the calls */
 	SL_VECTOR(struct sl_traffic) traffic;
+	struct sl_idmap traffic_ids; /* by communicator */
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total, oom_event; /* oom_event: number of the event of the last one */
 	SL_VECTOR(struct sl_failed_free) failed_frees;

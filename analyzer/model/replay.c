@@ -130,6 +130,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->ooms.item);
 	free(model->failed_frees.item);
 	free(model->traffic.item);
+	sl_idmap_free(&model->traffic_ids);
 	free(model->meetings.item);
 	free(model->in_flight.item);
 	sl_tracks_free(&model->tracks);

@@ -224,16 +224,17 @@ static void put_names(struct sl_json *j, const struct sl_model *model)
 /* Each rank that this process has in a communicator of NCCL. */
 static void put_communicators(struct sl_json *j, const struct sl_model *model)
 {
+	struct sl_idmap numbers = {0}; /* of what moved, by communicator */
 	char number[20];
 
+	for (size_t i = 0; i < model->traffic.count; i++)
+		sl_idmap_set(&numbers, model->traffic.item[i].communicator, (uint32_t)i);
 	sl_json_array(j, "communicators");
 	for (size_t i = 0; i < model->defs->communicators.count; i++) {
 		const struct sl_communicator *is = &model->defs->communicators.item[i];
-		struct sl_traffic used = {is->handle, 0, 0};
+		uint32_t at = sl_idmap_get(&numbers, is->handle, UINT32_MAX);
+		struct sl_traffic used = at == UINT32_MAX ? (struct sl_traffic){0} : model->traffic.item[at];
 
-		for (size_t k = 0; k < model->traffic.count; k++)
-			if (model->traffic.item[k].communicator == is->handle)
-				used = model->traffic.item[k];
 		snprintf(number, sizeof(number), "%016llx", (unsigned long long)is->handle);
 		sl_json_object(j, NULL);
 		sl_json_string(j, "communicator", number);
@@ -245,6 +246,7 @@ static void put_communicators(struct sl_json *j, const struct sl_model *model)
 		sl_json_uint(j, "message_bytes", used.bytes);
 		sl_json_end(j);
 	}
+	sl_idmap_free(&numbers);
 	sl_json_end(j);
 }
 

@@ -110,6 +110,14 @@ def communicators(folder, n):
                  for i in range(n)], mallocs(10))
 
 
+def traffic(folder, n):
+    """A collective of each of as many communicators, in no order."""
+    maps = [{"def": "text", "id": 1, "text": "NCCL:AllReduce"}]
+    maps += [{"def": "communicator", "handle": ODD * i % WORD, "rank": 0, "world_size": 1, "device": 0, "name": "c", "ns": t.T0} for i in range(1, n + 1)]
+    one(folder, maps, t.Thread().events(2 * n, api=[t.PUSH, t.POP] * n, duration_ns=1, address=[ODD * (i // 2 + 1) % WORD if i % 2 == 0 else 0 for i in range(2 * n)],
+                                        bytes=[8, 0] * n, label=[1, 0] * n))
+
+
 def modules(folder, n):
     maps = [{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": "/nowhere/lib%d.so" % i, "build_id": "aa", "ns": t.T0}
             for i in range(1, n + 1)]
@@ -543,10 +551,10 @@ def rooms(folder, n):
 
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
-WORK = (live, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
+WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
         collecting) + FIT
-SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, hosts, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
+SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
           snapshot_of_resets)
 
