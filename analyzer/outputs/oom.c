@@ -9,6 +9,8 @@
 
 #include "analyzer/outputs/screen_page.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
@@ -188,23 +190,24 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 /* Forgets the paths of the bundles that were removed, which are the oldest. */
 static void forget(struct sl_report *report, size_t removed)
 {
-	for (; removed; removed--) {
-		uint64_t oldest = UINT64_MAX;
+	SL_VECTOR(uint64_t) times = {0};
 
-		for (unsigned i = 0; i < report->process_count; i++) {
-			const struct sl_process *process = &report->processes[i];
+	for (unsigned i = 0; i < report->process_count && removed; i++) {
+		const struct sl_process *process = &report->processes[i];
 
-			for (size_t k = 0; k < process->model->ooms.count; k++) {
-				uint64_t at = sl_process_unix(process, process->model->ooms.item[k].time_ns);
+		for (size_t k = 0; k < process->model->ooms.count; k++) {
+			uint64_t at = sl_process_unix(process, process->model->ooms.item[k].time_ns);
 
-				if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns &&
-				    at >= process->bundles_kept_ns && at < oldest)
-					oldest = at;
-			}
+			if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns)
+				*SL_PUSH(&times) = at;
 		}
-		for (unsigned i = 0; i < report->process_count && oldest != UINT64_MAX; i++)
-			report->processes[i].bundles_kept_ns = oldest + 1;
 	}
+	if (times.count)
+		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
+	removed = removed < times.count ? removed : times.count;
+	for (unsigned i = 0; i < report->process_count && removed; i++)
+		report->processes[i].bundles_kept_ns = times.item[removed - 1] + 1;
+	free(times.item);
 }
 
 static bool write_all(struct sl_report *report, const char *path)
