@@ -286,9 +286,9 @@ bool sl_kept_in_turns(const struct sl_process *process)
 	for (unsigned i = 0; report && i < report->process_count; i++) {
 		const struct sl_process *other = &report->processes[i];
 
-		if (other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
-		    !strcmp(sl_stacks_program(&other->trace->header), sl_stacks_program(&process->trace->header)) &&
-		    (other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns))
+		if ((other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns) &&
+		    other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
+		    !strcmp(sl_stacks_program(&other->trace->header), sl_stacks_program(&process->trace->header)))
 			return true;
 	}
 	return false;
