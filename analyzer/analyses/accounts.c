@@ -617,9 +617,11 @@ static void retain(struct sl_report *report)
 			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
 		}
 	if (times.count > most) {
+		const uint64_t *from = &times.item[times.count - most];
+
 		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
 		for (unsigned i = 0; i < report->process_count; i++)
-			report->processes[i].bundles_from_ns = times.item[times.count - most];
+			report->processes[i].bundles_from_ns = *from + (from[-1] == *from); /* of equal ones all go */
 	}
 	free(times.item);
 }

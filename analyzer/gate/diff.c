@@ -27,27 +27,28 @@ static void add_absent(struct sl_spread *spread, unsigned runs, enum sl_measure_
 		add_run(spread, 0);
 }
 
-static char *name_of(char *name, size_t size, const struct sl_measure *m, const char *more)
+static uintptr_t *entry_of(struct sl_map *map, const struct sl_measure *m, const char *more)
 {
-	snprintf(name, size, "%d %s%s%s", (int)m->of, m->key, more ? " " : "", more ? more : "");
-	return name;
+	char *name = sl_memory_print("%d %s%s%s", (int)m->of, m->key, more ? " " : "", more ? more : "");
+	uintptr_t *entry = sl_map_at(map, name);
+
+	free(name);
+	return entry;
 }
 
 /* A catalogue, or a baseline of an earlier version, has only one figure for a place: the sum over its lines. */
 static void find_sums(struct sl_map *sums, const struct sl_side *side)
 {
-	char name[600];
-
 	for (size_t r = 0; r < side->runs.count; r++)
 		for (size_t i = 0; i < side->runs.item[r].list.count; i++)
 			if (!side->runs.item[r].list.item[i].lines.list.count)
-				*sl_map_at(sums, name_of(name, sizeof(name), &side->runs.item[r].list.item[i], NULL)) = 1;
+				*entry_of(sums, &side->runs.item[r].list.item[i], NULL) = 1;
 }
 
-/* The row of that name, from 1 on; made where there is none. */
-static uintptr_t row_of(struct sl_differences *differences, struct sl_map *index, const char *name, const struct sl_measure *m)
+/* The row of a place, or of its line that is called so, from 1 on; made where there is none. */
+static uintptr_t row_of(struct sl_differences *differences, struct sl_map *index, const struct sl_measure *m, const char *line)
 {
-	uintptr_t *at = sl_map_at(index, name);
+	uintptr_t *at = entry_of(index, m, line);
 
 	if (!*at) {
 		*SL_PUSH(&differences->list) = (struct sl_difference){.of = m->of, .key = m->key, .what = m->what};
@@ -70,8 +71,7 @@ static void add_to(struct sl_difference *d, const char *what, const char *beside
 static void take_lines(struct sl_differences *differences, struct sl_map *index, const struct sl_measure *m, bool after)
 {
 	long *was = sl_memory_must(calloc(m->lines.list.count, sizeof(*was)));
-	char name[600];
-	uintptr_t first = row_of(differences, index, name_of(name, sizeof(name), m, NULL), m);
+	uintptr_t first = row_of(differences, index, m, NULL);
 
 	if (!differences->list.item[first - 1].first) {
 		differences->list.item[first - 1].first = m;
@@ -83,8 +83,7 @@ static void take_lines(struct sl_differences *differences, struct sl_map *index,
 	sl_lines_match(&differences->list.item[first - 1].first->lines, &m->lines, was);
 	for (size_t i = 0; i < m->lines.list.count; i++) {
 		const struct sl_measure_line *line = &m->lines.list.item[i];
-		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i]
-					    : row_of(differences, index, name_of(name, sizeof(name), m, line->place), m);
+		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i] : row_of(differences, index, m, line->place);
 
 		add_to(&differences->list.item[row - 1], line->what, line->beside, line->bytes, after);
 	}
@@ -94,20 +93,16 @@ static void take_lines(struct sl_differences *differences, struct sl_map *index,
 static void take(struct sl_differences *differences, struct sl_map *index, struct sl_map *sums, const struct sl_side *side,
 		 bool after)
 {
-	char name[600];
-
 	for (size_t r = 0; r < side->runs.count; r++)
 		for (size_t i = 0; i < side->runs.item[r].list.count; i++) {
 			const struct sl_measure *m = &side->runs.item[r].list.item[i];
-
 			uintptr_t row;
 
-			name_of(name, sizeof(name), m, NULL);
-			if (m->lines.list.count && !*sl_map_at(sums, name)) {
+			if (m->lines.list.count && !*entry_of(sums, m, NULL)) {
 				take_lines(differences, index, m, after);
 				continue;
 			}
-			row = row_of(differences, index, name, m);
+			row = row_of(differences, index, m, NULL);
 			add_to(&differences->list.item[row - 1], m->what, NULL, m->bytes, after);
 		}
 }

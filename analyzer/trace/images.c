@@ -241,8 +241,7 @@ static bool add(struct sl_images *folder, const char *path)
 	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
 	struct beside where;
 	struct stat st;
-	unsigned segment;
-	char *stem, *beside;
+	char *beside;
 
 	if (stat(path, &st))
 		return false;
@@ -262,11 +261,10 @@ static bool add(struct sl_images *folder, const char *path)
 	}
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
-	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
 
-		beside = sl_memory_print("%s%s", stem, others[i]);
+		beside = sl_names_beside(path, others[i]);
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
 				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
@@ -275,7 +273,6 @@ static bool add(struct sl_images *folder, const char *path)
 		}
 		free(beside);
 	}
-	free(stem);
 	return true;
 }
 

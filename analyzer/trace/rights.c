@@ -42,8 +42,7 @@ static void add_beside(struct list *list, const char *path)
 	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int folder = slash ? (int)(slash - path) : 1;
-	char *beside, *stem;
-	unsigned segment;
+	char *beside;
 
 	if (!sl_names_is_trace(name)) {
 		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
@@ -56,11 +55,9 @@ static void add_beside(struct list *list, const char *path)
 		}
 		return;
 	}
-	stem = sl_names_stem(path, &segment);
-	beside = sl_memory_print("%s.*", stem);
+	beside = sl_names_beside(path, ".*");
 	add_all(list, beside);
 	free(beside);
-	free(stem);
 }
 
 static bool confine(const struct sl_rights *rights)

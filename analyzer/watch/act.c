@@ -120,6 +120,18 @@ static void add_environment(struct words *words, const struct sl_alert *alert, c
 	add(words, sl_memory_print("STORMLOG_ALERT_JSON=%s", json));
 }
 
+/* What a bundle is called: a session's id may be a path, as a launcher's id of a run may. */
+static char *name_of(const char *session, uint64_t unix_ns)
+{
+	char *name = sl_memory_print("%.160s-%llu", session, (unsigned long long)(unix_ns / SL_NS_PER_S));
+
+	if (*name == '.')
+		*name = '_';
+	for (char *at = name; (at = strchr(at, '/'));)
+		*at = '_';
+	return name;
+}
+
 static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 {
 	const struct sl_process *process = &alert->followed->process;
@@ -128,7 +140,7 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 
 	add(&words, sl_memory_print("%td", alert->rule - act->rules));
 	add(&words, sl_memory_copy(alert->state));
-	add(&words, sl_memory_print("%s-%llu", process->session_id, (unsigned long long)(alert->unix_ns / SL_NS_PER_S)));
+	add(&words, name_of(process->session_id, alert->unix_ns));
 	add(&words, sl_memory_copy(alert->rule->action == SL_ACTION_WAKE ? process->trace->cursor->ring : process->trace->name));
 	add(&words, sl_memory_copy(json));
 	add_environment(&words, alert, json);

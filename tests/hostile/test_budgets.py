@@ -142,6 +142,17 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["report.json"], 3 << 20)
         self.assertLess(sizes["telemetry"], 4 << 20)
 
+    def test_names_that_differ_at_their_end_alone_are_two(self):
+        """What diff compares goes by whole names."""
+        for folder, other in ("a", 10), ("b", 50):
+            maps = [{"def": "text", "id": i, "text": "x" * 700 + tail} for i, tail in enumerate(("taila", "tailb"), 1)]
+            rows = t.Thread().events(6, api=[t.PUSH, t.MALLOC, t.POP] * 2, kind=[0, 1, 0] * 2, duration_ns=1, label=[1, 0, 0, 2, 0, 0], address=[0, 1 << 30, 0, 0, 2 << 30, 0],
+                                     bytes=[0, 100 << 20, 0, 0, other << 20, 0])
+            t.write(os.path.join(self.folder, folder, "rank-00000-100.msgpack.zst"), t.header(), t.defs(maps), rows, t.footer())
+        found = json.loads(self.run_it("diff", "--all", "--json", "a", "b", megabytes=400)[0])["differences"]
+        labels = {row["key"][-5:]: row["change"] for row in found if "xtail" in row["key"]}
+        self.assertEqual(labels, {"taila": "same", "tailb": "more"})
+
     def test_warnings_have_a_part_of_what_is_written(self):
         """Four notes of each of forty processes are 160 warnings."""
         for pid in range(40):

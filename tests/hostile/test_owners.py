@@ -64,6 +64,13 @@ class Owners(unittest.TestCase):
                 self.assertEqual(SECRET in json.dumps(told), read)
                 self.assertEqual("its ring %s is out of reach" % path in said, not read)
 
+    def test_the_name_of_a_folder_is_no_pattern(self):
+        for name in "run[1]", "run1":
+            path = self.trace(0, READER, folder=name, run_id=name, started_ns=t.UNIX0 + len(name))
+            t.write(path.replace(".msgpack", ".000002.msgpack"), t.header(rank=0, pid=100, file=2, run_id=name, started_ns=t.UNIX0 + len(name)), t.footer())
+            told, said = self.report("--run", "all", path)
+            self.assertEqual(([process["status"] for process in told["processes"]], said), (["completed"], ""))
+
     def test_a_strangers_file_in_a_folder_is_named_and_not_read(self):
         self.trace(0, READER)
         stranger = self.trace(1, STRANGER)

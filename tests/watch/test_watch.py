@@ -347,6 +347,14 @@ class Watch(unittest.TestCase):
             time.sleep(0.5)
             self.assertRegex(watcher.end()[1], "the server answers 500")
 
+    def test_a_run_whose_id_is_a_path_has_its_actions(self):
+        with job("alloc=123", "sleep=100", RANK="0", WORLD_SIZE="1", TORCHELASTIC_RUN_ID="../team/exp1") as run:
+            bundles, fired = (os.path.join(run.run.folder, name) for name in ("bundles", "fired"))
+            watcher = Watcher(run.traces, "live > 1MiB => bundle " + bundles, "live > 1MiB => command env > " + fired)
+            wait_until(lambda: os.path.exists(fired) and any("report.json" in names for _, _, names in os.walk(bundles)))
+            watcher.end()
+            self.assertEqual(len(os.listdir(bundles)), 1)
+
     def test_a_bundle_is_the_report_of_that_moment(self):
         with job("alloc=123", "sleep=100") as run:
             bundles = os.path.join(run.run.folder, "bundles")
