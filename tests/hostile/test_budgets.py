@@ -142,6 +142,18 @@ class Budgets(unittest.TestCase):
         self.assertLess(sizes["report.json"], 3 << 20)
         self.assertLess(sizes["telemetry"], 4 << 20)
 
+    def test_errors_of_one_time_are_no_more_bundles(self):
+        for later in 0, 3:
+            count, maps = 40 + later, []
+            for i in range(1, count + 1):
+                maps += [{"def": "frame", "id": i, "function": "f%d" % i, "file": "/a.py", "line": i}, {"def": "python_stack", "id": i, "frames": [i]}]
+            errors = t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, bytes=1 << 45, result=2, python=list(range(1, count + 1)),
+                                       time_ns=[t.T0] * 40 + [t.T0 + i for i in range(1, later + 1)])
+            t.write(self.trace, t.header(), t.defs(maps), errors, t.footer())
+            self.run_it("-q", "-o", "o%d" % later, "t", megabytes=400)
+            oom = os.path.join(self.folder, "o%d" % later, "oom")
+            self.assertEqual(len(os.listdir(oom)) if os.path.exists(oom) else 0, later)
+
     def test_names_that_differ_at_their_end_alone_are_two(self):
         """What diff compares goes by whole names."""
         for folder, other in ("a", 10), ("b", 50):
