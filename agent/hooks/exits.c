@@ -133,27 +133,16 @@ AS_ONE(setresgid, (gid_t real_one, gid_t group, gid_t saved_one), (real_one, gro
 AS_ONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
 AS_ONE(initgroups, (const char *user, gid_t group), (user, group)) /* calls the C library's own setgroups */
 
-/* The old one may be written over the new one: it is put aside until the new one has been told. */
-EXPORTED int sigaltstack(const stack_t *stack, stack_t *before)
+/* The program may have the old one written over the new one: then it is put aside until the new one has been told. */
+static void tell(const stack_t *stack, stack_t *old, const stack_t *aside)
 {
-	static _Atomic(void *) cache;
-	int (*real)(const stack_t *, stack_t *) = find(&cache, "sigaltstack");
-	stack_t aside;
-	int result, saved;
-
-	if (!real) {
-		errno = ENOSYS;
-		return -1;
-	}
-	result = real(stack, stack && stack == before ? &aside : before);
-	saved = errno;
-	if (!result && stack)
-		sl_stacks_tell_alternate(stack);
-	if (!result && stack && stack == before)
-		*before = aside;
-	errno = saved;
-	return result;
+	sl_stacks_tell_alternate(stack);
+	if (stack == old)
+		*old = *aside;
 }
+
+AROUND(sigaltstack, (const stack_t *stack, stack_t *old), (stack, stack == old ? &aside : old), stack_t aside,
+       if (!result && stack) tell(stack, old, &aside))
 
 /*
  * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "agent/pages.h"
@@ -27,19 +28,29 @@ static bool is_on_alternate_stack(uintptr_t outer)
 
 #define SEARCHED_BYTES 65536u
 
+/* What the kernel puts below the stack pointer of what a handler interrupts. */
+struct signal_frame {
+	uintptr_t restorer;
+	ucontext_t context;
+};
+
+/* mov $SYS_rt_sigreturn, %rax; syscall */
+static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
 /*
  * The frame belongs to a handler that is still running: the code that it interrupted lies between the frame and the outer
  * call, and had fewer signals blocked than are blocked now.  A frame left on the stack by a handler that returned has the
  * mask of now, since that was restored.
  */
-static __attribute__((no_sanitize("address"))) bool is_running(const struct sl_signal_frame *frame, uintptr_t outer,
-							       uint64_t blocked)
+static __attribute__((no_sanitize("address"))) bool is_running(const struct signal_frame *frame, uintptr_t outer, uint64_t blocked)
 {
 	uintptr_t interrupted = (uintptr_t)frame->context.uc_mcontext.gregs[REG_RSP];
 	uint64_t before = frame->context.uc_sigmask.__val[0];
 
 	return interrupted > (uintptr_t)frame && interrupted <= outer && !frame->context.uc_link && before != blocked &&
-	       !(before & ~blocked) && sl_own_is_restorer(frame->restorer);
+	       !(before & ~blocked) && sl_pages_readable(frame->restorer) &&
+	       sl_pages_readable(frame->restorer + sizeof(restorer_code) - 1) &&
+	       !memcmp((const void *)frame->restorer, restorer_code, sizeof(restorer_code));
 }
 
 /*
@@ -57,8 +68,8 @@ static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 	if (outer - at > SEARCHED_BYTES || syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &blocked, sizeof(blocked)))
 		return NULL;
 	sl_valgrind_hush(1);
-	while (!found && at + sizeof(struct sl_signal_frame) <= outer) {
-		uintptr_t last = at + sizeof(struct sl_signal_frame) - 1;
+	while (!found && at + sizeof(struct signal_frame) <= outer) {
+		uintptr_t last = at + sizeof(struct signal_frame) - 1;
 
 		if (last >> 12 != page) {
 			page = last >> 12;
@@ -69,8 +80,8 @@ static const ucontext_t *find_signal_frame(uintptr_t inner, uintptr_t outer)
 			if (!sl_pages_readable(last))
 				break;
 		}
-		if (is_running((const struct sl_signal_frame *)at, outer, blocked))
-			found = &((const struct sl_signal_frame *)at)->context;
+		if (is_running((const struct signal_frame *)at, outer, blocked))
+			found = &((const struct signal_frame *)at)->context;
 		at += 16;
 	}
 	sl_valgrind_hush(-1);

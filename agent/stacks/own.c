@@ -180,18 +180,6 @@ bool sl_own_on_alternate(stack_t *alternate)
 	       (!sl_kept_sandboxed() && !syscall(SYS_sigaltstack, NULL, alternate) && alternate->ss_flags & SS_ONSTACK);
 }
 
-#ifdef __x86_64__
-
-bool sl_own_is_restorer(uintptr_t address)
-{
-	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $SYS_rt_sigreturn, %rax; syscall */
-
-	return sl_pages_readable(address) && sl_pages_readable(address + sizeof(code) - 1) &&
-	       !memcmp((const void *)address, code, sizeof(code));
-}
-
-#endif
-
 /*
  * Asked anew each time: programs put guard pages where calls were made, into their threads' own stacks too, and alternate stacks
  * beside and into these.

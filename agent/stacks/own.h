@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <ucontext.h>
 
 #include "common/base.h"
 
@@ -36,19 +35,10 @@ static inline __attribute__((always_inline)) bool sl_own_has(uintptr_t sp)
 void sl_own_tell(const stack_t *told);
 
 /*
- * True: the thread stands on an alternate stack.  The kernel is asked where the program has told of none through the C library,
- * unless a seccomp filter might forbid the question.  Changes errno.
+ * True: the thread stands on an alternate stack: one that the program has told of, or that the kernel knows of.  The kernel is not
+ * asked where a seccomp filter might forbid the question.  Changes errno.
  */
 bool sl_own_on_alternate(stack_t *alternate);
-
-/* What the kernel puts below the stack pointer of what a handler interrupts.  It tells of the alternate stack that there is. */
-struct sl_signal_frame {
-	uintptr_t restorer;
-	ucontext_t context;
-};
-
-/* True: the C library's code that a signal handler returns to.  x86-64.  Changes errno. */
-bool sl_own_is_restorer(uintptr_t address);
 
 /*
  * True: so much can be read below here, or will be once it is needed.  On an alternate stack, which seldom has a guard page: so

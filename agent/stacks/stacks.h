@@ -57,7 +57,7 @@ void sl_stacks_thread_end(void);
 /* True: the caller runs on its alternate signal stack; false, too, where a filter of the program might forbid the question. */
 bool sl_stacks_on_alternate(void);
 
-/* Called when the kernel has taken from the calling thread what alternate signal stack it has. */
+/* Called when the kernel has accepted an alternate signal stack of the calling thread, or that it has none. */
 void sl_stacks_tell_alternate(const stack_t *told);
 
 /* A capture of the calling thread was unwound by longjmp. */
