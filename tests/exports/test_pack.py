@@ -51,11 +51,11 @@ class Pack(unittest.TestCase):
             self.assertEqual(self.analyze(*verb, self.file).stdout, self.analyze(*verb, self.demo).stdout, verb)
 
     def test_traces_of_one_name_in_two_folders_are_both_in_it(self):
-        """As of containers, in each of which the job has one number."""
+        """As of containers, in each of which the job has one number.  Masks of one letter may be the same, and the hosts would be one."""
         both = os.path.join(self.folder, "both")
         for copy in "a", "b", "c":
             os.makedirs(os.path.join(both, copy))
-            t.write(os.path.join(both, copy, "rank-00000-100.msgpack.zst"), t.header(rank=0, pid=100, host=copy), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
+            t.write(os.path.join(both, copy, "rank-00000-100.msgpack.zst"), t.header(rank=0, pid=100, host=12 * copy), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096))
         for how in [], ["--redact"]:
             self.analyze("pack", *how, "-o", self.file, both)
             self.assertEqual([process["pid"] for process in self.report(self.file)["processes"]], [100, 100, 100], how)
