@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/below.h"
 #include "exporter/exporter.h"
 
 #define ID 64 /* hex digits of a container's id */
@@ -78,13 +78,13 @@ static void told(char *to, size_t size, const struct sl_header *header, const ch
 
 void sl_exporter_where(struct sl_exporter_where *where, const char *root, const struct sl_process *process)
 {
-	char id[ID + 1], pattern[PATH_MAX];
+	char id[ID + 1], pattern[ID + 64];
 	glob_t found;
 
 	*where = (struct sl_exporter_where){0};
 	if (container_of(root, pid_here(process), id)) {
-		snprintf(pattern, sizeof(pattern), "%s/var/log/containers/*-%s.log", root, id);
-		if (!glob(pattern, 0, NULL, &found)) {
+		snprintf(pattern, sizeof(pattern), "/var/log/containers/*-%s.log", id);
+		if (sl_below_glob(root, pattern, &found)) {
 			split(where, strrchr(found.gl_pathv[0], '/') + 1);
 			globfree(&found);
 		}
@@ -97,7 +97,7 @@ void sl_exporter_where(struct sl_exporter_where *where, const char *root, const 
 /* The driver's folder writes the PCI domain with four digits, NVML with eight. */
 int sl_exporter_gpu(const char *root, const char *pci)
 {
-	char pattern[PATH_MAX], line[256];
+	char line[256];
 	size_t length = pci ? strlen(pci) : 0;
 	int minor = -1;
 	glob_t found;
@@ -105,8 +105,7 @@ int sl_exporter_gpu(const char *root, const char *pci)
 
 	if (length < 12)
 		return -1;
-	snprintf(pattern, sizeof(pattern), "%s/proc/driver/nvidia/gpus/*", root);
-	if (glob(pattern, 0, NULL, &found))
+	if (!sl_below_glob(root, "/proc/driver/nvidia/gpus/*", &found))
 		return -1;
 	for (size_t i = 0; i < found.gl_pathc && minor < 0; i++) {
 		char path[PATH_MAX + 16];

@@ -2,11 +2,12 @@
 #include "launcher/launcher.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/below.h"
 
 /* Folder of this program, without a trailing slash. */
 static bool own_folder(char *path, size_t size)
@@ -24,18 +25,17 @@ static bool own_folder(char *path, size_t size)
 	return true;
 }
 
-/* The first pattern, relative to our folder, that exists; returned as an absolute path without links or dots. */
+/* The first pattern below our folder that exists; returned as an absolute path without links or dots. */
 static bool find(const char *const *patterns, size_t count, char *path, size_t size)
 {
-	char folder[2048], pattern[4096], *real = NULL;
+	char folder[2048], *real = NULL;
 
 	if (!own_folder(folder, sizeof(folder)))
 		return false;
 	for (size_t i = 0; i < count && !real; i++) {
 		glob_t found;
 
-		snprintf(pattern, sizeof(pattern), "%s/%s", folder, patterns[i]);
-		if (glob(pattern, 0, NULL, &found))
+		if (!sl_below_glob(folder, patterns[i], &found))
 			continue;
 		real = realpath(found.gl_pathv[0], NULL);
 		globfree(&found);
@@ -52,11 +52,11 @@ static bool find(const char *const *patterns, size_t count, char *path, size_t s
 bool sl_paths_library(char *path, size_t size)
 {
 	static const char *const patterns[] = {
-		"libstormlog_preload.so",		    /* a build folder, or an installation in a single folder */
-		"../lib/*/stormlog/libstormlog_preload.so", /* installed, Debian */
-		"../lib*/stormlog/libstormlog_preload.so",
-		"../lib/*/libstormlog_preload.so",
-		"../lib*/libstormlog_preload.so",
+		"/libstormlog_preload.so",		     /* a build folder, or an installation in a single folder */
+		"/../lib/*/stormlog/libstormlog_preload.so", /* installed, Debian */
+		"/../lib*/stormlog/libstormlog_preload.so",
+		"/../lib/*/libstormlog_preload.so",
+		"/../lib*/libstormlog_preload.so",
 	};
 
 	return find(patterns, SL_COUNT(patterns), path, size);
@@ -64,7 +64,7 @@ bool sl_paths_library(char *path, size_t size)
 
 bool sl_paths_analyzer(char *path, size_t size)
 {
-	static const char *const patterns[] = {"stormlog-analyze", "../analyzer/stormlog-analyze"};
+	static const char *const patterns[] = {"/stormlog-analyze", "/../analyzer/stormlog-analyze"};
 
 	return find(patterns, SL_COUNT(patterns), path, size) || !sl_paths_command("stormlog-analyze", path, size);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "common/below.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
@@ -22,7 +23,7 @@ void sl_recorded_pattern(const char *directory, char *pattern, size_t size)
 			pattern[used++] = '*';
 			at++;
 		} else {
-			if (strchr("*?[\\", *at))
+			if (strchr(SL_GLOB_SPECIAL, *at))
 				pattern[used++] = '\\';
 			pattern[used++] = *at;
 		}

@@ -3,13 +3,13 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "common/below.h"
 
 /* ---- NVML, copied from nvml.h; sizes are part of the interface */
 
@@ -185,17 +185,17 @@ static void add_amd(struct sl_machine *machine)
 static const struct {
 	const char *pattern, *what;
 } wanted[] = {
-	{"libcuda.so.1", "CUDA driver calls"},
-	{"libcudart.so.*", "CUDA runtime calls"},
-	{"libamdhip64.so.*", "HIP calls"},
-	{"libhsa-runtime64.so.1", "HSA calls"},
-	{"libnccl.so.2", "collectives of NCCL"},
-	{"librccl.so.1", "collectives of RCCL"},
-	{"libnvToolsExt.so.1", "NVTX ranges"},
-	{"libroctx64.so.*", "roctx ranges"},
-	{"libnvidia-ml.so.1", "samples of the device by NVML"},
-	{"librocm_smi64.so.*", "samples of the device by ROCm SMI"},
-	{"libunwind.so.8", "native stacks"},
+	{"/libcuda.so.1", "CUDA driver calls"},
+	{"/libcudart.so.*", "CUDA runtime calls"},
+	{"/libamdhip64.so.*", "HIP calls"},
+	{"/libhsa-runtime64.so.1", "HSA calls"},
+	{"/libnccl.so.2", "collectives of NCCL"},
+	{"/librccl.so.1", "collectives of RCCL"},
+	{"/libnvToolsExt.so.1", "NVTX ranges"},
+	{"/libroctx64.so.*", "roctx ranges"},
+	{"/libnvidia-ml.so.1", "samples of the device by NVML"},
+	{"/librocm_smi64.so.*", "samples of the device by ROCm SMI"},
+	{"/libunwind.so.8", "native stacks"},
 };
 
 /* Looks as the loader of a program with our environment would, without its cache: in the folders where such libraries lie. */
@@ -230,11 +230,9 @@ static void add_library(struct sl_machine *machine, const char *path, const char
 static void look_in(struct sl_machine *machine, const char *folder)
 {
 	for (size_t i = 0; i < SL_COUNT(wanted) && *folder; i++) {
-		char pattern[PATH_MAX];
 		glob_t found;
 
-		snprintf(pattern, sizeof(pattern), "%s/%s", folder, wanted[i].pattern);
-		if (glob(pattern, 0, NULL, &found))
+		if (!sl_below_glob(folder, wanted[i].pattern, &found))
 			continue;
 		for (size_t k = 0; k < found.gl_pathc; k++)
 			add_library(machine, found.gl_pathv[k], wanted[i].what);

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/peek.h"
 #include "analyzer/trace/summaries.h"
+#include "common/below.h"
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4
@@ -241,7 +241,8 @@ static bool add(struct sl_images *folder, const char *path)
 	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
 	struct beside where;
 	struct stat st;
-	char *beside;
+	unsigned segment;
+	char *stem;
 
 	if (stat(path, &st))
 		return false;
@@ -261,18 +262,18 @@ static bool add(struct sl_images *folder, const char *path)
 	}
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
+	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
 
-		beside = sl_names_beside(path, others[i]);
-		if (!glob(beside, 0, NULL, &found)) {
-			for (size_t f = 0; f < found.gl_pathc; f++)
-				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
-					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &where);
-			globfree(&found);
-		}
-		free(beside);
+		if (!sl_below_glob(stem, others[i], &found))
+			continue;
+		for (size_t f = 0; f < found.gl_pathc; f++)
+			if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
+				add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &where);
+		globfree(&found);
 	}
+	free(stem);
 	return true;
 }
 

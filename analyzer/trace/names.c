@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
@@ -36,22 +35,6 @@ char *sl_names_stem(const char *path, unsigned *segment)
 		*dot = 0;
 	}
 	return stem;
-}
-
-char *sl_names_beside(const char *path, const char *pattern)
-{
-	unsigned segment;
-	char *stem = sl_names_stem(path, &segment), *beside = sl_memory_must(malloc(2 * strlen(stem) + strlen(pattern) + 1)),
-	     *end = beside;
-
-	for (const char *at = stem; *at; at++) {
-		if (strchr("*?[]\\", *at))
-			*end++ = '\\';
-		*end++ = *at;
-	}
-	strcpy(end, pattern);
-	free(stem);
-	return beside;
 }
 
 unsigned sl_names_segment(const char *path)

@@ -15,8 +15,5 @@ bool sl_names_is_pack(const char *name);
 /* Which of its process's files a path names: 1, 2, ... */
 unsigned sl_names_segment(const char *path);
 
-/* For glob: the path without segment and suffix, whose characters stand for themselves, and the pattern.  Malloc'ed. */
-char *sl_names_beside(const char *path, const char *pattern);
-
 /* The path without segment and suffix, malloc'ed; *segment as above. */
 char *sl_names_stem(const char *path, unsigned *segment);

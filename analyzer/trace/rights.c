@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/rights.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/names.h"
 #include "common/base.h"
+#include "common/below.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
@@ -24,11 +24,11 @@ static void add(struct list *list, const char *path)
 	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
 }
 
-static void add_all(struct list *list, const char *pattern)
+static void add_all(struct list *list, const char *literal, const char *pattern)
 {
 	glob_t found;
 
-	if (glob(pattern, 0, NULL, &found))
+	if (!sl_below_glob(literal, pattern, &found))
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		if (sl_names_is_trace(found.gl_pathv[i]))
@@ -42,7 +42,8 @@ static void add_beside(struct list *list, const char *path)
 	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int folder = slash ? (int)(slash - path) : 1;
-	char *beside;
+	char *beside, *stem;
+	unsigned segment;
 
 	if (!sl_names_is_trace(name)) {
 		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
@@ -55,9 +56,9 @@ static void add_beside(struct list *list, const char *path)
 		}
 		return;
 	}
-	beside = sl_names_beside(path, ".*");
-	add_all(list, beside);
-	free(beside);
+	stem = sl_names_stem(path, &segment);
+	add_all(list, stem, ".*");
+	free(stem);
 }
 
 static bool confine(const struct sl_rights *rights)
@@ -82,7 +83,7 @@ static bool confine(const struct sl_rights *rights)
 	if (rights->symbols)
 		add(&reads, rights->symbols);
 	/* Rings of traces on network file systems */
-	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX);
+	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX, "*" SL_RING_SUFFIX);
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
 		if (rights->writes[i] && *rights->writes[i] && !sl_save_is_open(rights->writes[i]))
 			add(&writes, rights->writes[i]);
