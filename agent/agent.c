@@ -6,8 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS	  20000000ull
-#define LOOKS_MAX 5 /* long after an exec has failed or has ended the program */
+#include "agent/process/procfile.h"
+
+#define LOOK_NS	   20000000ull
+#define LOOKS_MAX  5	       /* long after an exec has failed or has ended the program */
+#define SETTLE_NS  20000000ull /* longest wait for the trace's header, libunwind and NVML */
+#define SETTLE_MAX 50	       /* most such waits, where the writer has no processor */
 
 struct sl_agent sl_agent_idle;
 struct sl_agent *_Atomic sl_agent = &sl_agent_idle;
@@ -45,4 +49,36 @@ void sl_agent_call_writer(struct sl_agent *agent)
 {
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
+}
+
+/* It waits neither for a lock nor for the trace's disk. */
+static bool is_at_work(uint32_t writer)
+{
+	char state = sl_procfile_state(writer);
+
+	return state == 'R' || (state == 'D' && !atomic_load(&sl_agent->writing_since_ns));
+}
+
+void sl_agent_settle(void)
+{
+	struct sl_agent *agent = sl_agent;
+	uint32_t asked = atomic_load(&agent->asked), settled, writer;
+
+	for (unsigned waits = 0; waits < SETTLE_MAX; waits++) {
+		settled = atomic_load(&agent->settled);
+		writer = atomic_load(&agent->writer);
+		if ((int32_t)(settled - asked) >= 0 || agent->no_writer || atomic_load(&agent->finish) ||
+		    (waits && (writer ? !is_at_work(writer) : settled)))
+			return;
+		sl_agent_sleep(&agent->settled, settled, SETTLE_NS);
+	}
+}
+
+void sl_agent_ask(void)
+{
+	if (!atomic_load(&sl_agent->writer))
+		return;
+	atomic_fetch_add(&sl_agent->asked, 1);
+	sl_agent_call_writer(sl_agent);
+	sl_agent_settle();
 }

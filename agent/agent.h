@@ -36,7 +36,7 @@ struct sl_agent {
 	_Atomic uint32_t flush, flushed;     /* how many syncs were asked for; futex: how many are done */
 	_Atomic uint32_t finish;	     /* the writer is to write what waits, then the footer */
 	_Atomic uint32_t finished;	     /* futex: both are written */
-	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and the others, or given up */
+	_Atomic uint32_t asked, settled;     /* how often the writer was asked to open what it needs; futex: up to which it has */
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
 	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */
@@ -169,3 +169,12 @@ void sl_agent_await_exec(void);
 
 /* Wakes the writer, even if it is just about to sleep. */
 void sl_agent_call_writer(struct sl_agent *agent);
+
+/*
+ * Wait until the writer has opened what it was asked for: at the start the trace's header and libunwind, with which native stacks
+ * begin, later NVML for a device that comes into use.  Its files have the lowest free numbers while it opens them, on which a
+ * program may count between two calls of its own.  The wait is short where the writer sleeps, since it may need a lock that this
+ * thread holds, or the trace's disk; it is longer while it is at work or waits for a processor.  `ask`: there is something to open.
+ */
+void sl_agent_settle(void);
+void sl_agent_ask(void);

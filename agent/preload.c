@@ -44,15 +44,13 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define LIBRARIES_NS 20000000ull /* longest wait of the first call for the header and libunwind */
-#define END_NS	     20000000ull /* other threads that made no call for so long are at work no more */
+#define END_NS 20000000ull /* other threads that made no call for so long are at work no more */
 /* If exec fails when the ring's file has gone, a new one takes its place: a call of another thread just then would be lost. */
-#define EXEC_NS	      1000000000ull
-#define START_NS      1000000000ull /* a thread that waits for another's start looks again after this time */
-#define STARTS	      10	    /* and so often: a handler of a fault may have left the start by longjmp */
-#define STARVED_STEPS 50	    /* most waits of LIBRARIES_NS, where the writer has no processor */
-#define FINISH_NS     2000000000ull /* longest wait of the process's end for the disk */
-#define SEGMENTS      3		    /* segments of a fresh ring: the log, one thread, one spare */
+#define EXEC_NS	  1000000000ull
+#define START_NS  1000000000ull /* a thread that waits for another's start looks again after this time */
+#define STARTS	  10		/* and so often: a handler of a fault may have left the start by longjmp */
+#define FINISH_NS 2000000000ull /* longest wait of the process's end for the disk */
+#define SEGMENTS  3		/* segments of a fresh ring: the log, one thread, one spare */
 
 #define DESCRIPTORS 9u /* ours and those of a driver */
 #define KEY_WANTED  31 /* glibc keeps the values of the first 32 keys inside the thread's descriptor */
@@ -261,23 +259,6 @@ static bool has_locked_memory(void)
 }
 
 /*
- * Waits for the writer: native stacks need the libunwind that it opens, and the trace needs the header that it writes.  The
- * wait is short, since the writer may need a lock that this thread holds, or a disk; it is longer while the writer waits
- * for a processor.
- */
-static void await_libraries(struct sl_agent *agent)
-{
-	for (unsigned step = 0; step < STARVED_STEPS; step++) {
-		uint32_t writer;
-
-		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
-		writer = atomic_load(&agent->writer);
-		if (atomic_load(&agent->libraries) || (writer && sl_procfile_state(writer) != 'R'))
-			return;
-	}
-}
-
-/*
  * The environment that the kernel gave.  A program's .preinit_array runs before the C library has set __environ, which it sets to
  * the same.  NULL: not known.
  */
@@ -336,7 +317,7 @@ static void start(struct sl_agent *agent)
 		sl_store_begin(agent->store);
 		sl_define_note("no background thread could be started: this trace ends when the ring is full");
 	} else
-		await_libraries(agent);
+		sl_agent_settle();
 	/* A generation is never 0 and never the parent's: a forked child's threads must not take their old ring for theirs. */
 	atomic_store(&agent->generation, agent->process.monotonic_ns << 22 | agent->process.pid);
 	/* Last: threads that wait for the phase look at the generation then, and would not record their call without one. */
@@ -420,7 +401,7 @@ static bool attach(struct sl_agent_thread *thread, const struct sl_mute *signals
 		return false;
 	thread->ring = sl_ring_attach(sl_agent->ring, tid);
 	if (sl_agent_unpark() && sl_agent->options.host && !sl_agent->no_writer)
-		await_libraries(sl_agent);
+		sl_agent_settle();
 	if (!thread->ring)
 		return false;
 	define_thread(thread->ring, tid);

@@ -97,8 +97,13 @@ static void open_libraries(void)
 		sl_stacks_open_libraries();
 		sl_objects_use_end();
 	}
-	atomic_store(&sl_agent->libraries, 1);
-	sl_agent_wake(&sl_agent->libraries);
+}
+
+/* All files and libraries that were needed when `asked` was read are open. */
+static void say_settled(uint32_t asked)
+{
+	if (atomic_exchange(&sl_agent->settled, asked) != asked)
+		sl_agent_wake(&sl_agent->settled);
 }
 
 static void say_here(void)
@@ -169,7 +174,7 @@ static void work(void)
 	bool served = false;
 
 	while (!has_to_end()) {
-		uint32_t wake = atomic_load(&sl_agent->wake);
+		uint32_t wake = atomic_load(&sl_agent->wake), asked = atomic_load(&sl_agent->asked);
 		uint64_t now_ns = sl_agent_now(), sleep_ns;
 
 		if (now_ns - looked_ns >= (served ? SERVED_NS : LOOK_NS)) {
@@ -186,6 +191,7 @@ static void work(void)
 		}
 		sl_clock_follow(&sl_agent->clock);
 		sleep_ns = sl_writer_pass(now_ns);
+		say_settled(asked);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
 		if (served && sleep_ns > SERVED_NS)
@@ -333,6 +339,7 @@ int sl_writer_thread_start(void)
 	if (!create || !init || !set_stack || !set_detached)
 		return ENOSYS;
 	counted_threads = sl_resolve_symbol("__nptl_nthreads");
+	atomic_fetch_add(&sl_agent->asked, 1);
 	change_to(STARTING);
 	init(&attr);
 	set_stack(&attr, STACK_BYTES);

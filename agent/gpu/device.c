@@ -145,7 +145,7 @@ static SL_NOINLINE void first_used(struct device *device, int ordinal, enum sl_v
 		describe(device, ordinal, vendor);
 		atomic_store_explicit(&device->state, USED, memory_order_release);
 		atomic_store(&news, 1);
-		sl_agent_call_writer(sl_agent);
+		sl_agent_ask();
 	}
 	sl_mute_end(&mute);
 }

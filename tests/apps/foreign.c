@@ -16,11 +16,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CALLS = 20000 };
@@ -615,6 +617,46 @@ static int closed_standard(int descriptors)
 	return 0;
 }
 
+/* A tenth of a millisecond lies between each close and the open that counts on the lowest free number; true: it had another. */
+static bool misses_lowest_number(void)
+{
+	int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC), fd;
+	bool missed = false;
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	for (int i = 0; i < 20; i++) {
+		clock_t end = clock() + CLOCKS_PER_SEC / 10000;
+
+		close(lowest);
+		while (clock() < end)
+			;
+		fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+		missed |= fd != lowest;
+		if (fd != lowest)
+			CHECK(dup2(fd, lowest) == lowest && !close(fd));
+	}
+	OK(cudaFree(p));
+	return missed;
+}
+
+/* So many children make their first call; the status is how many of them got another number. */
+static int lowest_number(int children)
+{
+	int missed = 0, status;
+
+	for (int i = 0; i < children; i++) {
+		pid_t child = fork();
+
+		CHECK(child >= 0);
+		if (!child)
+			exit(misses_lowest_number());
+		CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) < 2);
+		missed += WEXITSTATUS(status);
+	}
+	return missed;
+}
+
 /* Addresses of an environment that are none. */
 static int bad_environments(int unused)
 {
@@ -691,6 +733,7 @@ int main(int argc, char **argv)
 		     {"initgroups_without_rights", initgroups_without_rights},
 		     {"takes_descriptors", takes_descriptors},
 		     {"closed_standard", closed_standard},
+		     {"lowest_number", lowest_number},
 		     {"bad_environments", bad_environments}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

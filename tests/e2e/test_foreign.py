@@ -199,6 +199,13 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("takes_descriptors", 300000)
         self.assertEqual((run.done.returncode, run.done.stdout), (0, b"0 bytes\n"))
 
+    def test_what_the_writer_opens_never_takes_a_number_that_the_program_counts_on(self):
+        for host in (0, 1):
+            with self.subTest(host=host):
+                # without the simulator's journal, which would open files
+                run = self.plain_and_recorded("lowest_number", 16, SIM_JOURNAL="", STORMLOG_HOST=host)
+                self.assertEqual((run.done.returncode, len(self.device_rows(run))), (0, 16))
+
     def test_what_is_written_to_a_closed_standard_descriptor_never_gets_into_a_trace(self):
         for descriptors in (30, 60, 64, 87):
             with self.subTest(descriptors=descriptors):

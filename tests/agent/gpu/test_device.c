@@ -64,7 +64,7 @@ void sl_define_note(const char *text)
 static struct sl_agent agent;
 struct sl_agent *_Atomic sl_agent = &agent;
 
-void sl_agent_call_writer(struct sl_agent *agent)
+void sl_agent_ask(void)
 {
 }
 
