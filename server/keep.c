@@ -152,12 +152,13 @@ void sl_keep(struct sl_server *server)
 	struct sl_store_ask all = {.order = -1};
 	struct keeping k = {.server = server};
 	struct sl_store *store = sl_runs_store(server);
+	const char *name;
 
 	if (!store || !(server->keep_age_s || server->keep_count || server->keep_bytes))
 		return;
 	if (sl_store_runs(store, &all, take, &k))
-		for (size_t i = 0; sl_map_key(&k.names, i); i++)
-			take_beside(&k, store, sl_map_key(&k.names, i));
+		for (size_t at = 0; (name = sl_map_next(&k.names, &at));)
+			take_beside(&k, store, name);
 	for (size_t i = 0; i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
 	if (server->keep_age_s)

@@ -419,6 +419,7 @@ static bool next(struct sl_work *work)
 /* Run when there is nothing else to do, or when it is overdue. */
 static void look_at_changed(struct sl_work *work)
 {
+	const char *name;
 	bool idle;
 
 	pthread_mutex_lock(&work->mutex);
@@ -426,8 +427,8 @@ static void look_at_changed(struct sl_work *work)
 	pthread_mutex_unlock(&work->mutex);
 	if (!work->changed.count || (!idle && time(NULL) - work->looked < LOOK_S))
 		return;
-	for (size_t i = 0; sl_map_key(&work->changed, i); i++)
-		sl_worse_look(work->server, sl_map_key(&work->changed, i));
+	for (size_t at = 0; (name = sl_map_next(&work->changed, &at));)
+		sl_worse_look(work->server, name);
 	sl_map_free(&work->changed);
 	work->changed = (struct sl_map){0};
 	work->looked = time(NULL);

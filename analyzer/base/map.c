@@ -80,11 +80,11 @@ uintptr_t sl_map_find(const struct sl_map *map, const char *text)
 	return map->capacity ? slot_of(map->slots, map->capacity, text, hash_of(text))->value : 0;
 }
 
-const char *sl_map_key(const struct sl_map *map, size_t at)
+const char *sl_map_next(const struct sl_map *map, size_t *at)
 {
-	for (size_t i = 0; i < map->capacity; i++)
-		if (map->slots[i].key && !at--)
-			return map->slots[i].key;
+	while (*at < map->capacity)
+		if (map->slots[(*at)++].key)
+			return map->slots[*at - 1].key;
 	return NULL;
 }
 

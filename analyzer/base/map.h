@@ -57,7 +57,7 @@ uintptr_t *sl_map_at(struct sl_map *map, const char *text);
 /* The word, or 0 where the text is not in the map. */
 uintptr_t sl_map_find(const struct sl_map *map, const char *text);
 
-/* Iterates over the texts, in no order: the one with number `at`; NULL behind the last. */
-const char *sl_map_key(const struct sl_map *map, size_t at);
+/* Iterates over the texts, in no order: the next one; NULL behind the last.  *at is 0 at first.  Nothing is added meanwhile. */
+const char *sl_map_next(const struct sl_map *map, size_t *at);
 
 void sl_map_free(struct sl_map *map);

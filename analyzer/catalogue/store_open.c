@@ -227,7 +227,7 @@ void sl_store_close(struct sl_store *store)
 	if (!store)
 		return;
 	/* statements that FTS5 prepared belong to it */
-	for (size_t i = 0; (sql = sl_map_key(&store->prepared, i)); i++)
+	for (size_t at = 0; (sql = sl_map_next(&store->prepared, &at));)
 		sqlite3_finalize((sqlite3_stmt *)sl_map_find(&store->prepared, sql));
 	sqlite3_close(store->db);
 	sl_map_free(&store->prepared);

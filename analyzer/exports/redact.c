@@ -662,8 +662,8 @@ void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 	const char **list = sl_memory_must(calloc(redaction->kept.count + 1, sizeof(*list)));
 	size_t count = 0;
 
-	for (const char *word; (word = sl_map_key(&redaction->kept, count));)
-		list[count++] = word;
+	for (size_t at = 0; (list[count] = sl_map_next(&redaction->kept, &at));)
+		count++;
 	qsort(list, count, sizeof(*list), sl_stats_by_text);
 	sl_door_print(out, "not masked, besides the names of vendors' calls:");
 	for (size_t i = 0; i < count; i++)
