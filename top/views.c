@@ -123,7 +123,9 @@ static void overview(struct sl_top *top, struct sl_top_lines *lines)
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], grows[SL_FORMAT_BYTES + 8], rank[24],
 		device[24], bars[64];
+	struct sl_holders holders;
 
+	sl_figures_holders(top->follow, &holders);
 	snprintf(lines->header, sizeof(lines->header), "%8s %5s %4s %10s %10s %10s %13s %s", "pid", "rank", "dev", "live", "peak",
 		 "hidden", "growth", "trend");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
@@ -137,10 +139,11 @@ static void overview(struct sl_top *top, struct sl_top_lines *lines)
 			sl_top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
 				    (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
 				    f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
-				    size(hidden, sl_figures_hidden(top->follow, &followed->process, &f[d])),
+				    size(hidden, sl_figures_hidden(&holders, &followed->process, &f[d])),
 				    followed->ended ? state_of(followed) : rate(grows, sl_top_rate(top, i, f[d].device)), bars);
 		}
 	}
+	sl_holders_free(&holders);
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_trace *trace = sl_top_process(top, i)->process.trace;
 		char unseen[160];

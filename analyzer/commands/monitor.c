@@ -280,7 +280,9 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 {
 	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
 	uint64_t unix_ns = sl_now_ns(CLOCK_REALTIME);
+	struct sl_holders holders;
 
+	sl_figures_holders(follow, &holders);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		struct sl_figures figures[DEVICES];
 		const struct sl_followed *followed = sl_follow_process(follow, i);
@@ -293,11 +295,12 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 
 			if (!followed->ended && outlook)
 				look_ahead(&row, outlook);
-			row.figures.hidden = sl_figures_hidden(follow, &followed->process, &figures[d]);
+			row.figures.hidden = sl_figures_hidden(&holders, &followed->process, &figures[d]);
 			put[monitor->format](monitor, &row);
 			monitor->told = true;
 		}
 	}
+	sl_holders_free(&holders);
 	put_others(monitor, follow, put[monitor->format], unix_ns);
 	if (fflush(monitor->out) || ferror(monitor->out))
 		monitor->error = errno ? errno : EIO;

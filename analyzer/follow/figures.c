@@ -164,24 +164,68 @@ void sl_figures_full_by(const struct sl_outlook *outlook, const struct sl_growin
 		sl_growing_place(growing, followed, true, out, size);
 }
 
-uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_process *process, const struct sl_figures *f)
+/* Who holds memory of one device. */
+struct holders {
+	struct holder {
+		const struct sl_process *process;
+		const struct sl_device_state *state;
+	} * item;
+	size_t count, capacity;
+};
+
+static void add_holder(struct sl_holders *all, const char *uuid, const struct sl_process *process,
+		       const struct sl_device_state *state)
 {
+	uintptr_t *at = sl_map_at(&all->devices, uuid);
+
+	if (!*at)
+		*at = (uintptr_t)sl_memory_must(calloc(1, sizeof(struct holders)));
+	*SL_PUSH((struct holders *)*at) = (struct holder){process, state};
+}
+
+void sl_figures_holders(const struct sl_follow *follow, struct sl_holders *holders)
+{
+	*holders = (struct sl_holders){0};
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		const struct sl_followed *followed = sl_follow_process(follow, i);
+		const struct sl_process *process = &followed->process;
+
+		for (unsigned d = 0; !followed->ended && process->model && d < SL_DEVICES_MAX; d++) {
+			const struct sl_device *def = sl_defs_device(&process->trace->defs, (int)d);
+
+			if (def && def->uuid && process->model->devices[d + 1])
+				add_holder(holders, def->uuid, process, process->model->devices[d + 1]);
+		}
+	}
+}
+
+void sl_holders_free(struct sl_holders *holders)
+{
+	const char *uuid;
+
+	for (size_t at = 0; (uuid = sl_map_next(&holders->devices, &at));) {
+		struct holders *of = (struct holders *)sl_map_find(&holders->devices, uuid);
+
+		SL_DROP(of);
+		free(of);
+	}
+	sl_map_free(&holders->devices);
+}
+
+uint64_t sl_figures_hidden(const struct sl_holders *holders, const struct sl_process *process, const struct sl_figures *f)
+{
+	const struct holders *of = f->uuid ? (const struct holders *)sl_map_find(&holders->devices, f->uuid) : NULL;
 	uint64_t others = 0;
 
-	if (f->hidden == SL_UNKNOWN || !f->uuid)
+	if (f->hidden == SL_UNKNOWN)
 		return f->hidden;
-	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
-		const struct sl_followed *other = sl_follow_process(follow, i);
-		const struct sl_header *header = &other->process.trace->header;
+	for (size_t i = 0; of && i < of->count; i++) {
+		const struct holder *other = &of->item[i];
+		const struct sl_header *header = &other->process->trace->header;
 		uint64_t theirs = f->sampled_unix_ns - header->started_ns + header->monotonic_ns;
 
-		for (unsigned d = 0; !other->ended && &other->process != process && d < SL_DEVICES_MAX; d++) {
-			const struct sl_device *def = sl_defs_device(&other->process.trace->defs, (int)d);
-
-			if (def && def->uuid && !strcmp(def->uuid, f->uuid) && other->process.model->devices[d + 1])
-				others += sl_timeline_max(&other->process.model->timeline,
-							  other->process.model->devices[d + 1]->line, theirs, theirs);
-		}
+		if (other->process != process)
+			others += sl_timeline_max(&other->process->model->timeline, other->state->line, theirs, theirs);
 	}
 	return f->hidden > others ? f->hidden - others : 0;
 }

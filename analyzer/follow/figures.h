@@ -2,6 +2,7 @@
 /* What readers show of a running recording: one row for each device of a process, its trend, and who holds its memory. */
 #pragma once
 
+#include "analyzer/base/map.h"
 #include "analyzer/follow/follow.h"
 #include "analyzer/follow/forecast.h"
 
@@ -34,8 +35,15 @@ unsigned sl_figures_met(struct sl_met *met, int device);
 /* What the device has in use by its last sample; without a sample, what the process holds. */
 uint64_t sl_figures_used(const struct sl_figures *figures);
 
+/* Which living processes hold memory of each device.  Valid until the recordings are read on. */
+struct sl_holders {
+	struct sl_map devices; /* by UUID */
+};
+void sl_figures_holders(const struct sl_follow *follow, struct sl_holders *holders);
+void sl_holders_free(struct sl_holders *holders);
+
 /* What is hidden on the device: what no followed process held when it was sampled last. */
-uint64_t sl_figures_hidden(const struct sl_follow *follow, const struct sl_process *process, const struct sl_figures *figures);
+uint64_t sl_figures_hidden(const struct sl_holders *holders, const struct sl_process *process, const struct sl_figures *figures);
 
 /* Bytes that the process holds on all devices, according to its calls. */
 uint64_t sl_figures_live(const struct sl_process *process);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "common/now.h"
 
@@ -22,12 +23,12 @@ struct looks {
 
 struct watched {
 	const struct sl_followed *followed;
-	char *session;
 	struct sl_met met;
 	struct looks device[DEVICES]; /* by their place in `met` */
 	struct sl_alarm *alarms;      /* one for each rule about the process */
 	struct sl_growing growing;
 	const char *recorded; /* how the process is recorded, as last reported */
+	double away;	      /* at this look; NAN: too few ranks to compare */
 	bool ended;
 };
 
@@ -35,9 +36,11 @@ struct sl_watch {
 	const struct sl_rule *rules;
 	size_t count;
 	SL_VECTOR(struct watched *) watched;
+	struct sl_map sessions; /* index into watched + 1 */
 	void (*turned)(void *context, const struct sl_alert *alert);
 	void (*unseen)(void *context, const struct sl_followed *followed);
 	void *context;
+	struct sl_holders holders; /* at this look */
 	uint64_t now_ns, unix_ns;
 };
 
@@ -59,19 +62,18 @@ void sl_watch_free(struct sl_watch *watch)
 			free(one->device[d].alarms);
 		sl_growing_free(&one->growing);
 		free(one->alarms);
-		free(one->session);
 		free(one);
 	}
 	free(watch->watched.item);
+	sl_map_free(&watch->sessions);
 	free(watch);
 }
 
 static struct watched *find(const struct sl_watch *watch, const struct sl_followed *followed)
 {
-	for (size_t i = 0; i < watch->watched.count; i++)
-		if (!strcmp(watch->watched.item[i]->session, followed->process.session_id))
-			return watch->watched.item[i];
-	return NULL;
+	uintptr_t at = sl_map_find(&watch->sessions, followed->process.session_id);
+
+	return at ? watch->watched.item[at - 1] : NULL;
 }
 
 const struct sl_outlook *sl_watch_outlook(const struct sl_watch *watch, const struct sl_followed *followed, int device)
@@ -108,11 +110,12 @@ static struct watched *watched_of(struct sl_watch *watch, const struct sl_follow
 	if (one)
 		return one;
 	one = sl_memory_must(calloc(1, sizeof(*one)));
-	one->session = strdup(followed->process.session_id);
 	one->alarms = calloc(watch->count + 1, sizeof(*one->alarms));
 	for (unsigned d = 0; d < DEVICES; d++)
 		one->device[d].alarms = calloc(watch->count + 1, sizeof(*one->alarms));
-	return *SL_PUSH(&watch->watched) = one;
+	*SL_PUSH(&watch->watched) = one;
+	*sl_map_at(&watch->sessions, followed->process.session_id) = watch->watched.count;
+	return one;
 }
 
 /* ---- values */
@@ -142,7 +145,7 @@ static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 	}
 }
 
-static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_follow *follow,
+static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_holders *holders,
 			const struct sl_process *process, const struct sl_figures *f)
 {
 	double slope = 0;
@@ -151,7 +154,7 @@ static double of_device(const struct sl_rule *rule, const struct looks *looks, c
 		return sl_figures_full_in(&looks->outlook, process, f);
 	if (rule->metric == SL_METRIC_GROWTH)
 		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->outlook.trend, &slope) ? slope : 0;
-	slope = rule->metric == SL_METRIC_HIDDEN ? known(sl_figures_hidden(follow, process, f)) : bytes_of(rule->metric, f);
+	slope = rule->metric == SL_METRIC_HIDDEN ? known(sl_figures_hidden(holders, process, f)) : bytes_of(rule->metric, f);
 	return rule->unit == SL_UNIT_SHARE ? slope / known(f->total) : slope;
 }
 
@@ -167,35 +170,63 @@ static double oldest_call(const struct sl_watch *watch, const struct sl_process 
 	return oldest;
 }
 
-static double unlike(const struct sl_follow *follow, const struct sl_followed *followed)
+/* The living processes of a run, to be compared. */
+struct alike {
+	SL_VECTOR(struct watched *) ranks;
+	SL_VECTOR(double) held;
+};
+
+static void compare(struct alike *run)
 {
-	unsigned count = sl_follow_count(follow), same = 0, at = 0;
-	double *held = sl_memory_must(calloc(count + 1, 2 * sizeof(*held))), *away = held + count + 1, found;
-	const char *run = followed->process.trace->header.run_id; /* NULL for one that is watched from outside */
+	double *away = sl_memory_must(calloc(run->held.count + 1, sizeof(*away)));
 
-	for (unsigned i = 0; i < count; i++) {
-		const struct sl_followed *other = sl_follow_process(follow, i);
-		const char *others = other->process.trace->header.run_id;
-
-		if (other->ended || !run || !others || strcmp(others, run) != 0)
-			continue;
-		at = other == followed ? same : at;
-		held[same++] = (double)sl_figures_live(&other->process);
-	}
-	sl_figures_away(held, same, away);
-	found = same >= SL_RANKS_COMPARED ? fabs(away[at]) : NAN;
-	free(held);
-	return found;
+	sl_figures_away(run->held.item, (unsigned)run->held.count, away);
+	for (size_t i = 0; i < run->ranks.count; i++)
+		run->ranks.item[i]->away = run->held.count >= SL_RANKS_COMPARED ? fabs(away[i]) : NAN;
+	free(away);
 }
 
-static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct sl_follow *follow,
-			 const struct sl_followed *followed)
+/* How far each is from the others of its run. */
+static void compare_all(struct sl_watch *watch, const struct sl_follow *follow)
+{
+	SL_VECTOR(struct alike) runs = {0};
+	struct sl_map known = {0};
+
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		const struct sl_followed *followed = sl_follow_process(follow, i);
+		const char *id = followed->process.trace->header.run_id; /* NULL for one that is watched from outside */
+		struct watched *one = watched_of(watch, followed);
+		struct alike *run;
+		uintptr_t *at;
+
+		one->away = NAN;
+		if (followed->ended || !id || !followed->process.model)
+			continue;
+		at = sl_map_at(&known, id);
+		if (!*at) {
+			*SL_PUSH(&runs) = (struct alike){0};
+			*at = runs.count;
+		}
+		run = &runs.item[*at - 1];
+		*SL_PUSH(&run->ranks) = one;
+		*SL_PUSH(&run->held) = (double)sl_figures_live(&followed->process);
+	}
+	for (size_t i = 0; i < runs.count; i++) {
+		compare(&runs.item[i]);
+		SL_DROP(&runs.item[i].ranks);
+		SL_DROP(&runs.item[i].held);
+	}
+	SL_DROP(&runs);
+	sl_map_free(&known);
+}
+
+static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct watched *one)
 {
 	if (rule->metric == SL_METRIC_OOMS)
-		return (double)followed->process.model->ooms_total;
+		return (double)one->followed->process.model->ooms_total;
 	if (rule->metric == SL_METRIC_UNLIKE)
-		return followed->ended ? NAN : unlike(follow, followed);
-	return oldest_call(watch, &followed->process);
+		return one->away;
+	return oldest_call(watch, &one->followed->process);
 }
 
 /* ---- changes of state */
@@ -260,7 +291,7 @@ static void add(struct sl_watch *watch, struct watched *one, struct looks *looks
 		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* counts a step as a second */
 }
 
-static void look_at(struct sl_watch *watch, const struct sl_follow *follow, struct watched *one)
+static void look_at(struct sl_watch *watch, struct watched *one)
 {
 	const struct sl_process *process = &one->followed->process;
 	struct sl_figures figures[DEVICES];
@@ -278,18 +309,18 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 
 			if (!sl_metric_of_process(rule->metric))
 				hold(watch, one, &one->device[at].alarms[r],
-				     (struct sl_alert){.rule = rule,
-						       .device = figures[d].device,
-						       .uuid = figures[d].uuid,
-						       .value = of_device(rule, &one->device[at], follow, process, &figures[d])});
+				     (struct sl_alert){
+					     .rule = rule,
+					     .device = figures[d].device,
+					     .uuid = figures[d].uuid,
+					     .value = of_device(rule, &one->device[at], &watch->holders, process, &figures[d])});
 		}
 	}
 	for (size_t r = 0; r < watch->count; r++)
 		if (sl_metric_of_process(watch->rules[r].metric))
 			hold(watch, one, &one->alarms[r],
-			     (struct sl_alert){.rule = &watch->rules[r],
-					       .device = -1,
-					       .value = of_process(watch, &watch->rules[r], follow, one->followed)});
+			     (struct sl_alert){
+				     .rule = &watch->rules[r], .device = -1, .value = of_process(watch, &watch->rules[r], one)});
 }
 
 /* Reports when the recording falls asleep, wakes up, or is watched from outside. */
@@ -311,6 +342,8 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 	watch->context = context;
 	watch->now_ns = sl_now_ns(CLOCK_MONOTONIC);
 	watch->unix_ns = sl_now_ns(CLOCK_REALTIME);
+	compare_all(watch, follow);
+	sl_figures_holders(follow, &watch->holders);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		struct watched *one = watched_of(watch, sl_follow_process(follow, i));
 
@@ -319,8 +352,9 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 		one->followed = sl_follow_process(follow, i);
 		if (one->followed->process.model) {
 			tell_unseen(watch, one);
-			look_at(watch, follow, one);
+			look_at(watch, one);
 		}
 		one->ended = one->followed->ended;
 	}
+	sl_holders_free(&watch->holders);
 }
