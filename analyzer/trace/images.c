@@ -18,7 +18,6 @@
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/peek.h"
 #include "analyzer/trace/summaries.h"
-#include "common/below.h"
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4
@@ -238,11 +237,9 @@ static struct beside beside_of(const char *path)
 
 static bool add(struct sl_images *folder, const char *path)
 {
-	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
+	const struct sl_beside_files *files;
 	struct beside where;
 	struct stat st;
-	unsigned segment;
-	char *stem;
 
 	if (stat(path, &st))
 		return false;
@@ -262,18 +259,10 @@ static bool add(struct sl_images *folder, const char *path)
 	}
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
-	stem = sl_names_stem(path, &segment);
-	for (size_t i = 0; i < SL_COUNT(others); i++) {
-		glob_t found;
-
-		if (!sl_below_glob(stem, others[i], &found))
-			continue;
-		for (size_t f = 0; f < found.gl_pathc; f++)
-			if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
-				add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino, &where);
-		globfree(&found);
-	}
-	free(stem);
+	files = sl_beside_once(&folder->beside, path);
+	for (size_t i = 0; files && i < files->paths.count; i++)
+		if (!stat(files->paths.item[i], &st) && S_ISREG(st.st_mode))
+			add_file(folder, files->paths.item[i], st.st_dev, st.st_ino, &where);
 	return true;
 }
 
@@ -496,6 +485,7 @@ void sl_images_free(struct sl_images *folder)
 	sl_damage_free(&folder->copies);
 	SL_DROP_EACH(&folder->summaries);
 	SL_DROP_EACH(&folder->packs);
+	sl_beside_free(&folder->beside);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "analyzer/base/map.h"
+#include "analyzer/trace/beside.h"
 #include "analyzer/trace/trace.h"
 
 struct sl_run {
@@ -35,6 +36,7 @@ struct sl_images {
 	bool packs_apart; /* packs in folders are listed and not opened */
 	SL_VECTOR(char *) summaries, packs; /* packs: of folders */
 	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
+	struct sl_beside beside;	    /* of files that the user named */
 };
 
 /* Adds what lies at path; false: it does not exist (errno).  A path without traces adds nothing. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/rights.h"
 
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,9 +10,9 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
+#include "analyzer/trace/beside.h"
 #include "analyzer/trace/names.h"
 #include "common/base.h"
-#include "common/below.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
 
@@ -24,26 +25,26 @@ static void add(struct list *list, const char *path)
 	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
 }
 
-static void add_all(struct list *list, const char *literal, const char *pattern)
+/* Rings of traces on network file systems. */
+static void add_remote_rings(struct list *list)
 {
 	glob_t found;
 
-	if (!sl_below_glob(literal, pattern, &found))
+	if (glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found))
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		if (sl_names_is_trace(found.gl_pathv[i]))
-			add(list, found.gl_pathv[i]);
+		add(list, found.gl_pathv[i]);
 	globfree(&found);
 }
 
 /* The segments and ring of a trace; for a file of a telemetry sink the manifest and summary beside it, or the whole sink. */
-static void add_beside(struct list *list, const char *path)
+static void add_beside(struct list *list, struct sl_beside *processes, const char *path)
 {
 	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int folder = slash ? (int)(slash - path) : 1;
-	char *beside, *stem;
-	unsigned segment;
+	const struct sl_beside_files *files;
+	char *beside;
 
 	if (!sl_names_is_trace(name)) {
 		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
@@ -56,14 +57,15 @@ static void add_beside(struct list *list, const char *path)
 		}
 		return;
 	}
-	stem = sl_names_stem(path, &segment);
-	add_all(list, stem, ".*");
-	free(stem);
+	files = sl_beside_once(processes, path);
+	for (size_t i = 0; files && i < files->paths.count; i++)
+		add(list, files->paths.item[i]);
 }
 
 static bool confine(const struct sl_rights *rights)
 {
 	struct list reads = {0}, writes = {0};
+	struct sl_beside processes = {0};
 	struct stat st;
 
 	for (char *const *input = rights->inputs; input && *input; input++) {
@@ -75,15 +77,15 @@ static bool confine(const struct sl_rights *rights)
 			free(in);
 		}
 		if (!stat(*input, &st) && S_ISREG(st.st_mode))
-			add_beside(&reads, *input);
+			add_beside(&reads, &processes, *input);
 	}
 	for (size_t i = 0; i < SL_COUNT(rights->reads); i++)
 		if (rights->reads[i])
 			add(&reads, rights->reads[i]);
 	if (rights->symbols)
 		add(&reads, rights->symbols);
-	/* Rings of traces on network file systems */
-	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX, "*" SL_RING_SUFFIX);
+	add_remote_rings(&reads);
+	sl_beside_free(&processes);
 	for (size_t i = 0; i < SL_COUNT(rights->writes); i++)
 		if (rights->writes[i] && *rights->writes[i] && !sl_save_is_open(rights->writes[i]))
 			add(&writes, rights->writes[i]);

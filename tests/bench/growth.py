@@ -8,6 +8,7 @@ under a tenth of a second has no exponent.  If ANALYZE is tests/bench/counted, a
 analyses, the report, the gate, fit and some more files, in millions, for shapes whose cost is there.
 
 Longer than other files: it has a shape for each of these things."""
+import glob
 import json
 import math
 import os
@@ -63,6 +64,13 @@ def runs(folder, n):
 def files(folder, n):
     for i in range(n):
         t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), b"no frame")
+
+
+def named(folder, n):
+    """Files of one run and as many segments of one process, each given by its name."""
+    for i in range(n // 10):
+        t.write(os.path.join(folder, "rank-00000-%d.msgpack.zst" % (i + 2)), t.header(pid=i + 2))
+        t.write(os.path.join(folder, "rank-00000-1.%06d.msgpack.zst" % i), t.header(pid=1))
 
 
 def strays(folder, n):
@@ -274,7 +282,8 @@ def cost(make, n):
             extra += ["-j", "1"]
         verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
-        with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, folder], stdout=subprocess.DEVNULL, stderr=said) as child:
+        paths = sorted(glob.glob(os.path.join(folder, "*.zst"))) if make is named else [folder]
+        with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, *paths], stdout=subprocess.DEVNULL, stderr=said) as child:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = status
             said.seek(0)
@@ -554,7 +563,7 @@ COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
         collecting) + FIT
-SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
+SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
           snapshot_of_resets)
 
