@@ -12,104 +12,123 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
+/* The names from the root to a site. */
+struct path {
+	struct sl_arena arena; /* holds the names */
+	const char *names[SL_STACK_MAX + 2];
+	unsigned count;
+};
+
+static const char *described(struct sl_arena *arena, const struct sl_stack_frame *frame)
+{
+	char text[SL_STACKS_NAME_BYTES];
+
+	sl_stacks_describe(text, sizeof(text), frame);
+	return sl_arena_strdup(arena, text);
+}
+
 /* Ordinals belong to a process; a known uuid names the device for all processes. */
-static void name_device(const struct sl_process *process, int device, char name[300])
+static const char *name_device(struct sl_arena *arena, const struct sl_process *process, int device)
 {
 	const struct sl_device *def = sl_defs_device(process->model->defs, device);
 
 	if (device < 0)
-		snprintf(name, 300, "no device");
-	else if (def && def->uuid)
-		snprintf(name, 300, "%s, %s", def->name ? def->name : "device", def->uuid);
-	else
-		snprintf(name, 300, "device %d", device);
+		return "no device";
+	if (def && def->uuid)
+		return sl_arena_printf(arena, "%s, %s", def->name ? def->name : "device", def->uuid);
+	return sl_arena_printf(arena, "device %d", device);
+}
+
+static const char *name_rank(struct sl_arena *arena, const struct sl_process *process)
+{
+	return sl_arena_strdup(arena, SL_WHO(process));
 }
 
 /* Functions with the same name in two files are different. */
-static void name_function(const struct sl_stack_frame *frame, char name[300])
+static const char *name_function(struct sl_arena *arena, const struct sl_stack_frame *frame)
 {
 	const char *file = frame->file ? sl_paths_name(frame->file) : frame->module;
 
-	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
+	return sl_arena_printf(arena, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
 }
 
-/* The name of a site's first level; frames: its whole stack.  False: the stack itself makes up the levels. */
-static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
-		     enum sl_owned_by by, char name[300])
+/* The name of a site's first level; frames: its whole stack.  NULL: the stack itself makes up the levels. */
+static const char *group_of(struct sl_arena *arena, struct sl_process *process, const struct sl_site *site,
+			    const struct sl_stack_frame *stack, unsigned count, enum sl_owned_by by)
 {
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
 	const struct sl_stack_frame *place = by == SL_BY_PLACE || by == SL_BY_FUNCTION ? sl_place_of(process, stack, count) : NULL;
 
-	if (by == SL_BY_STACK)
-		return false;
-	if (by == SL_BY_LABEL)
-		snprintf(name, 300, "%s", site->label ? sl_defs_text(process->model->defs, site->label) : "no label");
-	else if (by == SL_BY_THREAD)
-		snprintf(name, 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
-			 thread ? (long long)thread->tid : (long long)site->thread);
-	else if (by == SL_BY_RANK)
-		snprintf(name, 300, "%s", SL_WHO(process));
-	else if (by == SL_BY_DEVICE)
-		name_device(process, site->device, name);
-	else if (by == SL_BY_NAME)
-		snprintf(name, 300, "no name");
-	else if (by == SL_BY_ROLE)
-		snprintf(name, 300, "%s", sl_roles_name(sl_roles_of(process, site)));
-	else if (place && by == SL_BY_FUNCTION && place->function)
-		name_function(place, name);
-	else if (place)
-		sl_stacks_describe(name, 300, place);
-	else
-		snprintf(name, 300, "%s", sl_model_library(process->model, site));
-	return true;
+	switch (by) {
+	case SL_BY_STACK:
+		return NULL;
+	case SL_BY_LABEL:
+		return site->label ? sl_defs_text(process->model->defs, site->label) ?: "?" : "no label"; /* "?": a damaged trace */
+	case SL_BY_THREAD:
+		return sl_arena_printf(arena, "pid %lld thread %lld", (long long)process->trace->header.pid,
+				       thread ? (long long)thread->tid : (long long)site->thread);
+	case SL_BY_RANK:
+		return name_rank(arena, process);
+	case SL_BY_DEVICE:
+		return name_device(arena, process, site->device);
+	case SL_BY_NAME:
+		return "no name";
+	case SL_BY_ROLE:
+		return sl_roles_name(sl_roles_of(process, site));
+	default:
+		return place && by == SL_BY_FUNCTION && place->function ? name_function(arena, place)
+		       : place						? described(arena, place)
+									: sl_model_library(process->model, site);
+	}
 }
 
-/* The names from the root to a site. */
-static unsigned path_of(struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how, char names[][300],
-			unsigned max)
+static void follow_path(struct path *path, struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, stack, site->stack), used = 0;
+	unsigned count = sl_process_stack(process, stack, site->stack);
+	const char *group = group_of(&path->arena, process, site, stack, count, how->by);
 
-	used += group_of(process, site, stack, count, how->by, names[used]);
+	path->count = 0;
+	if (group)
+		path->names[path->count++] = group;
 	if (!how->all_frames)
 		count = sl_stacks_fold(stack, count);
-	for (unsigned i = count; i-- && used + 1 < max;)
-		sl_stacks_describe(names[used++], 300, &stack[i]);
+	for (unsigned i = count; i--;)
+		path->names[path->count++] = described(&path->arena, &stack[i]);
 	if (!count)
-		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
-	return used;
+		path->names[path->count++] = sl_model_library(process->model, site);
 }
 
 static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
 		     const struct sl_owned_how *how)
 {
-	char first[300];
+	struct sl_arena arena = {0};
 	uint64_t bytes;
 	const char *name =
 		how->at_peak ? sl_model_rest_at_peak(process->model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
-	const char *names[] = {first, name};
+	const char *names[] = {how->by == SL_BY_RANK	 ? name_rank(&arena, process)
+			       : how->by == SL_BY_DEVICE ? name_device(&arena, process, device->device)
+							 : sl_roles_name(SL_ROLE_CACHE),
+			       name};
 	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE;
 
-	if (how->by == SL_BY_RANK)
-		snprintf(first, sizeof(first), "%s", sl_process_who((char[SL_FORMAT_BYTES]){0}, process));
-	else if (how->by == SL_BY_DEVICE)
-		name_device(process, device->device, first);
-	else
-		snprintf(first, sizeof(first), "%s", sl_roles_name(SL_ROLE_CACHE));
 	if (name)
 		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
+	sl_arena_free(&arena);
 }
 
 /* Joins the whole stack into one name, innermost first. */
-static void join(char names[][300], unsigned count)
+static void join(struct path *path)
 {
-	char line[300] = "";
-	size_t at = 0;
+	size_t size = 1;
+	char *line, *at;
 
-	for (unsigned i = count; i-- && at < sizeof(line);)
-		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s", at ? " < " : "", names[i]);
-	memcpy(names[0], line, sizeof(line));
+	for (unsigned i = 0; i < path->count; i++)
+		size += strlen(path->names[i]) + 3;
+	line = at = sl_arena_alloc(&path->arena, size);
+	for (unsigned i = path->count; i--;)
+		at += sprintf(at, "%s%s", at > line ? " < " : "", path->names[i]);
+	path->names[0] = line;
 }
 
 static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, size_t index)
@@ -141,24 +160,22 @@ static bool shows(const struct sl_process *process, const struct sl_site *site, 
 static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
 	const struct sl_model *model = process->model;
-	char names[66][300];
-	const char *list[66];
+	struct path path = {0};
 
 	for (size_t i = 0; i < model->born_named.count; i++) {
 		const struct sl_born_named *named = &model->born_named.item[i];
 		const struct sl_site *site = &model->sites.item[named->site];
-		unsigned count;
 
 		if (!shows(process, site, how))
 			continue;
-		count = path_of(process, site, how, names, 66);
-		for (unsigned k = 0; k < count; k++)
-			list[k] = names[k];
-		list[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
-		if (!list[0]) /* missing in a damaged trace */
-			list[0] = "?";
-		sl_owners_add(&owned->owners, list, count, named->bytes, named->blocks);
+		follow_path(&path, process, site, how);
+		path.names[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
+		if (!path.names[0]) /* missing in a damaged trace */
+			path.names[0] = "?";
+		sl_owners_add(&owned->owners, path.names, path.count, named->bytes, named->blocks);
+		sl_arena_reset(&path.arena);
 	}
+	sl_arena_free(&path.arena);
 }
 
 /* What the site held at that moment.  False: nothing. */
@@ -182,28 +199,26 @@ static bool held_of(const struct sl_process *process, size_t index, const struct
 
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
-	char names[66][300];
-	const char *list[66];
+	struct path path = {0};
 
 	if (how->by == SL_BY_NAME)
 		add_named(owned, process, how);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		struct sl_born held;
-		unsigned count;
 		uint32_t at;
 
 		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !shows(process, site, how))
 			continue;
-		count = path_of(process, site, how, names, 66);
+		follow_path(&path, process, site, how);
 		if (how->lives && how->by == SL_BY_STACK)
-			join(names, count);
-		for (unsigned k = 0; k < count; k++)
-			list[k] = names[k];
-		at = sl_owners_add(&owned->owners, list, how->lives ? 1 : count, held.bytes, held.blocks);
+			join(&path);
+		at = sl_owners_add(&owned->owners, path.names, how->lives ? 1 : path.count, held.bytes, held.blocks);
 		if (how->lives)
 			add_lives(owned, at, process, i);
+		sl_arena_reset(&path.arena);
 	}
+	sl_arena_free(&path.arena);
 	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !how->between && !how->kind; d++)
 		if (process->model->devices[d])
 			add_rest(&owned->owners, process, process->model->devices[d], how);

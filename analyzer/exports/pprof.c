@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/proto.h"
 #include "analyzer/report/owners.h"
@@ -43,13 +44,12 @@ static uint64_t text_id(struct profile *profile, const char *text)
 
 static uint64_t location_id(struct profile *profile, const char *function, const char *file, uint32_t line)
 {
-	char key[1400];
-	uintptr_t *at;
+	char *key = sl_memory_print("%s\n%s\n%u", function, file ? file : "", line);
+	uintptr_t *at = sl_map_at(&profile->locations, key);
 	size_t message, inner;
 	uint64_t id, name, path;
 
-	snprintf(key, sizeof(key), "%.500s\n%.800s\n%u", function, file ? file : "", line);
-	at = sl_map_at(&profile->locations, key);
+	free(key);
 	if (*at)
 		return *at;
 	id = *at = profile->locations.count;
@@ -101,17 +101,16 @@ static void put_site(struct profile *profile, struct sl_merge_process *p, const 
 	unsigned count = sl_process_stack(&p->process, frames, site->stack);
 	const char *library = sl_model_library(p->process.model, site);
 	uint64_t ids[SL_STACK_MAX + 1];
-	char name[600];
+	char place[SL_STACKS_NAME_BYTES];
 	size_t message;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_stack_frame *frame = &frames[i];
 
-		if (frame->function)
-			snprintf(name, sizeof(name), "%s", frame->function);
-		else
-			sl_stacks_describe(name, sizeof(name), frame);
-		ids[i] = location_id(profile, name, frame->file ? frame->file : frame->module, frame->line);
+		if (!frame->function)
+			sl_stacks_describe(place, sizeof(place), frame);
+		ids[i] = location_id(profile, frame->function ? frame->function : place, frame->file ? frame->file : frame->module,
+				     frame->line);
 	}
 	if (!count)
 		ids[count++] = location_id(profile, library, NULL, 0);

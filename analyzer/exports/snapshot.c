@@ -147,14 +147,12 @@ static void take_event(struct snapshot *s, struct sl_merge_process *p)
 
 static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *frame)
 {
-	char name[600];
+	char place[SL_STACKS_NAME_BYTES];
 
-	if (frame->function)
-		snprintf(name, sizeof(name), "%s", frame->function);
-	else
-		sl_stacks_describe(name, sizeof(name), frame);
+	if (!frame->function)
+		sl_stacks_describe(place, sizeof(place), frame);
 	sl_pickle_dict(pickle);
-	sl_pickle_put_text(pickle, "name", name);
+	sl_pickle_put_text(pickle, "name", frame->function ? frame->function : place);
 	sl_pickle_put_text(pickle, "filename", frame->file ? frame->file : frame->module ? frame->module : "??");
 	sl_pickle_put_int(pickle, "line", frame->line);
 	sl_pickle_close(pickle);

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/base/json.h"
 
 static bool run_collapsed(struct sl_export_job *job)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	char name[600];
+	char name[SL_STACKS_NAME_BYTES];
 
 	sl_export_replay(job->merge);
 	for (unsigned i = 0; i < job->merge->count; i++) {
@@ -47,15 +48,17 @@ struct sample {
 };
 
 struct scope {
-	struct sl_map frames; /* text -> number + 1 */
+	struct sl_map frames; /* "name\nfile" -> number + 1 */
 	SL_VECTOR(uint32_t) numbers;
 	SL_VECTOR(struct sample) samples;
 };
 
 static uint32_t number_of(struct scope *scope, struct sl_json *j, const struct sl_stack_frame *frame, const char *name)
 {
-	uintptr_t *at = sl_map_at(&scope->frames, name);
+	char *key = sl_memory_print("%s\n%s", name, frame && frame->file ? frame->file : "");
+	uintptr_t *at = sl_map_at(&scope->frames, key);
 
+	free(key);
 	if (*at)
 		return (uint32_t)*at - 1;
 	*at = scope->frames.count;
@@ -79,7 +82,7 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_merge_pro
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(&p->process, frames, site->stack);
-	char name[600];
+	char name[SL_STACKS_NAME_BYTES];
 
 	count = sl_stacks_fold(frames, count);
 	*SL_PUSH(&scope->samples) = (struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};

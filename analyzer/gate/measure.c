@@ -93,11 +93,10 @@ static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, cons
 static void add_most(struct taking *taking, enum sl_measure_of of, const struct sl_measure_line *line, uint64_t bytes)
 {
 	struct sl_measure_line *most = &taking->measures->most[of], *all;
-	char name[512];
-	uintptr_t *at;
+	char *name = sl_memory_print("%d %s", (int)of, line->place);
+	uintptr_t *at = sl_map_at(&taking->place_index, name);
 
-	snprintf(name, sizeof(name), "%d %s", (int)of, line->place);
-	at = sl_map_at(&taking->place_index, name);
+	free(name);
 	if (!*at) {
 		*SL_PUSH(&taking->places) = (struct sl_measure_line){.bytes = 0};
 		*at = taking->places.count;

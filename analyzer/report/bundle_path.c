@@ -20,10 +20,16 @@ const char *sl_bundle_reason(const struct sl_oom *oom)
 	return oom->reported_by_torch ? "torch.cuda.OutOfMemoryError" : "message_pattern:out of memory";
 }
 
+/* Signed, as the bundle's writer counts: a clock may be centuries off. */
+static int64_t second_of(const struct sl_process *process, const struct sl_oom *oom)
+{
+	return (int64_t)sl_process_unix(process, oom->time_ns) / (int64_t)SL_NS_PER_S;
+}
+
 bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size)
 {
 	const struct sl_oom *all = process->model->ooms.item, *first = &all[oom->group];
-	uint64_t second = sl_process_unix(process, first->time_ns) / SL_NS_PER_S;
+	int64_t second = second_of(process, first);
 	unsigned number = 1;
 	time_t s = (time_t)second;
 	char utc[32];
@@ -35,8 +41,8 @@ bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, 
 	for (uint32_t i = 0; i < oom->group; i++) {
 		if (all[i].group != i || sl_process_unix(process, all[i].time_ns) < process->bundles_from_ns)
 			continue;
-		number += sl_process_unix(process, all[i].time_ns) / SL_NS_PER_S == second &&
-			  !strcmp(backend_of(process, &all[i]), backend_of(process, first));
+		number +=
+			second_of(process, &all[i]) == second && !strcmp(backend_of(process, &all[i]), backend_of(process, first));
 	}
 	gmtime_r(&s, &tm);
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);

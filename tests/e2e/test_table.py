@@ -138,6 +138,10 @@ class Table(unittest.TestCase):
         self.assertEqual(len(owners), 4 + 1, "in_turn asks in two lines")
         self.assertTrue(all(owner["name"].startswith("table.py:6 new < ") for owner in owners), owners)
 
+    def test_stacks_that_differ_only_far_from_the_call_are_apart(self):
+        with e2e.Recording(os.path.join(e2e.APPS, "foreign"), "many_stacks", 25) as run:
+            self.assertEqual(analyze("table", "--by", "stack", run.traces).count(" one_call < "), 8 * 25)
+
     def test_tree_is_drawn_as_one(self):
         rows = analyze("tree", "--by", "function", "--at", "end", self.run_.traces, LC_ALL="C").splitlines()[2:]
         names = [re.sub(r"^ *\S+ \S+ +\S+% +\d+  ", "", row) for row in rows]

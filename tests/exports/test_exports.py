@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """stormlog-analyze export: each format read back by its own tool or schema, and its numbers equal to the report's."""
 import csv
+import gzip
 import io
 import json
 import os
@@ -95,6 +96,21 @@ third = take(4)
             self.export("sqlite", of=run.traces)
             with sqlite3.connect(os.path.join(self.folder, "out.sqlite")) as base:
                 self.assertEqual(dict(base.execute("SELECT bytes, line FROM held_at_end")), wanted)
+
+    def test_functions_that_differ_only_at_the_end_of_long_names_are_apart(self):
+        names = ["f" * 700 + end for end in "ab"]
+        text = "import ctypes; cudart = ctypes.CDLL('libcudart.so.13'); take = cudart.cudaMalloc; block = ctypes.c_void_p()\n"
+        text += "exec(compile('def %s(): take(ctypes.byref(block), ctypes.c_size_t(1 << 20))', 'train.py', 'exec'));" * 2 % tuple(names)
+        with Recording("python3", "-c", text + "%s(); %s()" % tuple(names)) as run:
+            lines = self.export("collapsed", of=run.traces, binary=False).splitlines()
+            self.assertEqual([sum(name in line for line in lines) for name in names], [1, 1])
+            frames = json.loads(self.export("speedscope", of=run.traces))["shared"]["frames"]
+            self.assertEqual([sum(name in frame["name"] for frame in frames) for name in names], [1, 1])
+            texts = gzip.decompress(self.export("pprof", of=run.traces))
+            self.assertEqual([texts.count(name.encode()) for name in names], [1, 1])
+            for verb in ("tree", "flame"):
+                whole = subprocess.run([ANALYZE, verb, "--at", "end", run.traces], capture_output=True, check=True, text=True).stdout
+                self.assertEqual([whole.count(name) for name in names], [1, 1], verb)
 
     def test_what_goes_to_stdout_is_what_goes_to_a_file(self):
         for form in FORMATS:
