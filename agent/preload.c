@@ -644,8 +644,10 @@ static void after_fork(void)
 		return;
 	if (paused)
 		sl_writer_thread_resume(false);
-	else
+	else {
+		atomic_store(&sl_agent->forked_ns, sl_agent_now());
 		sl_ring_remind(sl_agent->ring);
+	}
 }
 
 /* Recording is tried again in the child: it may have memory where its parent had none. */

@@ -30,6 +30,7 @@
 #define GROWING_NS	1000000000ull
 #define CROWDED_LEFT	16
 #define HANG_LOOKS	8
+#define HOOKS_NS	100000000ull  /* longer than the hooks of a fork take */
 #define STARVED_STEPS	2000	      /* a second, or longer where this thread waits for a processor too */
 #define REFUSED_NS	1000000000ull /* time until a full disk is tried again: ext4 writes its journal before it refuses */
 #define GROWTH		4	      /* segments that are added at once when threads need one */
@@ -914,13 +915,22 @@ static bool find_room(struct sl_producer *producer, unsigned slots)
 	return room;
 }
 
+/* Python counts its threads after the hooks of a fork, whose calls need no writer yet. */
+static bool may_be_a_hook(const struct sl_producer *producer, unsigned slots)
+{
+	uint64_t forked_ns = atomic_load(&sl_agent->forked_ns), next = sl_ring_next(producer);
+
+	return forked_ns && sl_agent_now() - forked_ns < HOOKS_NS && !(next & SL_RING_NOWHERE) &&
+	       next + slots <= atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+}
+
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	int saved = errno;
 	bool writer, room;
 
 	sl_agent_await_exec();
-	writer = sl_agent_unpark();
+	writer = !may_be_a_hook(producer, slots) && sl_agent_unpark();
 	room = find_room(producer, slots);
 	if (SL_UNLIKELY(!writer) && room) /* the next call looks again, or this one if a signal handler's call came in between */
 		__atomic_store_n(&producer->limit, (sl_ring_next(producer) & ~SL_RING_NOWHERE) + slots, __ATOMIC_RELAXED);
