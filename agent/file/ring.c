@@ -720,6 +720,13 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, u
 		    (producer != mine && !sl_thread.writer && now_ns - sl_ring_last_ns(producer, next) < silent_ns))
 			return false;
 	}
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) { /* of threads that ended after the footer */
+		const struct sl_segment *segment = &ring->file->segment[i];
+		uint64_t end = atomic_load(&segment->end);
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && end && atomic_load(&segment->tail) != end)
+			return false;
+	}
 	return true;
 }
 

@@ -657,6 +657,46 @@ static int lowest_number(int children)
 	return missed;
 }
 
+static void one_call(void)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, 4096));
+	OK(cudaFree(p));
+}
+
+static void *make_pairs(void *pairs)
+{
+	void *p;
+
+	for (intptr_t i = 0; i < (intptr_t)pairs; i++) {
+		if (!cudaMalloc(&p, 4096))
+			cudaFree(p);
+	}
+	return NULL;
+}
+
+static void *make_threads(void *pairs)
+{
+	pthread_t thread;
+
+	while (!pthread_create(&thread, NULL, make_pairs, pairs))
+		pthread_join(thread, NULL);
+	return NULL;
+}
+
+/* Ends while threads, two at a time, make so many pairs of calls and end. */
+static int ends_amid_threads(int pairs)
+{
+	pthread_t thread;
+
+	one_call();
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&thread, NULL, make_threads, (void *)(intptr_t)pairs));
+	usleep(50000);
+	exit(0);
+}
+
 /* Addresses of an environment that are none. */
 static int bad_environments(int unused)
 {
@@ -672,14 +712,6 @@ static int bad_environments(int unused)
 	CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, no_text) == EFAULT);
 	OK(cudaFree(p));
 	return 0;
-}
-
-static void one_call(void)
-{
-	void *p;
-
-	OK(cudaMalloc(&p, 4096));
-	OK(cudaFree(p));
 }
 
 static int stacks_of_each;
@@ -734,6 +766,7 @@ int main(int argc, char **argv)
 		     {"takes_descriptors", takes_descriptors},
 		     {"closed_standard", closed_standard},
 		     {"lowest_number", lowest_number},
+		     {"ends_amid_threads", ends_amid_threads},
 		     {"bad_environments", bad_environments}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
