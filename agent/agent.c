@@ -11,7 +11,7 @@
 #define LOOK_NS	   20000000ull
 #define LOOKS_MAX  5	       /* long after an exec has failed or has ended the program */
 #define SETTLE_NS  20000000ull /* longest wait for the trace's header, libunwind and NVML */
-#define SETTLE_MAX 50	       /* most such waits, where the writer has no processor */
+#define SETTLE_MAX 10	       /* most such waits, where the writer has no processor */
 
 struct sl_agent sl_agent_idle;
 struct sl_agent *_Atomic sl_agent = &sl_agent_idle;
@@ -76,9 +76,12 @@ void sl_agent_settle(void)
 
 void sl_agent_ask(void)
 {
+	uint32_t asked;
+
 	if (!atomic_load(&sl_agent->writer))
 		return;
-	atomic_fetch_add(&sl_agent->asked, 1);
+	asked = atomic_fetch_add(&sl_agent->asked, 1);
 	sl_agent_call_writer(sl_agent);
-	sl_agent_settle();
+	if (atomic_load(&sl_agent->settled) == asked) /* else the last wait was in vain */
+		sl_agent_settle();
 }

@@ -46,6 +46,7 @@ struct sl_agent {
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t blocks;	     /* those frames that hold events */
 	_Atomic uint32_t exec_by;	     /* futex: thread whose exec is under way; 0: none */
+	_Atomic uint64_t left_ns;	     /* the program's last thread began to end; 0: it has not */
 	_Atomic uint64_t forked_ns;	     /* end of the last fork before which the writer ended; 0: none */
 	bool exec_failed;		     /* an exec failed, which was said; of the thread in exec_by */
 	bool unwelcome;			     /* it became a user who may not write in the trace's folder, which was said */

@@ -175,6 +175,7 @@ static void thread_ended(void *producer)
 	sl_stacks_thread_end();
 	sl_unwound_end(thread);
 	sl_ring_detach(sl_agent->ring, thread->ring);
+	sl_writer_thread_left();
 	thread->generation = 0;
 	thread->ring = NULL;
 }

@@ -32,7 +32,7 @@
 #define GUARD_BYTES (64u << 10)
 #define ASLEEP_NS   5000000000ull /* time between two samples while the recording sleeps */
 #define LOOK_NS	    90000000ull	  /* time between two looks at the program's seccomp filters and signals */
-#define SERVED_NS   2000000ull	  /* the same, once the program has sent the writer a signal */
+#define SERVED_NS   2000000ull	  /* the same, once the program has sent the writer a signal, or its last thread ends */
 #define STATE_MASK  7u
 #define PAUSER	    8u		 /* one of the threads for which it is PAUSED; they are counted above the state */
 #define CHANGE_MASK 0xffffu	 /* the changes are counted above this */
@@ -194,7 +194,7 @@ static void work(void)
 		say_settled(asked);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
-		if (served && sleep_ns > SERVED_NS)
+		if ((served || now_ns - atomic_load(&sl_agent->left_ns) < LOOK_NS) && sleep_ns > SERVED_NS)
 			sleep_ns = SERVED_NS;
 		if (sleep_ns && !has_to_end())
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
@@ -413,6 +413,14 @@ bool sl_writer_thread_resume(bool for_all)
 	if (state_of(next) == RESUMED)
 		sl_agent_wake(&sl_agent->parking);
 	return true;
+}
+
+void sl_writer_thread_left(void)
+{
+	if (!counted_threads || *counted_threads != 2 || sl_agent->no_writer)
+		return;
+	atomic_store(&sl_agent->left_ns, sl_agent_now());
+	sl_agent_call_writer(sl_agent);
 }
 
 void sl_writer_thread_put_off(void)

@@ -19,6 +19,9 @@ void sl_writer_thread_signals(const struct sl_mute *mute);
 /* Starts it. 0 or errno.  Allocates. */
 int sl_writer_thread_start(void);
 
+/* The calling thread ends: where it is the program's last one, the writer looks often for its end, of which nobody tells. */
+void sl_writer_thread_left(void);
+
 /* Does not start it: it counts as parked from the beginning. */
 void sl_writer_thread_put_off(void);
 

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OURS_MAX  64	      /* more than we ever have open */
 #define HIGH	  1000	      /* few programs have as many descriptors */
 #define LIMIT_MAX (64u << 10) /* the kernel makes a table up to the highest number, of 8 bytes each */
 
@@ -112,10 +111,10 @@ static int move_beyond_limit(int fd)
 	rlim_t from;
 	int high;
 
-	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + OURS_MAX > was.rlim_max)
+	if (getrlimit(RLIMIT_NOFILE, &was) || was.rlim_cur > LIMIT_MAX || was.rlim_cur + SL_FILE_OURS > was.rlim_max)
 		return -1;
-	from = was.rlim_cur < HIGH && HIGH + OURS_MAX <= was.rlim_max ? HIGH : was.rlim_cur;
-	more = (struct rlimit){from + OURS_MAX, was.rlim_max};
+	from = was.rlim_cur < HIGH && HIGH + SL_FILE_OURS <= was.rlim_max ? HIGH : was.rlim_cur;
+	more = (struct rlimit){from + SL_FILE_OURS, was.rlim_max};
 	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &more, &was))
 		return -1;
 	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (int)from); /* fcntl64 is new in glibc 2.28 */

@@ -27,6 +27,8 @@ void sl_file_no_signals(bool none);
 /* True: the standard descriptors are open, so that a library's files, which stay open, get none of their numbers. */
 bool sl_file_has_standard(void);
 
+#define SL_FILE_OURS 64 /* more descriptors than we ever have open */
+
 /* True: so many descriptors may be opened. */
 bool sl_file_can_open(unsigned count);
 

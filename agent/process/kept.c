@@ -24,8 +24,8 @@ enum state { FREE, OPENING, OPEN };
 static struct kept {
 	_Atomic unsigned state; /* enum state */
 	uint64_t path;		/* hash of the path */
-	int fd;
-	uint64_t device, inode;
+	_Atomic int fd;		/* -1: there is no such file */
+	_Atomic uint64_t device, inode;
 } table[KEPT_MAX];
 
 static _Atomic bool sandboxed;
@@ -54,26 +54,55 @@ static struct kept *find(uint64_t path)
 	return NULL;
 }
 
-static void keep(const char *path, uint64_t hash)
+/* Few descriptors are left for the program, unless ours lie beyond its limit. */
+static bool has_descriptors(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < DESCRIPTORS_MIN)
-		return;
-	for (unsigned i = 0; i < KEPT_MAX; i++) {
-		struct kept *kept = &table[i];
+	return !getrlimit(RLIMIT_NOFILE, &limit) &&
+	       (limit.rlim_cur >= DESCRIPTORS_MIN || limit.rlim_max >= limit.rlim_cur + SL_FILE_OURS);
+}
+
+/* The entry is OPENING. */
+static void open_entry(struct kept *kept, const char *path)
+{
+	int fd = sl_file_open(path, O_RDONLY | O_NOCTTY);
+	bool absent = fd < 0 && (errno == ENOENT || errno == EACCES);
+	uint64_t device = 0, inode = 0;
+
+	if (fd >= 0)
+		fd = sl_file_move_high(fd);
+	sl_file_identity(fd, &device, &inode);
+	atomic_store(&kept->device, device);
+	atomic_store(&kept->inode, inode);
+	atomic_store(&kept->fd, fd);
+	atomic_store_explicit(&kept->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
+}
+
+static void keep(const char *path, uint64_t hash)
+{
+	for (unsigned i = 0; i < KEPT_MAX && has_descriptors(); i++) {
 		unsigned unused = FREE;
 
-		if (!atomic_compare_exchange_strong(&kept->state, &unused, OPENING))
+		if (!atomic_compare_exchange_strong(&table[i].state, &unused, OPENING))
 			continue;
-		kept->path = hash;
-		kept->fd = sl_file_open(path, O_RDONLY | O_NOCTTY);
-		if (kept->fd >= 0)
-			kept->fd = sl_file_move_high(kept->fd);
-		sl_file_identity(kept->fd, &kept->device, &kept->inode);
-		atomic_store_explicit(&kept->state, kept->fd >= 0 ? OPEN : FREE, memory_order_release);
+		table[i].path = hash;
+		open_entry(&table[i], path);
 		return;
 	}
+}
+
+/* The program has closed our descriptor, or has a file of its own there: opens it anew.  False: not now. */
+static bool is_whole(struct kept *kept, const char *path)
+{
+	unsigned open = OPEN;
+
+	if (sl_file_is(kept->fd, kept->device, kept->inode))
+		return true;
+	if (sl_kept_sandboxed() || !atomic_compare_exchange_strong(&kept->state, &open, OPENING))
+		return false;
+	open_entry(kept, path);
+	return atomic_load(&kept->state) == OPEN && kept->fd >= 0;
 }
 
 long sl_kept_read(const char *path, char *buffer, size_t size)
@@ -88,7 +117,11 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 		keep(path, hash);
 		kept = find(hash);
 	}
-	if (kept && sl_file_is(kept->fd, kept->device, kept->inode))
+	if (kept && kept->fd < 0) {
+		errno = saved;
+		return -1;
+	}
+	if (kept && is_whole(kept, path))
 		got = read_again(kept->fd, buffer, size);
 	else if (!sl_kept_sandboxed())
 		got = sl_procfile_read(path, buffer, size);
