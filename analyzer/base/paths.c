@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,20 @@ bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t fr
 
 	return folder->st_mode & 022 && !lstat(path, &file) && file.st_uid && file.st_uid != geteuid() &&
 	       file.st_uid != folder->st_uid && file.st_uid != friend;
+}
+
+bool sl_paths_is_honest(const char *path, bool (*is)(const char *name))
+{
+	struct stat st;
+	char *real;
+	bool honest;
+
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return S_ISREG(st.st_mode);
+	real = realpath(path, NULL);
+	honest = real && is(real) && !stat(real, &st) && S_ISREG(st.st_mode);
+	free(real);
+	return honest;
 }
 
 int sl_paths_open_regular(const char *path, struct stat *st)

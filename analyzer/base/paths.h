@@ -19,6 +19,12 @@ struct stat;
 bool sl_paths_is_strangers(const char *path, const struct stat *folder, uid_t friend);
 
 /*
+ * True: a regular file, or a link to one whose own name `is` accepts: a link under the name of a trace may lead to a private key.
+ * Said before anything is opened.
+ */
+bool sl_paths_is_honest(const char *path, bool (*is)(const char *name));
+
+/*
  * Opens a file for reading.  A FIFO, device, socket or folder, on which a reader might wait or which acts when opened, is
  * refused with EINVAL.  A descriptor, or -1 with errno.
  */

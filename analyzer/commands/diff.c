@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
@@ -62,46 +63,57 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-static void put_frame(char **to, const char *end, const struct sl_stack_frame *frame)
+static void put_frame(FILE *to, const struct sl_stack_frame *frame)
 {
-	const char *place = frame->python ? sl_paths_name(frame->file) : frame->module;
-	char text[400], *at = text;
+	struct sl_stack_frame bare = *frame; /* without its line */
+	char text[600];
 
-	snprintf(text, sizeof(text), "%s%s%s", place ? place : "", place && frame->function ? " " : "",
-		 frame->function ? frame->function
-		 : place	 ? ""
-				 : "?");
-	for (; *at && *to + 1 < end; at++)
-		*(*to)++ = *at == ';' || (unsigned char)*at < 0x20 ? '?' : *at;
+	bare.line = 0;
+	if (frame->python)
+		bare.module = sl_paths_name(frame->file);
+	if (frame->function)
+		sl_stacks_describe(text, sizeof(text), &bare);
+	else
+		snprintf(text, sizeof(text), "%s", bare.module ? bare.module : "?");
+	for (char *at = text; *at; at++)
+		fputc(*at == ';' || (unsigned char)*at < 0x20 ? '?' : *at, to);
+}
+
+/* The library and the frames, the outermost first; the caller frees it. */
+static char *whole_stack(struct sl_process *process, const struct sl_site *site)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	size_t size;
+	char *text;
+	FILE *to = sl_memory_must(open_memstream(&text, &size));
+
+	fputs(sl_model_library(process->model, site), to);
+	for (unsigned f = sl_process_stack(process, frames, site->stack); f--;) {
+		fputc(';', to);
+		put_frame(to, &frames[f]);
+	}
+	fclose(to);
+	return sl_memory_must(text);
 }
 
 static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	char text[16384];
-
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		uint64_t bytes = sl_model_site_at_peak(process->model, site);
-		unsigned count;
-		char *to = text;
 		uintptr_t *at;
+		char *text;
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		count = sl_process_stack(process, frames, site->stack);
-		to += snprintf(text, 300, "%.280s", sl_model_library(process->model, site));
-		for (unsigned f = count; f--;) {
-			if (to + 2 < text + sizeof(text))
-				*to++ = ';';
-			put_frame(&to, text + sizeof(text), &frames[f]);
-		}
-		*to = 0;
+		text = whole_stack(process, site);
 		at = sl_map_at(&c->index, text);
 		if (!*at) {
 			SL_ROOM(&c->stacks);
 			*at = ++c->stacks.count;
-			c->stacks.item[*at - 1] = (struct stack){.text = strdup(text)};
+			c->stacks.item[*at - 1] = (struct stack){.text = text};
+		} else {
+			free(text);
 		}
 		c->stacks.item[*at - 1].bytes[side] += (double)bytes * share;
 	}

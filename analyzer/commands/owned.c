@@ -11,6 +11,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
+#include "common/fnv.h"
 
 /* The names from the root to a site. */
 struct path {
@@ -117,17 +118,22 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	sl_arena_free(&arena);
 }
 
+#define STACK_BYTES 4096 /* of a whole stack in one name; a longer one ends with a number by which it differs from others */
+
 /* Joins the whole stack into one name, innermost first. */
 static void join(struct path *path)
 {
-	size_t size = 1;
-	char *line, *at;
+	char *line = sl_arena_alloc(&path->arena, STACK_BYTES + 32);
+	uint64_t number = SL_FNV_START;
+	size_t at = 0;
 
-	for (unsigned i = 0; i < path->count; i++)
-		size += strlen(path->names[i]) + 3;
-	line = at = sl_arena_alloc(&path->arena, size);
-	for (unsigned i = path->count; i--;)
-		at += sprintf(at, "%s%s", at > line ? " < " : "", path->names[i]);
+	for (unsigned i = path->count; i--;) {
+		number = sl_fnv_bytes(number, path->names[i], strlen(path->names[i]) + 1);
+		if (at < STACK_BYTES)
+			at += (size_t)snprintf(line + at, STACK_BYTES - at, "%s%s", at ? " < " : "", path->names[i]);
+	}
+	if (at >= STACK_BYTES)
+		sprintf(line + STACK_BYTES - 1, " ... #%016llx", (unsigned long long)number);
 	path->names[0] = line;
 }
 

@@ -7,6 +7,9 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/model/symbols.h"
 #include "common/base.h"
+#include "common/fnv.h"
+
+#define CUT_BYTES 13 /* of "...#01234567" */
 
 /* True: an object that only passes a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
@@ -282,22 +285,39 @@ static int end_of_name(const struct sl_stack_frame *frame)
 	return (int)(at - frame->function);
 }
 
+/* Ends a name that was cut with a number, by which it differs from others that begin alike. */
+static void tell_apart(char *out, size_t size, const struct sl_stack_frame *frame)
+{
+	uint64_t number = sl_fnv_text(frame->file ? frame->file : frame->module ? frame->module : "");
+
+	if (frame->function)
+		number = sl_fnv_bytes(number, frame->function, (size_t)end_of_name(frame));
+	else
+		number = sl_fnv_bytes(number, &frame->offset, sizeof(frame->offset));
+	if (size > CUT_BYTES)
+		snprintf(out + size - CUT_BYTES, CUT_BYTES, "...#%08x", (unsigned)(number ^ number >> 32));
+}
+
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame)
 {
 	const char *file = sl_paths_name(frame->file);
+	int whole;
 
 	if (file && !strncmp(file, "__", 2) && file > frame->file) /* a package's file: its folder is the name */
 		for (file--; file > frame->file && file[-1] != '/';)
 			file--;
 	if (file && frame->line)
-		snprintf(out, size, "%s:%u %.*s", file, frame->line, frame->function ? end_of_name(frame) : 0,
-			 frame->function ?: "");
+		whole = snprintf(out, size, "%s:%u %.*s", file, frame->line, frame->function ? end_of_name(frame) : 0,
+				 frame->function ?: "");
 	else if (frame->function)
-		snprintf(out, size, "%s%s%s", frame->module ? frame->module : "", frame->module ? " " : "", frame->function);
+		whole = snprintf(out, size, "%s%s%s", frame->module ? frame->module : "", frame->module ? " " : "",
+				 frame->function);
 	else if (frame->module)
-		snprintf(out, size, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+		whole = snprintf(out, size, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
 	else
-		snprintf(out, size, "0x%llx", (unsigned long long)frame->offset);
+		whole = snprintf(out, size, "0x%llx", (unsigned long long)frame->offset);
+	if ((size_t)whole >= size)
+		tell_apart(out, size, frame);
 	size = strlen(out);
 	if (size && out[size - 1] == ' ')
 		out[size - 1] = 0;

@@ -13,7 +13,7 @@
 static uint32_t push(struct sl_owners *owners, const char *name)
 {
 	SL_ROOM(&owners->share);
-	owners->share.item[owners->share.count] = (struct sl_share){.name = strdup(name)};
+	owners->share.item[owners->share.count] = (struct sl_share){.name = name};
 	return (uint32_t)owners->share.count++;
 }
 
@@ -25,22 +25,21 @@ void sl_owners_init(struct sl_owners *owners)
 
 void sl_owners_free(struct sl_owners *owners)
 {
-	for (size_t i = 0; i < owners->share.count; i++)
-		free(owners->share.item[i].name);
 	free(owners->share.item);
 	sl_idmap_free(&owners->children);
+	sl_map_free(&owners->names);
 }
 
 /* The child with that name, which is made where missing. */
 static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *name)
 {
-	uint64_t key = parent;
+	uint64_t key;
 	uint32_t at;
 
-	for (const char *c = name; *c; c++)
-		key = sl_map_mix(key ^ (uint8_t)*c) + 1;
+	name = sl_map_intern(&owners->names, name);
+	key = sl_map_mix_two(parent, (uintptr_t)name);
 	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_map_mix(key + 1)) /* another child has this key */
-		if (owners->share.item[at].parent == parent && !strcmp(owners->share.item[at].name, name))
+		if (owners->share.item[at].parent == parent && owners->share.item[at].name == name)
 			return at;
 	at = push(owners, name);
 	sl_idmap_set(&owners->children, key, at);

@@ -8,7 +8,7 @@
 #include "analyzer/report/report.h"
 
 struct sl_share {
-	char *name;
+	const char *name; /* of the owners' names */
 	uint64_t bytes, blocks;
 	/* Indexes, 0: none; siblings are sorted by bytes, largest first, after sl_owners_sort. */
 	uint32_t parent, child, sibling;
@@ -18,6 +18,7 @@ struct sl_share {
 struct sl_owners {
 	SL_VECTOR(struct sl_share) share;
 	struct sl_idmap children; /* from parent and name to child */
+	struct sl_map names;
 };
 
 void sl_owners_init(struct sl_owners *owners);

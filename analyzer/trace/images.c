@@ -123,11 +123,26 @@ static void tell_strangers(struct sl_images *folder, unsigned count)
 	folder->stranger = NULL;
 }
 
+static bool is_ours(const char *name)
+{
+	return sl_summaries_named(name) || sl_names_is_pack(name) || sl_names_is_trace(name);
+}
+
+/* A link that the user did not name must lead to a file whose own name is one of ours. */
+static bool leads_to_ours(struct sl_images *folder, const char *path)
+{
+	bool leads = !is_ours(path) || sl_paths_is_honest(path, is_ours);
+
+	if (!leads)
+		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
+	return leads;
+}
+
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
 {
 	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
 
-	if ((!told && !packed && !sl_names_is_trace(path)) || !is_trusted(folder, path, beside) || !is_new(folder, device, number))
+	if (!is_ours(path) || !is_trusted(folder, path, beside) || !is_new(folder, device, number))
 		return;
 	if (told)
 		add_summary(folder, path);
@@ -150,7 +165,7 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 
 	if (entry->d_type != DT_REG && stat(path, &st))
 		return;
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode) && (entry->d_type == DT_REG || leads_to_ours(folder, path)))
 		add_file(folder, path, st.st_dev, st.st_ino, &beside);
 	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &beside) && is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
@@ -260,8 +275,8 @@ static bool add(struct sl_images *folder, const char *path)
 	/* A file named alone brings in the other files of its process. */
 	where = beside_of(path);
 	files = sl_beside_once(&folder->beside, path);
-	for (size_t i = 0; files && i < files->paths.count; i++)
-		if (!stat(files->paths.item[i], &st) && S_ISREG(st.st_mode))
+	for (size_t i = 0; files && i < files->paths.count && !too_many(folder, path); i++)
+		if (!stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) && leads_to_ours(folder, files->paths.item[i]))
 			add_file(folder, files->paths.item[i], st.st_dev, st.st_ino, &where);
 	return true;
 }

@@ -8,6 +8,7 @@
 
 #include "analyzer/base/confine.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/beside.h"
@@ -25,6 +26,18 @@ static void add(struct list *list, const char *path)
 	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
 }
 
+/* A file that the user did not name. */
+static void add_honest(struct list *list, const char *path, bool (*is)(const char *name))
+{
+	if (sl_paths_is_honest(path, is))
+		add(list, path);
+}
+
+static bool is_json(const char *name)
+{
+	return sl_paths_ends(name, ".json");
+}
+
 /* Rings of traces on network file systems. */
 static void add_remote_rings(struct list *list)
 {
@@ -33,7 +46,7 @@ static void add_remote_rings(struct list *list)
 	if (glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found))
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		add(list, found.gl_pathv[i]);
+		add_honest(list, found.gl_pathv[i], sl_names_is_ring);
 	globfree(&found);
 }
 
@@ -51,7 +64,9 @@ static void add_beside(struct list *list, struct sl_beside *processes, const cha
 			bool whole = i == SL_COUNT(sink);
 
 			beside = sl_memory_print("%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]);
-			if (!whole || !strcmp(name, sink[0]))
+			if (!whole)
+				add_honest(list, beside, is_json);
+			else if (!strcmp(name, sink[0]))
 				add(list, beside);
 			free(beside);
 		}
@@ -59,7 +74,7 @@ static void add_beside(struct list *list, struct sl_beside *processes, const cha
 	}
 	files = sl_beside_once(processes, path);
 	for (size_t i = 0; files && i < files->paths.count; i++)
-		add(list, files->paths.item[i]);
+		add_honest(list, files->paths.item[i], sl_names_is_trace);
 }
 
 static bool confine(const struct sl_rights *rights)

@@ -135,9 +135,27 @@ class Inside(unittest.TestCase):
         os.symlink(self.at("home/secret"), self.at("links/rank-00009-9.msgpack.zst"))
         os.symlink(self.at("home"), self.at("links/house"))
         done = self.run_inside("dump", "--run", "all", self.at("links"), probe=False)
-        self.assertIn("Permission denied", done.stderr)
+        self.assertIn("is a link to a file that is no trace by its name", done.stderr)
         self.assertTrue(done.stdout)
         self.stays("dump", self.at("links"))
+
+    def test_what_lies_beside_a_named_file_opens_nothing_else(self):
+        os.mkdir(self.at("beside"))
+        one = self.at("beside/rank-00000-100.msgpack.zst")
+        shutil.copy(self.at("b/rank-00000-100.msgpack.zst"), one)
+        os.symlink(self.at("home/secret"), self.at("beside/rank-00000-100.000002.msgpack.zst"))
+        os.symlink(self.at("home"), self.at("beside/rank-00000-100.000003.msgpack.zst"))
+        for name in "manifest.json", "rollups.json":
+            os.symlink(self.at("home"), self.at("beside/" + name))
+        self.stays("dump", one)
+        done = self.run_inside("pack", "-o", "beside.stormlog", one, probe=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("is a link to a file that is no trace by its name", done.stderr)
+        self.assertEqual(self.run_inside("pack", "-o", "folder.stormlog", self.at("beside"), probe=False).returncode, 0)
+        self.stays("report", "--json", self.at("out/beside.stormlog"))
+        self.run_inside("summarize", "-o", "s.summary", self.at("a"), probe=False)
+        os.rename(self.at("out/s.summary"), self.at("beside/s.summary"))
+        self.stays("report", "--json", self.at("beside/s.summary"))
 
 
 if __name__ == "__main__":
