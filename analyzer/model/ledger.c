@@ -186,7 +186,7 @@ static void grow_sites(struct sl_model *model)
 
 static uint32_t holder_of(struct sl_model *model, const char *library, int device)
 {
-	uint32_t l = 0, h = 0;
+	uint32_t l = 0, h;
 
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
@@ -194,8 +194,7 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 		l--; /* the last library stands for all further ones */
 	else if (l == model->libraries.count)
 		*SL_PUSH(&model->libraries) = l == LIBRARIES_MAX - 1 ? "other libraries" : sl_arena_strdup(&model->arena, library);
-	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
-		h++;
+	h = sl_idmap_claim(&model->holder_ids, (uint64_t)l << 32 | (uint32_t)device, model->holders.count);
 	if (h == model->holders.count) {
 		*SL_PUSH(&model->holders) = (struct sl_holder){.library = l, .device = device};
 	}

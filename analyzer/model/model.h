@@ -474,6 +474,7 @@ struct sl_model {
 	uint32_t *site_slots;
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;
+	struct sl_idmap holder_ids;	   /* by library and device */
 	SL_VECTOR(const char *) libraries; /* in the arena */
 	SL_VECTOR(struct sl_labelled) labelled;
 	struct sl_api_stats *apis; /* [header->hook_count + 1] */

@@ -63,6 +63,7 @@ static void free_replay(struct sl_model *model)
 	sl_extents_free(&model->called_parts);
 	SL_DROP(&model->in_use_crests);
 	SL_DROP(&model->held_crests);
+	sl_idmap_free(&model->holder_ids);
 	sl_idmap_free(&model->called_ids);
 	for (size_t i = 0; model->site_course && i < model->sites.count; i++)
 		sl_ledger_save(model, &model->sites.item[i]);

@@ -280,7 +280,7 @@ def cost(make, n):
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
         if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT:
             extra += ["-j", "1"]
-        verb = {snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
+        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         paths = sorted(glob.glob(os.path.join(folder, "*.zst"))) if make is named else [folder]
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, *paths], stdout=subprocess.DEVNULL, stderr=said) as child:
@@ -558,10 +558,18 @@ def rooms(folder, n):
                total=1 << 56, settings="expandable_segments:True")
 
 
+def holders(folder, n):
+    """Libraries that each allocate on each of a hundred devices."""
+    count = n // 100 or 1
+    maps = [{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": "/nowhere/lib%d.so" % i, "build_id": "aa", "ns": t.T0} for i in range(1, count + 1)]
+    maps += [{"def": "native_stack", "id": i, "pcs": struct.pack("<Q", (i << 20) + 8)} for i in range(1, count + 1)]
+    one(folder, maps, mallocs(n, native=[i % count + 1 for i in range(n)], device=[i // count for i in range(n)]))
+
+
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams, labelled_leaks, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
+        nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
