@@ -174,6 +174,10 @@ static void close_all(struct sl_fit_result *result)
 		sl_trace_close(trace);
 		free(result->sessions[p]);
 	}
+	for (size_t i = 0; i < result->varied.count; i++)
+		SL_DROP(&result->varied.item[i].curve.points);
+	SL_DROP(&result->varied);
+	sl_map_free(&result->varied_at);
 	free(result->subjects);
 	free(result->insteads);
 	free(result->processes);

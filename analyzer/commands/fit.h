@@ -2,6 +2,8 @@
 /* The results of the verb fit: every recording under every choice of settings, and how they are printed. */
 #pragma once
 
+#include "analyzer/base/map.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/instead.h"
 #include "analyzer/fit/vary.h"
@@ -21,8 +23,9 @@ struct sl_fit_result {
 	unsigned subject_count;
 	const struct sl_fit_question *question;
 	const char *vary; /* NULL: not asked for */
-	struct sl_fit_varied varied[SL_FIT_CHOICES];
-	unsigned varied_count, without_value; /* without_value: recordings that give no number */
+	SL_VECTOR(struct sl_fit_varied) varied;
+	struct sl_map varied_at; /* settings -> index of `varied` + 1 */
+	unsigned without_value;	 /* recordings that give no number */
 	uint64_t capacities[SL_FIT_CAPACITIES];
 	unsigned capacity_count;
 };

@@ -30,13 +30,13 @@ static bool value_of(const struct sl_trace *trace, const char *key, double *valu
 
 static struct sl_fit_varied *varied_of(struct sl_fit_result *result, const char *settings)
 {
-	for (unsigned i = 0; i < result->varied_count; i++)
-		if (!strcmp(result->varied[i].settings, settings))
-			return &result->varied[i];
-	if (result->varied_count == SL_FIT_CHOICES)
-		return NULL;
-	result->varied[result->varied_count].settings = settings;
-	return &result->varied[result->varied_count++];
+	uintptr_t *at = sl_map_at(&result->varied_at, settings);
+
+	if (!*at) {
+		*SL_PUSH(&result->varied) = (struct sl_fit_varied){.settings = settings};
+		*at = result->varied.count;
+	}
+	return &result->varied.item[*at - 1];
 }
 
 static void take(struct sl_fit_result *result, const struct sl_fit_subject *s)
@@ -52,7 +52,7 @@ static void take(struct sl_fit_result *result, const struct sl_fit_subject *s)
 		struct sl_fit_varied *varied = varied_of(result, s->choices[c].text ? s->choices[c].text : s->recording->text);
 		uint64_t need = a->scan.always_from;
 
-		if (!varied || need == SL_UNKNOWN)
+		if (need == SL_UNKNOWN)
 			continue;
 		if (a->other_from != SL_UNKNOWN && a->other_from > need)
 			need = a->other_from;
@@ -64,29 +64,33 @@ bool sl_fit_vary(struct sl_fit_result *result)
 {
 	for (unsigned i = 0; i < result->subject_count; i++)
 		take(result, &result->subjects[i]);
-	for (unsigned i = 0; i < result->varied_count; i++)
-		sl_fit_curve_draw(&result->varied[i].curve);
+	for (size_t i = 0; i < result->varied.count; i++)
+		sl_fit_curve_draw(&result->varied.item[i].curve);
 	for (unsigned i = 0; i < result->subject_count && !result->capacity_count; i++) {
 		result->capacity_count = result->subjects[i].capacity_count;
 		memcpy(result->capacities, result->subjects[i].capacities, sizeof(result->capacities));
 	}
-	return result->varied_count && result->varied[0].curve.count > 1;
+	return result->varied.count && result->varied.item[0].curve.points.count > 1;
 }
 
 static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key)
 {
 	struct sl_fit_largest l;
-	char size[SL_FORMAT_BYTES];
+	char size[SL_FORMAT_BYTES], least[32] = "none";
 
 	sl_fit_curve_largest(&l, curve, capacity);
 	sl_format_size(size, capacity);
+	if (isfinite(l.least))
+		snprintf(least, sizeof(least), "%.4g", floor(l.least));
 	if (!l.known)
 		sl_door_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
+	else if (!isfinite(l.value))
+		sl_door_print(stdout, "    %s: not even the smallest %s fits\n", size, key);
 	else if (!l.bounded)
 		sl_door_print(stdout, "    %s: %s up to %.4g%s; no error is known\n", size, key, floor(l.value),
 			      l.extrapolated ? ", beyond what was recorded" : "");
 	else
-		sl_door_print(stdout, "    %s: %s up to %.4g, surely %.4g, not %.4g%s\n", size, key, floor(l.value), floor(l.least),
+		sl_door_print(stdout, "    %s: %s up to %.4g, surely %s, not %.4g%s\n", size, key, floor(l.value), least,
 			      floor(l.most) + 1, l.extrapolated ? "; beyond what was recorded" : "");
 }
 
@@ -96,12 +100,13 @@ void sl_fit_vary_print(const struct sl_fit_result *result)
 	if (result->without_value)
 		sl_door_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
 			      result->vary);
-	for (unsigned i = 0; i < result->varied_count; i++) {
-		const struct sl_fit_curve *curve = &result->varied[i].curve;
+	for (size_t i = 0; i < result->varied.count; i++) {
+		const struct sl_fit_curve *curve = &result->varied.item[i].curve;
 
-		sl_door_print(stdout, "  %s\n    ", *result->varied[i].settings ? result->varied[i].settings : "(none)");
-		for (unsigned k = 0; k < curve->count; k++)
-			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points[k].value, SL_SIZE(curve->points[k].need));
+		sl_door_print(stdout, "  %s\n    ", *result->varied.item[i].settings ? result->varied.item[i].settings : "(none)");
+		for (size_t k = 0; k < curve->points.count; k++)
+			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points.item[k].value,
+				      SL_SIZE(curve->points.item[k].need));
 		if (curve->degree)
 			sl_door_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
 		if (curve->error >= 0)
@@ -119,10 +124,10 @@ static void put_curve(struct sl_json *j, const struct sl_fit_result *result, con
 	sl_json_object(j, NULL);
 	sl_json_string(j, "settings", varied->settings);
 	sl_json_array(j, "points");
-	for (unsigned k = 0; k < curve->count; k++) {
+	for (size_t k = 0; k < curve->points.count; k++) {
 		sl_json_object(j, NULL);
-		sl_json_double(j, "value", curve->points[k].value);
-		sl_json_uint(j, "always_from_bytes", curve->points[k].need);
+		sl_json_double(j, "value", curve->points.item[k].value);
+		sl_json_uint(j, "always_from_bytes", curve->points.item[k].need);
 		sl_json_end(j);
 	}
 	sl_json_end(j);
@@ -155,8 +160,8 @@ void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result)
 	sl_json_string(j, "key", result->vary);
 	sl_json_uint(j, "without_value", result->without_value);
 	sl_json_array(j, "curves");
-	for (unsigned i = 0; i < result->varied_count; i++)
-		put_curve(j, result, &result->varied[i]);
+	for (size_t i = 0; i < result->varied.count; i++)
+		put_curve(j, result, &result->varied.item[i]);
 	sl_json_end(j);
 	sl_json_end(j);
 }

@@ -2,26 +2,37 @@
 #include "analyzer/fit/vary.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "analyzer/base/stats.h"
 
 #define FAR 2 /* times the largest recorded value: further extrapolation would be guessing */
 
 void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need)
 {
-	unsigned at = 0;
+	*SL_PUSH(&curve->points) = (struct sl_fit_point){value, need};
+}
 
-	while (at < curve->count && curve->points[at].value < value)
-		at++;
-	if (at < curve->count && curve->points[at].value == value) {
-		if (need > curve->points[at].need)
-			curve->points[at].need = need;
-		return;
-	}
-	if (curve->count == SL_FIT_POINTS)
-		return;
-	memmove(&curve->points[at + 1], &curve->points[at], (curve->count - at) * sizeof(curve->points[0]));
-	curve->points[at] = (struct sl_fit_point){value, need};
-	curve->count++;
+static int by_value(const void *a, const void *b)
+{
+	const struct sl_fit_point *x = a, *y = b;
+
+	return SL_RISING(x->value, y->value) ?: SL_FALLING(x->need, y->need);
+}
+
+/* Sorts the points; of equal values the largest need stays. */
+static void sort(struct sl_fit_curve *curve)
+{
+	struct sl_fit_point *points = curve->points.item;
+	size_t count = 0;
+
+	if (curve->points.count)
+		qsort(points, curve->points.count, sizeof(*points), by_value);
+	for (size_t i = 0; i < curve->points.count; i++)
+		if (!count || points[i].value != points[count - 1].value)
+			points[count++] = points[i];
+	curve->points.count = count;
 }
 
 static double at(const double terms[3], double value)
@@ -29,52 +40,68 @@ static double at(const double terms[3], double value)
 	return terms[0] + value * (terms[1] + value * terms[2]);
 }
 
-/* Least squares by the normal equations, with values scaled to 1; leaves out point `but` (count: none). */
-static bool draw(double terms[3], const struct sl_fit_curve *curve, unsigned degree, unsigned but)
+/* The normal equations of least squares, with values scaled to 1. */
+struct sums {
+	double scale, a[3][4];
+};
+
+static void count_in(struct sums *sums, const struct sl_fit_point *point, double times)
 {
-	double scale = fabs(curve->points[curve->count - 1].value) > 0 ? fabs(curve->points[curve->count - 1].value) : 1;
-	double a[3][4] = {{0}};
+	double powers[5] = {1};
+
+	for (unsigned k = 1; k < 5; k++)
+		powers[k] = powers[k - 1] * point->value / sums->scale;
+	for (unsigned row = 0; row < 3; row++) {
+		for (unsigned column = 0; column < 3; column++)
+			sums->a[row][column] += times * powers[row + column];
+		sums->a[row][3] += times * powers[row] * (double)point->need;
+	}
+}
+
+static void sum_up(struct sums *sums, const struct sl_fit_curve *curve)
+{
+	double largest = fabs(curve->points.item[curve->points.count - 1].value);
+
+	*sums = (struct sums){.scale = largest > 0 ? largest : 1};
+	for (size_t i = 0; i < curve->points.count; i++)
+		count_in(sums, &curve->points.item[i], 1);
+}
+
+/* without: a point that is left out; NULL: none. */
+static bool draw(double terms[3], const struct sums *all, unsigned degree, const struct sl_fit_point *without)
+{
+	struct sums sums = *all;
 	unsigned size = degree + 1;
 
-	for (unsigned i = 0; i < curve->count; i++) {
-		double powers[5] = {1};
-
-		if (i == but)
-			continue;
-		for (unsigned k = 1; k < 5; k++)
-			powers[k] = powers[k - 1] * curve->points[i].value / scale;
-		for (unsigned row = 0; row < size; row++) {
-			for (unsigned column = 0; column < size; column++)
-				a[row][column] += powers[row + column];
-			a[row][3] += powers[row] * (double)curve->points[i].need;
-		}
-	}
+	if (without)
+		count_in(&sums, without, -1);
 	for (unsigned pivot = 0; pivot < size; pivot++) {
-		if (fabs(a[pivot][pivot]) < 1e-12)
+		if (fabs(sums.a[pivot][pivot]) < 1e-12)
 			return false;
 		for (unsigned row = 0; row < size; row++) {
-			double factor = row == pivot ? 0 : a[row][pivot] / a[pivot][pivot];
+			double factor = row == pivot ? 0 : sums.a[row][pivot] / sums.a[pivot][pivot];
 
 			for (unsigned column = 0; column < 4; column++)
-				a[row][column] -= factor * a[pivot][column];
+				sums.a[row][column] -= factor * sums.a[pivot][column];
 		}
 	}
 	for (unsigned k = 0; k < 3; k++)
-		terms[k] = k < size ? a[k][3] / a[k][k] / pow(scale, k) : 0;
+		terms[k] = k < size ? sums.a[k][3] / sums.a[k][k] / pow(sums.scale, k) : 0;
 	return true;
 }
 
 /* The largest error for a point that is left out; below 0: unknown. */
-static double error_of(const struct sl_fit_curve *curve, unsigned degree)
+static double error_of(const struct sl_fit_curve *curve, const struct sums *sums, unsigned degree)
 {
 	double terms[3], most = -1;
 
-	for (unsigned i = 0; i < curve->count && curve->count >= degree + 2; i++) {
+	for (size_t i = 0; i < curve->points.count && curve->points.count >= degree + 2; i++) {
+		const struct sl_fit_point *point = &curve->points.item[i];
 		double off;
 
-		if (!draw(terms, curve, degree, i))
+		if (!draw(terms, sums, degree, point))
 			return -1;
-		off = fabs(at(terms, curve->points[i].value) - (double)curve->points[i].need);
+		off = fabs(at(terms, point->value) - (double)point->need);
 		most = off > most ? off : most;
 	}
 	return most;
@@ -83,30 +110,42 @@ static double error_of(const struct sl_fit_curve *curve, unsigned degree)
 void sl_fit_curve_draw(struct sl_fit_curve *curve)
 {
 	double bent, terms[3];
+	struct sums sums;
 
+	sort(curve);
 	curve->degree = 0;
 	curve->error = -1;
-	if (curve->count < 2 || !draw(curve->terms, curve, 1, curve->count))
+	if (curve->points.count < 2)
+		return;
+	sum_up(&sums, curve);
+	if (!draw(curve->terms, &sums, 1, NULL))
 		return;
 	curve->degree = 1;
-	curve->error = error_of(curve, 1);
-	bent = curve->count >= 4 ? error_of(curve, 2) : -1;
+	curve->error = error_of(curve, &sums, 1);
+	bent = curve->points.count >= 4 ? error_of(curve, &sums, 2) : -1;
 	/* a parabola that bends down only follows the rounding of segments: somewhere it falls */
-	if (bent < 0 || bent >= curve->error || !draw(terms, curve, 2, curve->count) || terms[2] < 0)
+	if (bent < 0 || bent >= curve->error || !draw(terms, &sums, 2, NULL) || terms[2] < 0)
 		return;
 	memcpy(curve->terms, terms, sizeof(terms));
 	curve->degree = 2;
 	curve->error = bent;
 }
 
-/* The largest value whose need plus `more` fits into the capacity. */
+/* The value from 0 on, or from the smallest one, that needs least. */
+static double cheapest(const struct sl_fit_curve *curve, const double terms[3])
+{
+	double low = fmin(0, curve->points.item[0].value), high = curve->points.item[curve->points.count - 1].value;
+
+	return terms[2] > 0 ? fmin(fmax(-terms[1] / terms[2] / 2, low), high) : low;
+}
+
+/* The largest value whose need plus `more` fits into the capacity; -INFINITY: none. */
 static double solve(const struct sl_fit_curve *curve, const double terms[3], double capacity, double more)
 {
-	double low = curve->points[0].value, high = curve->points[curve->count - 1].value, width = high - low;
+	double low = cheapest(curve, terms), high = curve->points.item[curve->points.count - 1].value, width = high - low;
 
-	for (unsigned i = 0; i < 40 && at(terms, low) + more > capacity; i++)
-		low -= width *= 2;
-	width = high - low;
+	if (at(terms, low) + more > capacity)
+		return -INFINITY;
 	for (unsigned i = 0; i < 40 && at(terms, high) + more <= capacity; i++)
 		high += width *= 2;
 	for (unsigned i = 0; i < 200; i++) {
@@ -123,13 +162,15 @@ static double solve(const struct sl_fit_curve *curve, const double terms[3], dou
 /* Uses the error and every curve with a point left out, since their different slopes matter beyond the points. */
 static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, double capacity)
 {
+	struct sums sums;
 	double terms[3];
 
 	largest->least = largest->most = largest->value;
-	for (unsigned i = 0; i <= curve->count && largest->bounded; i++) {
+	sum_up(&sums, curve);
+	for (size_t i = 0; i <= curve->points.count && largest->bounded; i++) {
 		double least, most;
 
-		if (!draw(terms, curve, curve->degree, i))
+		if (!draw(terms, &sums, curve->degree, i < curve->points.count ? &curve->points.item[i] : NULL))
 			continue;
 		least = solve(curve, terms, capacity, curve->error);
 		most = solve(curve, terms, capacity, -curve->error);
@@ -140,10 +181,13 @@ static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *cur
 
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity)
 {
-	const struct sl_fit_point *first = curve->points, *last = &curve->points[curve->count ? curve->count - 1 : 0];
+	const struct sl_fit_point *first = curve->points.item, *last;
 
 	*largest = (struct sl_fit_largest){0};
-	if (!curve->degree || at(curve->terms, last->value) <= at(curve->terms, first->value)) /* it has no largest value */
+	if (!curve->degree)
+		return;
+	last = &first[curve->points.count - 1];
+	if (at(curve->terms, last->value) <= at(curve->terms, first->value)) /* it has no largest value */
 		return;
 	largest->known = true;
 	largest->value = solve(curve, curve->terms, (double)capacity, 0);

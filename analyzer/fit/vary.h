@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SL_FIT_POINTS 64
+#include "analyzer/base/vector.h"
 
 struct sl_fit_point {
 	double value;
@@ -17,21 +17,21 @@ struct sl_fit_point {
 };
 
 struct sl_fit_curve {
-	struct sl_fit_point points[SL_FIT_POINTS]; /* sorted by value; of equal values the largest need */
-	unsigned count;
-	unsigned degree; /* 0: fewer than two points, so nothing can be told */
-	double terms[3]; /* need = terms[0] + terms[1] * value + terms[2] * value^2 */
-	double error;	 /* in bytes; below 0: two points give no error */
+	SL_VECTOR(struct sl_fit_point) points; /* once drawn: sorted by value; of equal values the largest need */
+	unsigned degree;		       /* 0: fewer than two points, so nothing can be told */
+	double terms[3];		       /* need = terms[0] + terms[1] * value + terms[2] * value^2 */
+	double error;			       /* in bytes; below 0: two points give no error */
 };
 
+/* All are added before the curve is drawn.  The owner drops the points. */
 void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need);
 void sl_fit_curve_draw(struct sl_fit_curve *curve);
 
 struct sl_fit_largest {
 	bool known;	    /* the need rises with the value */
-	double value;	    /* from the curve */
+	double value;	    /* from the curve; -INFINITY: nothing fits, not even 0 or the smallest recorded value */
 	bool bounded;	    /* least and most are known */
-	double least, most; /* from the error */
+	double least, most; /* from the error; -INFINITY as in `value` */
 	bool extrapolated;  /* outside the recorded values */
 };
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity);

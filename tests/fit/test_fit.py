@@ -27,6 +27,11 @@ except ImportError:
     msgpack = None
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "hostile"))
+try:
+    import traces as t
+except SystemExit:
+    t = None
 MAKE, ANALYZE = sys.argv[1:3]
 MIB = 1 << 20
 GRAPHS = 3 << 20  # programs of seeds from here on capture graphs (ops.h)
@@ -259,6 +264,28 @@ class Fit(unittest.TestCase):
             self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "length", *paths], capture_output=True).returncode, 2)
             text = subprocess.run([ANALYZE, "fit", *options, "--vary", "batch", *paths], capture_output=True, text=True).stdout
             self.assertRegex(text, r"3.00 GiB: batch up to \d+, surely \d+, not \d+; beyond what was recorded")
+
+    def test_every_value_is_used_and_a_card_may_be_too_small_for_any(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for batch in range(1, 81):
+                recording(folder, "2.14", f"batch={batch}")
+            options = ("--allocator-capacity", "16M", "--settings", "", "--vary", "batch")
+            curve, = fit(folder, *options)["vary"]["curves"]
+            self.assertEqual([point["value"] for point in curve["points"]], list(range(1, 81)))
+            self.assertEqual(curve["largest"], [dict(capacity_bytes=16 << 20, value=None, at_least=None, at_most=None, extrapolated=True)])
+            text = subprocess.run([ANALYZE, "fit", *options, folder], capture_output=True, text=True).stdout
+            self.assertIn("16.0 MiB: not even the smallest batch fits\n", text)
+
+    @unittest.skipUnless(t, "python3-msgpack, python3-zstandard and python3-numpy are needed")
+    def test_every_choice_of_settings_has_a_curve(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for i in range(40):
+                events = t.Thread().events(2, api=[t.MALLOC, t.TORCH_ALLOC], kind=[1, 10], duration_ns=1, address=1 << 40, bytes=2 << 20)
+                t.write(os.path.join(folder, f"rank-00000-{i + 1}.msgpack.zst"),
+                        t.header(pid=i + 1, metadata={"batch": "1"}, environment={"PYTORCH_CUDA_ALLOC_CONF": f"max_split_size_mb:{i + 21}"}),
+                        t.defs([{"def": "capability", "name": "pytorch", "value": "c10 2.6.0"}]), events, t.footer())
+            curves = fit(folder, "--allocator-capacity", "1G", "--vary", "batch", code=(2,))["vary"]["curves"]
+            self.assertLessEqual({f"max_split_size_mb:{i + 21}" for i in range(40)}, {curve["settings"] for curve in curves})
 
     def test_who_asks_for_free_memory_may_depend_on_the_card(self):
         says = "it asks how much memory is free: what it does may depend on the card"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each rule of analyzer/fit/rules.c alone, with numbers worked out by hand; tests/fit/golden has the real allocator's answers. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -367,6 +368,39 @@ static void a_need_that_bends_down_is_taken_for_a_line(void **state)
 	sl_fit_curve_largest(&largest, &curve, 1024 * MIB);
 	assert_true(largest.known && largest.bounded);
 	assert_true(largest.value > 11 && largest.value < 12 && largest.least > 8 && largest.most < 15);
+	SL_DROP(&curve.points);
+}
+
+static void a_curve_has_every_value_once_in_order(void **state)
+{
+	struct sl_fit_curve curve = {0};
+
+	for (unsigned value = 300; value; value--) {
+		sl_fit_curve_add(&curve, value, 100 * MIB + value * MIB);
+		sl_fit_curve_add(&curve, value, value * MIB);
+	}
+	sl_fit_curve_draw(&curve);
+	assert_int_equal(curve.points.count, 300);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_true(curve.points.item[i].value == i + 1);
+		assert_int_equal(curve.points.item[i].need, (101 + i) * MIB);
+	}
+	SL_DROP(&curve.points);
+}
+
+static void below_what_a_value_of_0_needs_nothing_fits(void **state)
+{
+	struct sl_fit_curve curve = {0};
+	struct sl_fit_largest largest;
+
+	for (unsigned value = 8; value <= 64; value += 8)
+		sl_fit_curve_add(&curve, value, 1000 * MIB + value * MIB + value / 8 % 2);
+	sl_fit_curve_draw(&curve);
+	sl_fit_curve_largest(&largest, &curve, 900 * MIB);
+	assert_true(largest.known && isinf(largest.value) && largest.value < 0);
+	sl_fit_curve_largest(&largest, &curve, 1004 * MIB);
+	assert_true(largest.known && largest.bounded && largest.value > 3 && largest.value < 5 && largest.extrapolated);
+	SL_DROP(&curve.points);
 }
 
 int main(void)
@@ -393,6 +427,8 @@ int main(void)
 		cmocka_unit_test(equal_blocks_are_taken_by_address_up_to_2_11_and_by_age_after),
 		cmocka_unit_test(recorded_addresses_tell_the_drivers_way),
 		cmocka_unit_test(a_need_that_bends_down_is_taken_for_a_line),
+		cmocka_unit_test(a_curve_has_every_value_once_in_order),
+		cmocka_unit_test(below_what_a_value_of_0_needs_nothing_fits),
 		cmocka_unit_test(releases_up_to_2_4_fail_where_max_split_size_meets_expandable_segments),
 	};
 
