@@ -93,26 +93,26 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_merge_pro
 	push(scope, number_of(scope, j, NULL, sl_model_library(p->process.model, site)));
 }
 
-static void put_profile(struct sl_json *j, const struct scope *scope, const struct sl_merge_process *p)
+/* first: the process's first sample.  Returns the next process's, since samples are added process by process. */
+static size_t put_profile(struct sl_json *j, const struct scope *scope, const struct sl_merge_process *p, size_t first)
 {
 	char name[64];
 	uint64_t total = 0;
+	size_t end = first;
 
+	for (; end < scope->samples.count && scope->samples.item[end].process == p->index; end++)
+		total += scope->samples.item[end].bytes;
 	sl_process_who(name, &p->process);
 	sl_json_object(j, NULL);
 	sl_json_string(j, "type", "sampled");
 	sl_json_string(j, "name", name);
 	sl_json_string(j, "unit", "bytes");
 	sl_json_uint(j, "startValue", 0);
-	for (size_t i = 0; i < scope->samples.count; i++)
-		total += scope->samples.item[i].process == p->index ? scope->samples.item[i].bytes : 0;
 	sl_json_uint(j, "endValue", total);
 	sl_json_array(j, "samples");
-	for (size_t i = 0; i < scope->samples.count; i++) {
+	for (size_t i = first; i < end; i++) {
 		const struct sample *s = &scope->samples.item[i];
 
-		if (s->process != p->index)
-			continue;
 		sl_json_array(j, NULL);
 		for (unsigned k = 0; k < s->count; k++)
 			sl_json_uint(j, NULL, scope->numbers.item[s->first + k]);
@@ -120,11 +120,11 @@ static void put_profile(struct sl_json *j, const struct scope *scope, const stru
 	}
 	sl_json_end(j);
 	sl_json_array(j, "weights");
-	for (size_t i = 0; i < scope->samples.count; i++)
-		if (scope->samples.item[i].process == p->index)
-			sl_json_uint(j, NULL, scope->samples.item[i].bytes);
+	for (size_t i = first; i < end; i++)
+		sl_json_uint(j, NULL, scope->samples.item[i].bytes);
 	sl_json_end(j);
 	sl_json_end(j);
+	return end;
 }
 
 #define SCHEMA	 "https://www.speedscope.app/file-format-schema.json"
@@ -134,6 +134,7 @@ static bool run_speedscope(struct sl_export_job *job)
 {
 	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
 	struct scope scope = {0};
+	size_t next = 0;
 
 	sl_export_replay(job->merge);
 	sl_json_object(j, NULL);
@@ -157,7 +158,7 @@ static bool run_speedscope(struct sl_export_job *job)
 	sl_json_end(j);
 	sl_json_array(j, "profiles");
 	for (unsigned i = 0; i < job->merge->count; i++)
-		put_profile(j, &scope, &job->merge->processes[i]);
+		next = put_profile(j, &scope, &job->merge->processes[i], next);
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);

@@ -280,7 +280,7 @@ def cost(make, n):
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
         if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT:
             extra += ["-j", "1"]
-        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
+        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], ranks_of_places: ["export", "speedscope", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         paths = sorted(glob.glob(os.path.join(folder, "*.zst"))) if make is named else [folder]
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, *paths], stdout=subprocess.DEVNULL, stderr=said) as child:
@@ -566,10 +566,17 @@ def holders(folder, n):
     one(folder, maps, mallocs(n, native=[i % count + 1 for i in range(n)], device=[i // count for i in range(n)]))
 
 
+def ranks_of_places(folder, n):
+    """Ranks with a hundred places each, as one flame graph of each."""
+    for i in range(n // 10):
+        t.write(os.path.join(folder, "rank-%05d-%d.msgpack.zst" % (i, i)), t.header(rank=i, world_size=n // 10, pid=i + 1), t.defs(one_stack_each(100)),
+                mallocs(100, python=list(range(1, 101))), t.footer())
+
+
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
-        nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, keeping, queues,
+        nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, ranks_of_places, keeping, queues,
         collecting) + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
