@@ -18,6 +18,7 @@ enum {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static SL_VECTOR(struct sl_worse) news; /* newest first */
+static struct sl_map names;		/* of the projects in `news`; never freed, since readers keep them */
 
 struct look {
 	struct sl_store *store;
@@ -44,7 +45,6 @@ static void put_found(struct look *look, const struct sl_course *course, int64_t
 					   .after = change->after,
 					   .bytes = sl_course_is_bytes(metric, field),
 					   .settled = change->settled};
-		snprintf(worse->project, sizeof(worse->project), "%s", look->project ? look->project : "");
 		snprintf(worse->what, sizeof(worse->what), "%s", what);
 		memcpy(worse->commit, point->commit, sizeof(worse->commit));
 	}
@@ -87,16 +87,19 @@ static int newest(const void *a, const void *b)
 /* Replaces what was known of that project. */
 static void keep(struct look *look)
 {
-	const char *project = look->project ? look->project : "";
+	const char *project;
 	size_t kept = 0;
 
 	pthread_mutex_lock(&mutex);
+	project = sl_map_intern(&names, look->project ? look->project : "");
 	for (size_t i = 0; i < news.count; i++)
-		if (strncmp(news.item[i].project, project, sizeof(news.item[i].project) - 1))
+		if (news.item[i].project != project)
 			news.item[kept++] = news.item[i];
 	news.count = kept;
-	for (size_t i = 0; i < look->found.count; i++)
+	for (size_t i = 0; i < look->found.count; i++) {
+		look->found.item[i].project = project;
 		*SL_PUSH(&news) = look->found.item[i];
+	}
 	if (news.count)
 		qsort(news.item, news.count, sizeof(*news.item), newest);
 	pthread_mutex_unlock(&mutex);

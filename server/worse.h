@@ -9,7 +9,8 @@
 #include "server/server.h"
 
 struct sl_worse {
-	char project[256], what[256];	  /* what: a phrase for people */
+	const char *project;		  /* stays valid; "": runs without a project */
+	char what[256];			  /* a phrase for people */
 	int64_t metric;			  /* 0: `what` is a field */
 	int64_t before_run, run, when_ns; /* the last run before the change, and the run that made it */
 	char commit[16];		  /* of the run that made it; "": not known */

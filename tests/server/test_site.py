@@ -338,6 +338,13 @@ class Site(unittest.TestCase):
         self.assertNotIn("not sure yet", self.page("/trends", q="project=growing", field="peak").text)
         self.assertIn("no change", self.page("/trends", q="project=steady", field="peak").text)
 
+    def test_projects_whose_names_agree_for_long_have_news_each(self):
+        names, folder = ["n" * 300 + end for end in "ab"], tempfile.mkdtemp(dir=self.folder)
+        for n in range(7):
+            for name in names:
+                self.send(runs.record(ANALYZE, folder, f"{name[-1]}{n}", [100 if n < 5 else 150], second=60 * n - 20000, metadata={"project": name}))
+        wait_for(lambda: {row["project"] for row in self.json("/api/v1/worse")["worse"]} >= set(names))
+
     def test_a_trend_over_more_runs_than_a_person_reads_shows_the_newest(self):
         folder = tempfile.mkdtemp(dir=self.folder)
         server = Server(PROGRAM, os.path.join(folder, "store"))
