@@ -11,6 +11,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/stats.h"
 #include "server/course.h"
 #include "server/folder.h"
 #include "server/runs.h"
@@ -33,7 +34,8 @@ struct keeping {
 	struct sl_map names;
 	SL_VECTOR(struct run) runs; /* newest first */
 	SL_VECTOR(struct project) projects;
-	SL_VECTOR(int64_t) beside; /* runs on both sides of a change of a project's peak, and the run that confirmed the change */
+	/* Runs on both sides of a change of a project's peak, and the run that confirmed the change; ascending */
+	SL_VECTOR(int64_t) beside;
 };
 
 static bool take(void *context, const struct sl_card *card)
@@ -70,10 +72,7 @@ static void take_beside(struct keeping *k, struct sl_store *store, const char *p
 
 static bool is_beside(const struct keeping *k, int64_t run)
 {
-	for (size_t i = 0; i < k->beside.count; i++)
-		if (k->beside.item[i] == run)
-			return true;
-	return false;
+	return k->beside.count && bsearch(&run, k->beside.item, k->beside.count, sizeof(run), sl_stats_by_number);
 }
 
 /* Age counts from arrival at the server, since the clocks of recorded machines may be wrong. */
@@ -159,6 +158,8 @@ void sl_keep(struct sl_server *server)
 	if (sl_store_runs(store, &all, take, &k))
 		for (size_t at = 0; (name = sl_map_next(&k.names, &at));)
 			take_beside(&k, store, name);
+	if (k.beside.count)
+		qsort(k.beside.item, k.beside.count, sizeof(*k.beside.item), sl_stats_by_number);
 	for (size_t i = 0; i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
 	if (server->keep_age_s)

@@ -77,6 +77,19 @@ static bool take_place(void *context, const struct sl_store_metric *metric)
 	return true;
 }
 
+static void look_at_all(struct look *look)
+{
+	static const char *const fields[] = {"peak", "leak", "hidden", "oom"};
+	struct places places = {0};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		look_at(look, 0, sl_card_field(fields[i]), fields[i]);
+	sl_store_metrics(look->store, &look->query, "stack", NULL, PLACES, take_place, &places);
+	for (size_t i = 0; i < places.place.count; i++)
+		look_at(look, places.place.item[i].metric, 0, places.place.item[i].what);
+	SL_DROP(&places.place);
+}
+
 static int newest(const void *a, const void *b)
 {
 	int64_t x = ((const struct sl_worse *)a)->when_ns, y = ((const struct sl_worse *)b)->when_ns;
@@ -108,20 +121,15 @@ static void keep(struct look *look)
 void sl_worse_look(struct sl_server *server, const char *name)
 {
 	const char *project = *name ? name : NULL;
-	static const char *const fields[] = {"peak", "leak", "hidden", "oom"};
 	struct look look = {.store = sl_runs_store(server), .project = project};
-	struct places places = {0};
+	int64_t runs = 0;
 
 	if (!look.store)
 		return;
 	sl_course_project(&look.query, project);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		look_at(&look, 0, sl_card_field(fields[i]), fields[i]);
-	sl_store_metrics(look.store, &look.query, "stack", NULL, PLACES, take_place, &places);
-	for (size_t i = 0; i < places.place.count; i++)
-		look_at(&look, places.place.item[i].metric, 0, places.place.item[i].what);
+	if (sl_store_count(look.store, &look.query, &runs) && runs >= SL_SERIES_BEFORE + 2) /* fewer show no change */
+		look_at_all(&look);
 	keep(&look);
-	SL_DROP(&places.place);
 	SL_DROP(&look.found);
 	sl_query_free(&look.query);
 }

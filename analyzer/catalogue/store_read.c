@@ -199,19 +199,21 @@ bool sl_store_card(struct sl_store *store, int64_t run, struct sl_card *card)
 
 /* ---- quantities */
 
+#define WANTED "(?1000 IS NULL OR sort=?1000) AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))"
+#define METRIC "SELECT m.metric, ifnull(sort, ''), ifnull(key, ''), coalesce(what, key, ''), count(*), max(held.bytes) FROM "
+/* A text chooses few metrics, and a query alone chooses runs: the few come first.  The operator CROSS JOIN forces the order. */
+static const char metrics_first[] =
+	METRIC "(SELECT * FROM metrics WHERE " WANTED ") AS m CROSS JOIN held ON held.metric=m.metric CROSS JOIN runs ON"
+	       " runs.run=held.run WHERE ";
+static const char runs_first[] =
+	METRIC "runs CROSS JOIN held ON held.run=runs.run CROSS JOIN metrics AS m ON m.metric=held.metric WHERE " WANTED " AND ";
+
 bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, const char *of, const char *text, int64_t limit,
 		      sl_store_each_metric *each, void *context)
 {
 	int at, code = SQLITE_DONE;
-	sqlite3_stmt *statement =
-		prepare_where(store, query,
-			      /* metrics first: there are few, and most are not wanted */
-			      "SELECT m.metric, ifnull(sort, ''), ifnull(key, ''), coalesce(what, key, ''), count(*), "
-			      "max(held.bytes) FROM (SELECT * FROM metrics WHERE "
-			      "(?1000 IS NULL OR sort=?1000)"
-			      " AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))) AS m"
-			      " CROSS JOIN held ON held.metric=m.metric CROSS JOIN runs ON runs.run=held.run WHERE ",
-			      " GROUP BY m.metric ORDER BY max(held.bytes) DESC, key LIMIT ?1002", &at);
+	sqlite3_stmt *statement = prepare_where(store, query, query && query->count && !text ? runs_first : metrics_first,
+						" GROUP BY m.metric ORDER BY max(held.bytes) DESC, key LIMIT ?1002", &at);
 	bool more = true;
 
 	if (!statement)
@@ -254,7 +256,14 @@ static const char of_metric[] =
 	"FROM metrics"
 	" WHERE metric=?1000) IN ('stack', 'leak') THEN 0 END, run_id, project, branch, commit_id FROM runs LEFT JOIN held ON"
 	" held.run=runs.run AND held.metric=?1000 WHERE (held.run IS NOT NULL OR runs.project IN (SELECT r.project FROM held h"
-	" JOIN runs r ON r.run=h.run WHERE h.metric=?1000)) AND ";
+	" JOIN runs r ON r.run=h.run WHERE h.metric=?1000%s)) AND ";
+
+/* True: the query is for one project, so its first value is that project's name. */
+static bool is_of_project(const struct sl_query *query)
+{
+	return query && query->count == 1 && query->nodes[0].op == SL_QUERY_EQUAL &&
+	       query->nodes[0].field == sl_card_field("project");
+}
 
 bool sl_store_history(struct sl_store *store, const struct sl_query *query, int64_t metric, int field, sl_store_each_point *each,
 		      void *context)
@@ -262,7 +271,7 @@ bool sl_store_history(struct sl_store *store, const struct sl_query *query, int6
 	struct sl_arena arena = {0};
 	int at, code = SQLITE_DONE;
 	const char *before =
-		metric ? of_metric
+		metric ? sl_arena_printf(&arena, of_metric, is_of_project(query) ? " AND r.project=?1" : "")
 		       : sl_arena_printf(
 				 &arena,
 				 "SELECT runs.run, runs.started_ns, runs.%s, run_id, project, branch, commit_id FROM runs WHERE ",

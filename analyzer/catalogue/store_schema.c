@@ -5,7 +5,7 @@
 #include "analyzer/catalogue/store_sqlite.h"
 
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
-#define VERSION	       1
+#define VERSION	       2
 
 /*
  * Statements i convert a file of version i to i + 1.  A new file goes through all of them, so that both are identical.
@@ -36,6 +36,7 @@ static const char *const versions[VERSION] = {
 	"CREATE TABLE notes(note INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER, at_ns INTEGER, written_ns INTEGER, author TEXT, "
 	"text TEXT);"
 	"CREATE INDEX notes_of_run ON notes(run);",
+	"CREATE INDEX runs_of_project ON runs(project, started_ns);",
 };
 
 static int64_t pragma(struct sl_store *store, const char *sql)
@@ -62,9 +63,9 @@ bool sl_store_head_is_ours(const char *head, ssize_t size)
 	return size == SL_STORE_HEAD && !memcmp(head, "SQLite format 3", 16) && !memcmp(head + 68, id, sizeof(id));
 }
 
-static bool bring_up(sqlite3 *db, int64_t from)
+static bool bring_up(sqlite3 *db, int64_t from, int64_t to)
 {
-	for (int64_t i = from; i < VERSION; i++)
+	for (int64_t i = from; i < to; i++)
 		if (sqlite3_exec(db, versions[i], NULL, NULL, NULL) != SQLITE_OK)
 			return false;
 	return true;
@@ -85,12 +86,12 @@ static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-/* True: the file contains what this program would create. */
-static bool same(struct sl_store *store)
+/* True: the file contains what that version of this program would create. */
+static bool same(struct sl_store *store, int64_t version)
 {
 	sqlite3 *model = NULL;
 	sqlite3_stmt *mine = NULL, *theirs = sl_store_prepare(store, everything);
-	bool fine = theirs && sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0) &&
+	bool fine = theirs && sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0, version) &&
 		    sqlite3_prepare_v2(model, everything, -1, &mine, NULL) == SQLITE_OK;
 	int a = SQLITE_ROW, b = SQLITE_ROW;
 
@@ -115,7 +116,7 @@ static bool check(struct sl_store *store)
 		return refuse(store, "no catalogue of stormlog");
 	if (version > VERSION)
 		return refuse(store, "a catalogue of a newer stormlog");
-	if (version != VERSION || !same(store))
+	if (version < 1 || !same(store, version))
 		return refuse(store, "no catalogue as stormlog makes it: something else was put into it");
 	return true;
 }
@@ -126,7 +127,7 @@ static bool make(struct sl_store *store, int64_t version)
 	char text[80];
 
 	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION_ID, VERSION);
-	if (!bring_up(store->db, version) || sqlite3_exec(store->db, text, NULL, NULL, NULL) != SQLITE_OK)
+	if (!bring_up(store->db, version, VERSION) || sqlite3_exec(store->db, text, NULL, NULL, NULL) != SQLITE_OK)
 		return sl_store_fail(store);
 	return true;
 }

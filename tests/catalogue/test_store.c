@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: a table of queries, and what must not happen to a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -503,6 +504,22 @@ static void the_first_versions_table_is_what_it_was(void **state)
 	assert_int_equal(hash, 14407924097111014507uL);
 }
 
+static void a_catalogue_of_the_first_version_is_read_and_brought_up(void **state)
+{
+	struct sl_store *store;
+
+	sl_store_close(four());
+	make_database("DROP INDEX runs_of_project; PRAGMA user_version=1");
+	store = open_store(path, false);
+	assert_string_equal(ask(store, "project=llama"), "ab");
+	sl_store_close(store);
+	store = open_store(path, true);
+	assert_string_equal(ask(store, "project=llama"), "ab");
+	sl_store_close(store);
+	make_database("DROP INDEX runs_of_project");
+	refused(); /* it is of the second version now, and lacks something */
+}
+
 static void others_may_not_read_it(void **state)
 {
 	struct stat st;
@@ -525,6 +542,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_catalogue_is_said),
 		cmocka_unit_test(texts_that_a_damaged_file_lacks_are_empty),
 		cmocka_unit_test(the_first_versions_table_is_what_it_was),
+		cmocka_unit_test(a_catalogue_of_the_first_version_is_read_and_brought_up),
 		cmocka_unit_test(others_may_not_read_it),
 	};
 	int failed;

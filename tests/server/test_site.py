@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -344,6 +345,23 @@ class Site(unittest.TestCase):
             for name in names:
                 self.send(runs.record(ANALYZE, folder, f"{name[-1]}{n}", [100 if n < 5 else 150], second=60 * n - 20000, metadata={"project": name}))
         wait_for(lambda: {row["project"] for row in self.json("/api/v1/worse")["worse"]} >= set(names))
+
+    def test_as_many_projects_as_runs_keep_a_new_pack_waiting_little(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        server = Server(PROGRAM, os.path.join(folder, "store"), "--keep-count", "5")
+        catalogue = os.path.join(folder, "store", "catalogue.sqlite")
+        subprocess.run([SEED, catalogue, "1000"], check=True)
+        with sqlite3.connect(catalogue) as db:
+            db.execute("UPDATE runs SET project = 'p' || run")
+        db.close()
+        server.start()
+        self.addCleanup(server.kill)
+        pack = runs.record(ANALYZE, folder, 1, [10])
+        self.assertEqual(server.put(pack)[0], 201)
+        wait_for(lambda: server.get("/packs/" + name_of(pack))[0] == 302)
+        with open(f"/proc/{server.process.pid}/stat") as file:
+            used = sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        self.assertLess(used, 3, "seconds of the processor; ten where each project is looked for among all runs")
 
     def test_a_trend_over_more_runs_than_a_person_reads_shows_the_newest(self):
         folder = tempfile.mkdtemp(dir=self.folder)
