@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Longer than other files: one queue, what each of its jobs does with a child, and what is done again later. */
+/* Longer than other files: what each job does with a child, and what is done again later. */
 #include "server/work.h"
 
 #include <dirent.h>
@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/vector.h"
 #include "server/child/child.h"
 #include "server/folder.h"
+#include "server/jobs.h"
 #include "server/keep.h"
 #include "server/places.h"
 #include "server/runs.h"
@@ -39,21 +39,15 @@ enum {
 	NO_ROOM = 256
 };
 
-struct job {
-	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
-	uint64_t from_ns, to_ns;				/* of a window; to_ns 0: the first report of the pack */
-};
-
 struct sl_work {
 	struct sl_server *server;
 	char program[4096], folder[4160]; /* stormlog-index; STORE/work/now */
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
 	pthread_t thread;
-	SL_VECTOR(struct job) jobs;
-	struct job now;	       /* the job under way */
-	unsigned asked;	       /* waiting jobs that a reader asked for */
-	struct sl_map changed; /* projects that got runs since they were last examined */
+	struct sl_jobs packs, asked; /* new packs; what readers asked for */
+	struct sl_job now;	     /* the job under way */
+	struct sl_map changed;	     /* projects that got runs since they were last examined */
 	time_t looked;
 	time_t tidied;
 	bool unread; /* a pack was not read because the disk was full */
@@ -269,7 +263,7 @@ static void keep_page(struct sl_work *work, char *const *argv, const char *path)
 	sl_door_print(stderr, "stormlog-server: %s could not be computed\n", path);
 }
 
-static void compare(struct sl_work *work, const struct job *job)
+static void compare(struct sl_work *work, const struct sl_job *job)
 {
 	char from[2][4200], name[2][16], path[2 * SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
 	char *argv[] = {work->program, work->folder, from[0], from[1], name[0], name[1], NULL};
@@ -285,7 +279,7 @@ static void compare(struct sl_work *work, const struct job *job)
 	keep_page(work, argv, path);
 }
 
-static void look_closer(struct sl_work *work, const struct job *job)
+static void look_closer(struct sl_work *work, const struct sl_job *job)
 {
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32], times[2][24];
 	char *argv[] = {work->program, work->folder, from, times[0], times[1], NULL};
@@ -368,18 +362,22 @@ static void tidy(struct sl_work *work)
 }
 
 /* A reader asked for it, so the queue is limited. */
-static bool is_asked(const struct job *job)
+static bool is_asked(const struct sl_job *job)
 {
 	return *job->after || job->to_ns;
 }
 
-/* New packs and what readers ask for take turns, so that neither waits for all of the other. */
-static size_t choose(const struct sl_work *work, bool was_asked)
+static bool has_jobs(const struct sl_work *work)
 {
-	for (size_t i = 0; i < work->jobs.count; i++)
-		if (is_asked(&work->jobs.item[i]) != was_asked)
-			return i;
-	return 0;
+	return sl_jobs_count(&work->packs) || sl_jobs_count(&work->asked);
+}
+
+/* New packs and what readers ask for take turns, so that neither waits for all of the other. */
+static struct sl_jobs *choose(struct sl_work *work, bool was_asked)
+{
+	struct sl_jobs *first = was_asked ? &work->packs : &work->asked, *second = was_asked ? &work->asked : &work->packs;
+
+	return sl_jobs_count(first) ? first : second;
 }
 
 static bool is_due(const struct sl_work *work)
@@ -394,8 +392,8 @@ static bool next(struct sl_work *work)
 
 	pthread_mutex_lock(&work->mutex);
 	was_asked = is_asked(&work->now);
-	work->now = (struct job){0};
-	while (!work->jobs.count && !work->ends) {
+	work->now = (struct sl_job){0};
+	while (!has_jobs(work) && !work->ends) {
 		struct timespec until;
 
 		clock_gettime(CLOCK_REALTIME, &until);
@@ -406,12 +404,8 @@ static bool next(struct sl_work *work)
 			pthread_mutex_lock(&work->mutex);
 		}
 	}
-	if (work->jobs.count) {
-		size_t i = choose(work, was_asked);
-
-		work->now = work->jobs.item[i];
-		memmove(work->jobs.item + i, work->jobs.item + i + 1, (--work->jobs.count - i) * sizeof(struct job));
-	}
+	if (has_jobs(work))
+		work->now = sl_jobs_take(choose(work, was_asked));
 	pthread_mutex_unlock(&work->mutex);
 	return !work->ends;
 }
@@ -423,7 +417,7 @@ static void look_at_changed(struct sl_work *work)
 	bool idle;
 
 	pthread_mutex_lock(&work->mutex);
-	idle = !work->jobs.count;
+	idle = !has_jobs(work);
 	pthread_mutex_unlock(&work->mutex);
 	if (!work->changed.count || (!idle && time(NULL) - work->looked < LOOK_S))
 		return;
@@ -464,8 +458,6 @@ static void *run(void *context)
 		mkdirat(work->server->packs.folder, "work/now", 0700);
 		perform(work);
 		sl_folder_remove(work->server->packs.folder, "work/now");
-		if (is_asked(&work->now))
-			__atomic_fetch_sub(&work->asked, 1, __ATOMIC_RELAXED);
 		look_at_changed(work);
 		if (time(NULL) - work->tidied >= SWEEP_S)
 			tidy(work);
@@ -473,25 +465,21 @@ static void *run(void *context)
 	return NULL;
 }
 
-static bool is_same(const struct job *a, const struct job *b)
+static bool is_same(const struct sl_job *a, const struct sl_job *b)
 {
 	return !strcmp(a->pack, b->pack) && !strcmp(a->after, b->after) && a->from_ns == b->from_ns && a->to_ns == b->to_ns;
 }
 
-static bool ask(struct sl_work *work, const struct job *job)
+static bool ask(struct sl_work *work, const struct sl_job *job)
 {
-	bool asked, fine = true;
+	struct sl_jobs *jobs = is_asked(job) ? &work->asked : &work->packs;
+	bool asked, fine;
 
 	pthread_mutex_lock(&work->mutex);
-	asked = is_same(job, &work->now);
-	for (size_t i = 0; i < work->jobs.count && !asked; i++)
-		asked = is_same(job, &work->jobs.item[i]);
-	if (!asked && is_asked(job))
-		fine = __atomic_load_n(&work->asked, __ATOMIC_RELAXED) < ASKED_MAX;
+	asked = is_same(job, &work->now) || sl_jobs_has(jobs, job);
+	fine = asked || !is_asked(job) || sl_jobs_count(jobs) < ASKED_MAX;
 	if (!asked && fine) {
-		*SL_PUSH(&work->jobs) = *job;
-		if (is_asked(job))
-			__atomic_fetch_add(&work->asked, 1, __ATOMIC_RELAXED);
+		sl_jobs_put(jobs, job);
 		pthread_cond_signal(&work->more);
 	}
 	pthread_mutex_unlock(&work->mutex);
@@ -500,7 +488,7 @@ static bool ask(struct sl_work *work, const struct job *job)
 
 void sl_work_index(struct sl_work *work, const char *pack)
 {
-	struct job job = {0};
+	struct sl_job job = {0};
 
 	snprintf(job.pack, sizeof(job.pack), "%s", pack);
 	ask(work, &job);
@@ -508,7 +496,7 @@ void sl_work_index(struct sl_work *work, const char *pack)
 
 bool sl_work_compare(struct sl_work *work, const char *before, const char *after)
 {
-	struct job job = {0};
+	struct sl_job job = {0};
 
 	snprintf(job.pack, sizeof(job.pack), "%s", before);
 	snprintf(job.after, sizeof(job.after), "%s", after);
@@ -517,7 +505,7 @@ bool sl_work_compare(struct sl_work *work, const char *before, const char *after
 
 bool sl_work_window(struct sl_work *work, const char *pack, uint64_t from_ns, uint64_t to_ns)
 {
-	struct job job = {.from_ns = from_ns, .to_ns = to_ns};
+	struct sl_job job = {.from_ns = from_ns, .to_ns = to_ns};
 
 	snprintf(job.pack, sizeof(job.pack), "%s", pack);
 	return ask(work, &job);
@@ -562,7 +550,8 @@ void sl_work_free(struct sl_work *work)
 	pthread_cond_signal(&work->more);
 	pthread_mutex_unlock(&work->mutex);
 	pthread_join(work->thread, NULL);
-	SL_DROP(&work->jobs);
+	sl_jobs_free(&work->packs);
+	sl_jobs_free(&work->asked);
 	sl_map_free(&work->changed);
 	free(work);
 }

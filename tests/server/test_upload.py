@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_upload.py STORMLOG_SERVER [KILLS]: a pack is stored whole or not at all, whether the upload, the server or the disk fails."""
 import glob
+import hashlib
 import itertools
 import os
 import random
@@ -257,6 +258,18 @@ class Upload(unittest.TestCase):
             server.start()
         for pack in packs:
             self.assertEqual(wait_for(lambda: (lambda status: status != 202 and status)(server.get("/packs/" + name_of(pack))[0])), 302)
+
+    def test_many_packs_that_were_not_read_wait_in_one_queue_without_cost(self):
+        for number in range(40000):
+            name = hashlib.sha256(b"%d" % number).hexdigest()
+            os.makedirs(os.path.join(self.folder, "store", "packs", name[:2]), exist_ok=True)
+            with open(os.path.join(self.folder, "store", "packs", name[:2], name + ".stormlog"), "wb") as file:
+                file.write(b"stormlog.pack\n\1\0")
+        server = self.serve()
+        wait_for(lambda: "stormlog-server: pack " in server.said())  # the first is read
+        with open(f"/proc/{server.process.pid}/stat") as file:
+            used = int(file.read().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+        self.assertLess(used, 3, "seconds of the processor; six where each is compared with all")
 
     def test_a_pack_whose_pages_found_the_disk_full_is_read_when_there_is_room(self):
         disk, pack = self.small_disk(), self.a_run()
