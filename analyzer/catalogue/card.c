@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/catalogue/card.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "analyzer/base/utf8.h"
+#include "common/fnv.h"
+
+#define HASH 19 /* bytes of the hash of a text that was cut */
 
 const char *const sl_name_kinds[SL_NAME_KIND_COUNT] = {"label", "function", "file", "library", "place", "meta"};
 
@@ -44,21 +48,31 @@ void sl_card_free(struct sl_card *card)
 	*card = (struct sl_card){0};
 }
 
-const char *sl_card_keep(struct sl_card *card, const char *text)
+/* The bytes of whole characters at the beginning of a longer text, at most `most`. */
+static size_t beginning_of(const char *text, size_t most)
 {
 	size_t size = 0;
 
-	if (!text || !*text)
-		return NULL;
-	while (text[size]) {
+	for (;;) {
 		unsigned step = sl_utf8_sequence(text + size, SL_UTF8_SEQUENCE);
 
 		step = step ? step : 1;
-		if (size + step > SL_CARD_TEXT)
-			break;
+		if (size + step > most)
+			return size;
 		size += step;
 	}
-	return sl_arena_strndup(&card->arena, text, size);
+}
+
+const char *sl_card_cut(struct sl_arena *arena, const char *text)
+{
+	if (!text || strnlen(text, SL_CARD_TEXT + 1) <= SL_CARD_TEXT)
+		return text ? sl_arena_strdup(arena, text) : NULL;
+	return sl_arena_printf(arena, "%.*s...%016" PRIx64, (int)beginning_of(text, SL_CARD_TEXT - HASH), text, sl_fnv_text(text));
+}
+
+const char *sl_card_keep(struct sl_card *card, const char *text)
+{
+	return text && *text ? sl_card_cut(&card->arena, text) : NULL;
 }
 
 void sl_card_add_metric(struct sl_card *card, const char *of, const char *key, const char *what, int64_t bytes)

@@ -100,7 +100,12 @@ static inline int64_t *sl_card_number(const struct sl_card *card, const struct s
 void sl_card_init(struct sl_card *card); /* sets everything to unknown */
 void sl_card_free(struct sl_card *card);
 
-/* A copy in the card's arena, cut to SL_CARD_TEXT between characters; NULL and "" give NULL. */
+/*
+ * The text, or a longer one's beginning with a hash of the whole, SL_CARD_TEXT bytes at most: different texts stay different, and
+ * a text that was cut stays as it is.  NULL gives NULL.
+ */
+const char *sl_card_cut(struct sl_arena *arena, const char *text);
+/* The same in the card's arena; "" gives NULL. */
 const char *sl_card_keep(struct sl_card *card, const char *text);
 void sl_card_add_metric(struct sl_card *card, const char *of, const char *key, const char *what, int64_t bytes);
 void sl_card_add_name(struct sl_card *card, enum sl_name_kind kind, const char *text);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/catalogue/card_take.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/gate/measure.h"
 #include "analyzer/report/owners.h"
@@ -48,14 +51,17 @@ static const char *project_of(const struct sl_report *report)
 
 static const char *command_of(struct sl_card *card, const struct sl_header *header)
 {
-	char text[SL_CARD_TEXT + 8];
-	size_t size = 0;
+	char *text = NULL;
+	const char *kept;
+	size_t size;
+	FILE *out = sl_memory_must(open_memstream(&text, &size));
 
-	*text = 0;
-	for (unsigned i = 0; i < header->argc && size < SL_CARD_TEXT; i++)
-		size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s", i ? " " : "",
-					 header->argv[i] ? header->argv[i] : "");
-	return sl_card_keep(card, *text ? text : header->exe);
+	for (unsigned i = 0; i < header->argc; i++)
+		fprintf(out, "%s%s", i ? " " : "", header->argv[i] ? header->argv[i] : "");
+	sl_memory_must(fclose(out) ? NULL : text);
+	kept = sl_card_keep(card, *text ? text : header->exe);
+	free(text);
+	return kept;
 }
 
 /* The worst status of its processes. */
@@ -155,14 +161,10 @@ static void take_metrics(struct sl_card *card, struct sl_report *report)
 
 /* ---- names */
 
+/* met: the texts of each kind */
 static void add_once(struct sl_card *card, struct sl_map *met, enum sl_name_kind kind, const char *text)
 {
-	char key[SL_CARD_TEXT + 8];
-
-	if (!text || !*text)
-		return;
-	snprintf(key, sizeof(key), "%d%.1024s", (int)kind, text);
-	if (!(*sl_map_at(met, key))++)
+	if (text && *text && !(*sl_map_at(&met[kind], text))++)
 		sl_card_add_name(card, kind, text);
 }
 
@@ -184,43 +186,45 @@ static void add_metadata(struct sl_card *card, struct sl_map *met, const struct 
 {
 	const struct sl_header *header = &process->trace->header;
 	const struct sl_defs *defs = process->model->defs;
-	char pair[SL_CARD_TEXT + 1];
+	struct sl_arena arena = {0};
 
 	for (size_t i = 0; i < defs->metadata.count + header->metadata_count; i++) {
 		bool told = i >= defs->metadata.count;
 		const struct sl_pair *given = told ? &header->metadata[i - defs->metadata.count] : NULL;
 
-		snprintf(pair, sizeof(pair), "%s=%s", told ? given->name : defs->metadata.item[i].key,
-			 told ? given->value ?: "" : defs->metadata.item[i].value);
-		add_once(card, met, SL_NAME_META, pair);
+		add_once(card, met, SL_NAME_META,
+			 sl_arena_printf(&arena, "%s=%s", told ? given->name : defs->metadata.item[i].key,
+					 told ? given->value ?: "" : defs->metadata.item[i].value));
 	}
+	sl_arena_free(&arena);
 }
 
 /* The stacks that have metrics: those that held something at a peak, and leaks. */
 static void take_names(struct sl_card *card, struct sl_report *report)
 {
-	struct sl_map met = {0};
+	struct sl_map met[SL_NAME_KIND_COUNT] = {0};
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 		const struct sl_model *model = process->model;
 
-		add_metadata(card, &met, process);
+		add_metadata(card, met, process);
 		for (size_t k = 0; k < model->labels.count; k++)
-			add_once(card, &met, SL_NAME_LABEL, sl_defs_text(model->defs, model->labels.item[k].text));
+			add_once(card, met, SL_NAME_LABEL, sl_defs_text(model->defs, model->labels.item[k].text));
 		for (size_t k = 0; k < model->holders.count; k++)
 			if (model->holders.item[k].peak_bytes)
-				add_once(card, &met, SL_NAME_LIBRARY, model->libraries.item[model->holders.item[k].library]);
+				add_once(card, met, SL_NAME_LIBRARY, model->libraries.item[model->holders.item[k].library]);
 		for (size_t k = 0; k < model->sites.count; k++) {
 			const struct sl_site *site = &model->sites.item[k];
 
 			if (sl_model_site_at_peak(model, site) && sl_owners_shows(process, site))
-				add_stack(card, &met, process, site->stack);
+				add_stack(card, met, process, site->stack);
 		}
 		for (size_t k = 0; k < process->leaks.count; k++)
-			add_stack(card, &met, process, process->leaks.item[k].stack);
+			add_stack(card, met, process, process->leaks.item[k].stack);
 	}
-	sl_map_free(&met);
+	for (unsigned kind = 0; kind < SL_NAME_KIND_COUNT; kind++)
+		sl_map_free(&met[kind]);
 }
 
 /* A part of the pack is missing, so what is left tells neither how the run ended nor its figures. */

@@ -78,6 +78,14 @@ void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text)
 		sqlite3_bind_null(statement, at);
 }
 
+void sl_store_bind_kept(sqlite3_stmt *statement, int at, const char *text)
+{
+	struct sl_arena arena = {0};
+
+	sl_store_bind_text(statement, at, sl_card_cut(&arena, text));
+	sl_arena_free(&arena);
+}
+
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value)
 {
 	if (value < 0)

@@ -114,12 +114,12 @@ int64_t sl_store_version(struct sl_store *store)
 
 bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
 {
-	sqlite3_stmt *statement =
-		sl_store_prepare_with(store, "SELECT run FROM runs WHERE identity=?", &(struct sl_store_value){identity, -1});
+	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT run FROM runs WHERE identity=?");
 	int code;
 
 	if (!statement)
 		return false;
+	sl_store_bind_kept(statement, 1, identity);
 	code = sl_store_step(store, statement);
 	*run = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
 	sqlite3_reset(statement);

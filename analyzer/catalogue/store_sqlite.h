@@ -38,6 +38,8 @@ bool sl_store_fail(struct sl_store *store); /* sets SQLite's message as the reas
 
 /* NULL text and -1 are NULL. */
 void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text);
+/* The text as a card keeps it. */
+void sl_store_bind_kept(sqlite3_stmt *statement, int at, const char *text);
 /* A phrase for FTS5; begins: its last word may be the beginning of a word. */
 void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins);
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value);

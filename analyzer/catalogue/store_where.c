@@ -146,12 +146,12 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 			sqlite3_bind_int(statement, (*at)++, node->name);
 		return;
 	case SL_QUERY_NAMED:
-		sl_store_bind_text(statement, (*at)++, node->text);
+		sl_store_bind_kept(statement, (*at)++, node->text);
 		sqlite3_bind_int(statement, (*at)++, node->name);
 		return;
 	case SL_QUERY_SESSION:
 		if (node->session == SL_QUERY_SESSION_ID)
-			sl_store_bind_text(statement, (*at)++, node->text);
+			sl_store_bind_kept(statement, (*at)++, node->text);
 		else
 			sqlite3_bind_int64(statement, (*at)++, node->least);
 		return;
@@ -162,7 +162,7 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 		return;
 	case SL_QUERY_EQUAL:
 		if (node->text) {
-			sl_store_bind_text(statement, (*at)++, node->text);
+			sl_store_bind_kept(statement, (*at)++, node->text);
 			return;
 		}
 		sqlite3_bind_int64(statement, (*at)++, node->least);

@@ -326,6 +326,44 @@ static void names_are_found_as_they_are_typed(void **state)
 	sl_store_close(store);
 }
 
+static void texts_that_differ_only_far_behind_stay_apart(void **state)
+{
+	char text[2][1102] = {{0}}, asked[2300];
+	int64_t run[2], found, count = 0;
+	struct sl_query_error error;
+	struct sl_query query;
+	struct sl_store *store;
+	struct sl_card card;
+
+	unlink(path);
+	store = open_store(path, true);
+	memset(text[0], 'r', 1100);
+	memset(text[1], 'r', 1100);
+	text[1][1100] = 's';
+	for (int i = 0; i < 2; i++) {
+		fill(&card, text[i], text[i], NULL, 1, 1);
+		for (int k = 0; k < 2; k++)
+			sl_card_add_metric(&card, "label", text[k], NULL, k);
+		run[i] = put(store, &card);
+	}
+	assert_int_not_equal(run[0], run[1]);
+	for (int i = 0; i < 2; i++) {
+		assert_true(sl_store_find(store, text[i], &found));
+		assert_int_equal(found, run[i]);
+		snprintf(asked, sizeof(asked), "project=%s", text[i]);
+		assert_true(sl_query_parse(&query, asked, NOW, &error));
+		assert_true(sl_store_count(store, &query, &count));
+		assert_int_equal(count, 1);
+		sl_query_free(&query);
+	}
+	sl_card_init(&card);
+	assert_true(sl_store_card(store, run[0], &card));
+	assert_int_equal(card.metrics.count, 2);
+	assert_int_equal(strlen(card.project), SL_CARD_TEXT);
+	sl_card_free(&card);
+	sl_store_close(store);
+}
+
 static void a_card_goes_through_json_unchanged(void **state)
 {
 	struct sl_json *first = sl_json_new(NULL, SL_JSON_COMPACT), *second = sl_json_new(NULL, SL_JSON_COMPACT);
@@ -537,6 +575,7 @@ int main(void)
 		cmocka_unit_test(a_run_that_is_put_again_is_exchanged_and_keeps_what_people_added),
 		cmocka_unit_test(a_place_without_a_run_held_nothing_in_it),
 		cmocka_unit_test(names_are_found_as_they_are_typed),
+		cmocka_unit_test(texts_that_differ_only_far_behind_stay_apart),
 		cmocka_unit_test(a_card_goes_through_json_unchanged),
 		cmocka_unit_test(what_is_no_catalogue_is_refused_and_stays_as_it_is),
 		cmocka_unit_test(a_damaged_catalogue_is_said),
