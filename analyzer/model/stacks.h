@@ -57,8 +57,8 @@ bool sl_stacks_is_own(const struct sl_stack_frame *frame);
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count);
 
 /*
- * "train.py:88 forward", "ext.so cache_create".  A name that does not fit in `size` bytes is cut, and ends with a number that tells it
- * from others.  Whole names of templates fit in SL_STACKS_NAME_BYTES.
+ * "train.py:88 forward", "ext.so cache_create".  A name that does not fit in `size` bytes is cut, and ends with a number that tells
+ * it from others.  Whole names of templates fit in SL_STACKS_NAME_BYTES.
  */
 #define SL_STACKS_NAME_BYTES 16384
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame);
