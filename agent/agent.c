@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 
 #define LOOK_NS	   20000000ull
@@ -51,10 +52,10 @@ void sl_agent_call_writer(struct sl_agent *agent)
 	sl_agent_wake(&agent->wake);
 }
 
-/* It waits neither for a lock nor for the trace's disk. */
+/* It waits neither for a lock nor for the trace's disk.  Not known in a sandbox, where the file that says so may not be opened. */
 static bool is_at_work(uint32_t writer)
 {
-	char state = sl_procfile_state(writer);
+	char state = sl_kept_sandboxed() ? 0 : sl_procfile_state(writer);
 
 	return state == 'R' || (state == 'D' && !atomic_load(&sl_agent->writing_since_ns));
 }
@@ -67,11 +68,15 @@ void sl_agent_settle(void)
 	for (unsigned waits = 0; waits < SETTLE_MAX; waits++) {
 		settled = atomic_load(&agent->settled);
 		writer = atomic_load(&agent->writer);
-		if ((int32_t)(settled - asked) >= 0 || agent->no_writer || atomic_load(&agent->finish) ||
-		    (waits && (writer ? !is_at_work(writer) : settled)))
+		if ((int32_t)(settled - asked) >= 0 || atomic_load(&agent->in_vain) == asked || agent->no_writer ||
+		    atomic_load(&agent->finish))
 			return;
+		if (waits && (writer ? !is_at_work(writer) : settled))
+			break;
 		sl_agent_sleep(&agent->settled, settled, SETTLE_NS);
 	}
+	if (atomic_load(&agent->settled) != asked)
+		atomic_store(&agent->in_vain, asked);
 }
 
 void sl_agent_ask(void)
@@ -82,6 +87,6 @@ void sl_agent_ask(void)
 		return;
 	asked = atomic_fetch_add(&sl_agent->asked, 1);
 	sl_agent_call_writer(sl_agent);
-	if (atomic_load(&sl_agent->settled) == asked) /* else the last wait was in vain */
+	if (atomic_load(&sl_agent->settled) == asked) /* else the writer is held up */
 		sl_agent_settle();
 }

@@ -37,6 +37,7 @@ struct sl_agent {
 	_Atomic uint32_t finish;	     /* the writer is to write what waits, then the footer */
 	_Atomic uint32_t finished;	     /* futex: both are written */
 	_Atomic uint32_t asked, settled;     /* how often the writer was asked to open what it needs; futex: up to which it has */
+	_Atomic uint32_t in_vain;	     /* the one of them for which a thread waited too long; 0: none */
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
 	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */
@@ -75,6 +76,7 @@ struct sl_agent_thread {
 	bool writer;		/* this is the writer's thread, which is the last one, and the process ends on it */
 	uint32_t loader_uses;	/* depth of sl_objects_use_begin() */
 	bool forks;		/* it is in fork() */
+	bool parks;		/* the writer ended before that fork() */
 	uint8_t pauses;		/* forks for which it has the writer pause */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */

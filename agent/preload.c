@@ -627,10 +627,10 @@ static bool counts_threads(void)
 
 static void before_fork(void)
 {
-	bool ends = counts_threads();
+	bool ends = counts_threads(), away = is_running(sl_agent) && sl_writer_thread_park(ends);
 
-	if (is_running(sl_agent) && sl_writer_thread_park(ends) && !ends)
-		sl_thread.pauses++;
+	sl_thread.parks = away && ends;
+	sl_thread.pauses += away && !ends;
 	sl_objects_fork_begin();
 }
 
@@ -643,12 +643,12 @@ static void after_fork(void)
 	sl_objects_fork_end();
 	if (!is_running(sl_agent))
 		return;
+	if (sl_thread.parks) /* renewed by each fork, it would keep the writer away */
+		atomic_store(&sl_agent->forked_ns, sl_agent_now());
 	if (paused)
 		sl_writer_thread_resume(false);
-	else {
-		atomic_store(&sl_agent->forked_ns, sl_agent_now());
+	else
 		sl_ring_remind(sl_agent->ring);
-	}
 }
 
 /* Recording is tried again in the child: it may have memory where its parent had none. */

@@ -26,8 +26,10 @@ static struct kept {
 	uint64_t path;		/* hash of the path */
 	_Atomic int fd;		/* -1: there is no such file */
 	_Atomic uint64_t device, inode;
+	_Atomic uint64_t read; /* number of the last reading */
 } table[KEPT_MAX];
 
+static _Atomic uint64_t readings;
 static _Atomic bool sandboxed;
 static bool deserted, outlived; /* deserted: only our threads are left; outlived: threads went on when the first one had ended */
 static bool was_another;	/* a thread of ours that ended is counted for a moment longer */
@@ -67,7 +69,7 @@ static bool has_descriptors(void)
 static void open_entry(struct kept *kept, const char *path)
 {
 	int fd = sl_file_open(path, O_RDONLY | O_NOCTTY);
-	bool absent = fd < 0 && (errno == ENOENT || errno == EACCES);
+	bool absent = fd < 0 && (errno == ENOENT || errno == EACCES) && strncmp(path, "/proc/", 6);
 	uint64_t device = 0, inode = 0;
 
 	if (fd >= 0)
@@ -79,7 +81,23 @@ static void open_entry(struct kept *kept, const char *path)
 	atomic_store_explicit(&kept->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
 }
 
-static void keep(const char *path, uint64_t hash)
+/* Gives up the file that was read longest ago, such as one of a cgroup that the process has left. */
+static void forget_oldest(void)
+{
+	struct kept *oldest = &table[0];
+	unsigned open = OPEN;
+
+	for (unsigned i = 1; i < KEPT_MAX; i++)
+		if (atomic_load(&table[i].read) < atomic_load(&oldest->read))
+			oldest = &table[i];
+	if (atomic_load(&readings) - atomic_load(&oldest->read) < 4 * KEPT_MAX ||
+	    !atomic_compare_exchange_strong(&oldest->state, &open, OPENING))
+		return;
+	sl_file_close_own(oldest->fd, oldest->device, oldest->inode);
+	atomic_store(&oldest->state, FREE);
+}
+
+static bool keep(const char *path, uint64_t hash)
 {
 	for (unsigned i = 0; i < KEPT_MAX && has_descriptors(); i++) {
 		unsigned unused = FREE;
@@ -88,8 +106,9 @@ static void keep(const char *path, uint64_t hash)
 			continue;
 		table[i].path = hash;
 		open_entry(&table[i], path);
-		return;
+		return true;
 	}
+	return false;
 }
 
 /* The program has closed our descriptor, or has a file of its own there: opens it anew.  False: not now. */
@@ -114,9 +133,12 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 
 	buffer[0] = 0;
 	if (!kept && !sl_kept_sandboxed()) {
-		keep(path, hash);
+		if (!keep(path, hash))
+			forget_oldest();
 		kept = find(hash);
 	}
+	if (kept)
+		atomic_store(&kept->read, atomic_fetch_add(&readings, 1));
 	if (kept && kept->fd < 0) {
 		errno = saved;
 		return -1;
