@@ -143,7 +143,9 @@ bool sl_store_schema(struct sl_store *store, bool write)
 	tables = pragma(store, "SELECT count(*) FROM sqlite_master");
 	if (write && !tables && !version && !application && !make(store, 0))
 		return false;
+	if (!check(store)) /* before any of it is worked on */
+		return false;
 	if (write && application == APPLICATION_ID && version > 0 && version < VERSION && !make(store, version))
 		return false;
-	return check(store) && (!write || sl_store_execute(store, "COMMIT"));
+	return !write || sl_store_execute(store, "COMMIT");
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
@@ -18,6 +17,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
+#include "common/fnv.h"
 
 #define SHOWN 40			 /* rows of each section, unless --all */
 #define STAMP "<!-- stormlog diff -->\n" /* begins every page, so that it is told from other pages */
@@ -30,7 +30,7 @@ static const char about[] =
 
 /* Stacks of both sides, compared without line numbers. */
 struct stack {
-	const char *text;
+	const char *text; /* of the index */
 	double bytes[2];
 };
 
@@ -63,7 +63,25 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-static void put_frame(FILE *to, const struct sl_stack_frame *frame)
+#define STACK_BYTES 16384 /* of a stack's text; a longer one ends with a number by which it differs from others */
+
+struct line {
+	char text[STACK_BYTES + 32];
+	size_t used;
+	uint64_t number; /* hash of all that was added */
+};
+
+static void add_text(struct line *line, const char *text)
+{
+	size_t size = strlen(text);
+
+	line->number = sl_fnv_bytes(line->number, text, size + 1);
+	if (line->used < STACK_BYTES)
+		snprintf(line->text + line->used, STACK_BYTES - line->used, "%s", text);
+	line->used += size;
+}
+
+static void add_frame(struct line *line, const struct sl_stack_frame *frame)
 {
 	struct sl_stack_frame bare = *frame; /* without its line */
 	char text[600];
@@ -76,44 +94,43 @@ static void put_frame(FILE *to, const struct sl_stack_frame *frame)
 	else
 		snprintf(text, sizeof(text), "%s", bare.module ? bare.module : "?");
 	for (char *at = text; *at; at++)
-		fputc(*at == ';' || (unsigned char)*at < 0x20 ? '?' : *at, to);
+		if (*at == ';' || (unsigned char)*at < 0x20)
+			*at = '?';
+	add_text(line, ";");
+	add_text(line, text);
 }
 
-/* The library and the frames, the outermost first; the caller frees it. */
-static char *whole_stack(struct sl_process *process, const struct sl_site *site)
+/* The library and the frames, the outermost first. */
+static void put_stack(struct line *line, struct sl_process *process, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	size_t size;
-	char *text;
-	FILE *to = sl_memory_must(open_memstream(&text, &size));
 
-	fputs(sl_model_library(process->model, site), to);
-	for (unsigned f = sl_process_stack(process, frames, site->stack); f--;) {
-		fputc(';', to);
-		put_frame(to, &frames[f]);
-	}
-	fclose(to);
-	return sl_memory_must(text);
+	line->used = 0;
+	line->number = SL_FNV_START;
+	add_text(line, sl_model_library(process->model, site));
+	for (unsigned f = sl_process_stack(process, frames, site->stack); f--;)
+		add_frame(line, &frames[f]);
+	if (line->used >= STACK_BYTES)
+		sprintf(line->text + STACK_BYTES - 1, " ... #%016llx", (unsigned long long)line->number);
 }
 
 static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
 {
+	struct line line;
+
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		uint64_t bytes = sl_model_site_at_peak(process->model, site);
 		uintptr_t *at;
-		char *text;
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		text = whole_stack(process, site);
-		at = sl_map_at(&c->index, text);
+		put_stack(&line, process, site);
+		at = sl_map_at(&c->index, line.text);
 		if (!*at) {
 			SL_ROOM(&c->stacks);
 			*at = ++c->stacks.count;
-			c->stacks.item[*at - 1] = (struct stack){.text = text};
-		} else {
-			free(text);
+			c->stacks.item[*at - 1] = (struct stack){.text = sl_map_intern(&c->index, line.text)};
 		}
 		c->stacks.item[*at - 1].bytes[side] += (double)bytes * share;
 	}
@@ -323,8 +340,6 @@ static void comparison_free(struct comparison *c)
 		SL_DROP(&c->names[side].list);
 	}
 	sl_catalogued_close(&c->catalogued);
-	for (size_t i = 0; i < c->stacks.count; i++)
-		free((char *)c->stacks.item[i].text);
 	free(c->stacks.item);
 	sl_map_free(&c->index);
 	sl_html_changes_free(c->page);

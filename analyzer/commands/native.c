@@ -98,6 +98,7 @@ int sl_native_images(struct sl_images *images, char **paths)
 		sl_damage_print(&images->copies);
 		return -1;
 	}
+	sl_damage_print(&images->copies);
 	sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
 #define FAR 2 /* times the largest recorded value: further extrapolation would be guessing */
@@ -41,40 +42,63 @@ static double at(const double terms[3], double value)
 }
 
 /* The normal equations of least squares, with values scaled to 1. */
-struct sums {
-	double scale, a[3][4];
+struct sum {
+	double a[3][4];
 };
 
-static void count_in(struct sums *sums, const struct sl_fit_point *point, double times)
+/* Of the points before and after each: a point is left out by adding those, since a difference would cancel digits. */
+struct sums {
+	double scale;
+	size_t count; /* points */
+	struct sum *before, *after;
+};
+
+static struct sum count_in(struct sum sum, const struct sl_fit_point *point, double scale)
 {
 	double powers[5] = {1};
 
 	for (unsigned k = 1; k < 5; k++)
-		powers[k] = powers[k - 1] * point->value / sums->scale;
+		powers[k] = powers[k - 1] * point->value / scale;
 	for (unsigned row = 0; row < 3; row++) {
 		for (unsigned column = 0; column < 3; column++)
-			sums->a[row][column] += times * powers[row + column];
-		sums->a[row][3] += times * powers[row] * (double)point->need;
+			sum.a[row][column] += powers[row + column];
+		sum.a[row][3] += powers[row] * (double)point->need;
 	}
+	return sum;
 }
 
-static void sum_up(struct sums *sums, const struct sl_fit_curve *curve)
+/* The caller frees `before`. */
+static struct sums sum_up(const struct sl_fit_curve *curve)
 {
-	double largest = fabs(curve->points.item[curve->points.count - 1].value);
+	const struct sl_fit_point *points = curve->points.item;
+	size_t count = curve->points.count;
+	double largest = fmax(fabs(points[0].value), fabs(points[count - 1].value));
+	struct sum *room = sl_memory_must(calloc(2 * (count + 1), sizeof(*room)));
+	struct sums sums = {largest > 0 ? largest : 1, count, room, room + count + 1};
 
-	*sums = (struct sums){.scale = largest > 0 ? largest : 1};
-	for (size_t i = 0; i < curve->points.count; i++)
-		count_in(sums, &curve->points.item[i], 1);
+	for (size_t i = 0; i < count; i++) {
+		sums.before[i + 1] = count_in(sums.before[i], &points[i], sums.scale);
+		sums.after[count - 1 - i] = count_in(sums.after[count - i], &points[count - 1 - i], sums.scale);
+	}
+	return sums;
 }
 
-/* without: a point that is left out; NULL: none. */
-static bool draw(double terms[3], const struct sums *all, unsigned degree, const struct sl_fit_point *without)
+static struct sum without(const struct sums *all, size_t point)
 {
-	struct sums sums = *all;
+	struct sum sum = all->before[point];
+
+	for (unsigned row = 0; row < 3; row++)
+		for (unsigned column = 0; column < 4; column++)
+			sum.a[row][column] += all->after[point + 1].a[row][column];
+	return sum;
+}
+
+/* left_out: a point; all->count: none. */
+static bool draw(double terms[3], const struct sums *all, unsigned degree, size_t left_out)
+{
+	struct sum sums = left_out < all->count ? without(all, left_out) : all->before[all->count];
 	unsigned size = degree + 1;
 
-	if (without)
-		count_in(&sums, without, -1);
 	for (unsigned pivot = 0; pivot < size; pivot++) {
 		if (fabs(sums.a[pivot][pivot]) < 1e-12)
 			return false;
@@ -86,7 +110,7 @@ static bool draw(double terms[3], const struct sums *all, unsigned degree, const
 		}
 	}
 	for (unsigned k = 0; k < 3; k++)
-		terms[k] = k < size ? sums.a[k][3] / sums.a[k][k] / pow(sums.scale, k) : 0;
+		terms[k] = k < size ? sums.a[k][3] / sums.a[k][k] / pow(all->scale, k) : 0;
 	return true;
 }
 
@@ -99,7 +123,7 @@ static double error_of(const struct sl_fit_curve *curve, const struct sums *sums
 		const struct sl_fit_point *point = &curve->points.item[i];
 		double off;
 
-		if (!draw(terms, sums, degree, point))
+		if (!draw(terms, sums, degree, i))
 			return -1;
 		off = fabs(at(terms, point->value) - (double)point->need);
 		most = off > most ? off : most;
@@ -117,18 +141,19 @@ void sl_fit_curve_draw(struct sl_fit_curve *curve)
 	curve->error = -1;
 	if (curve->points.count < 2)
 		return;
-	sum_up(&sums, curve);
-	if (!draw(curve->terms, &sums, 1, NULL))
-		return;
-	curve->degree = 1;
-	curve->error = error_of(curve, &sums, 1);
-	bent = curve->points.count >= 4 ? error_of(curve, &sums, 2) : -1;
-	/* a parabola that bends down only follows the rounding of segments: somewhere it falls */
-	if (bent < 0 || bent >= curve->error || !draw(terms, &sums, 2, NULL) || terms[2] < 0)
-		return;
-	memcpy(curve->terms, terms, sizeof(terms));
-	curve->degree = 2;
-	curve->error = bent;
+	sums = sum_up(curve);
+	if (draw(curve->terms, &sums, 1, sums.count)) {
+		curve->degree = 1;
+		curve->error = error_of(curve, &sums, 1);
+		bent = curve->points.count >= 4 ? error_of(curve, &sums, 2) : -1;
+		/* a parabola that bends down only follows the rounding of segments: somewhere it falls */
+		if (bent >= 0 && bent < curve->error && draw(terms, &sums, 2, sums.count) && terms[2] >= 0) {
+			memcpy(curve->terms, terms, sizeof(terms));
+			curve->degree = 2;
+			curve->error = bent;
+		}
+	}
+	free(sums.before);
 }
 
 /* The value from 0 on, or from the smallest one, that needs least. */
@@ -162,21 +187,21 @@ static double solve(const struct sl_fit_curve *curve, const double terms[3], dou
 /* Uses the error and every curve with a point left out, since their different slopes matter beyond the points. */
 static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, double capacity)
 {
-	struct sums sums;
+	struct sums sums = sum_up(curve);
 	double terms[3];
 
 	largest->least = largest->most = largest->value;
-	sum_up(&sums, curve);
 	for (size_t i = 0; i <= curve->points.count && largest->bounded; i++) {
 		double least, most;
 
-		if (!draw(terms, &sums, curve->degree, i < curve->points.count ? &curve->points.item[i] : NULL))
+		if (!draw(terms, &sums, curve->degree, i))
 			continue;
 		least = solve(curve, terms, capacity, curve->error);
 		most = solve(curve, terms, capacity, -curve->error);
 		largest->least = least < largest->least ? least : largest->least;
 		largest->most = most > largest->most ? most : largest->most;
 	}
+	free(sums.before);
 }
 
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity)

@@ -291,9 +291,11 @@ static void tell_apart(char *out, size_t size, const struct sl_stack_frame *fram
 	uint64_t number = sl_fnv_text(frame->file ? frame->file : frame->module ? frame->module : "");
 
 	if (frame->function)
-		number = sl_fnv_bytes(number, frame->function, (size_t)end_of_name(frame));
+		number = sl_fnv_bytes(number, frame->function,
+				      frame->file && frame->line ? (size_t)end_of_name(frame) : strlen(frame->function));
 	else
 		number = sl_fnv_bytes(number, &frame->offset, sizeof(frame->offset));
+	number = sl_fnv_bytes(number, &frame->line, sizeof(frame->line));
 	if (size > CUT_BYTES)
 		snprintf(out + size - CUT_BYTES, CUT_BYTES, "...#%08x", (unsigned)(number ^ number >> 32));
 }

@@ -389,7 +389,8 @@ bool sl_pipeline_is_native(char *const *paths, unsigned count)
 
 	for (unsigned i = 0; i < count && !folder.image_count; i++)
 		sl_images_add(&folder, paths[i]);
-	found = folder.image_count || folder.strangers; /* why those are not read is said by who reads the rest */
+	found = folder.image_count || folder.strangers ||
+		folder.dishonest; /* why those are not read is said by who reads the rest */
 	sl_images_free(&folder);
 	return found;
 }

@@ -135,6 +135,7 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 
 	if (!leads)
 		sl_damage_note(&folder->copies, path, "is not read: it is a link to a file that is no trace by its name");
+	folder->dishonest |= !leads;
 	return leads;
 }
 
@@ -276,7 +277,8 @@ static bool add(struct sl_images *folder, const char *path)
 	where = beside_of(path);
 	files = sl_beside_once(&folder->beside, path);
 	for (size_t i = 0; files && i < files->paths.count && !too_many(folder, path); i++)
-		if (!stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) && leads_to_ours(folder, files->paths.item[i]))
+		if (strcmp(files->paths.item[i], path) != 0 && !stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) &&
+		    leads_to_ours(folder, files->paths.item[i]))
 			add_file(folder, files->paths.item[i], st.st_dev, st.st_ino, &where);
 	return true;
 }

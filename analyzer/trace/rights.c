@@ -33,9 +33,14 @@ static void add_honest(struct list *list, const char *path, bool (*is)(const cha
 		add(list, path);
 }
 
-static bool is_json(const char *name)
+static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
+
+static bool is_of_sink(const char *path)
 {
-	return sl_paths_ends(name, ".json");
+	for (size_t i = 0; i < SL_COUNT(sink); i++)
+		if (!strcmp(sl_paths_name(path), sink[i]))
+			return true;
+	return false;
 }
 
 /* Rings of traces on network file systems. */
@@ -53,7 +58,6 @@ static void add_remote_rings(struct list *list)
 /* The segments and ring of a trace; for a file of a telemetry sink the manifest and summary beside it, or the whole sink. */
 static void add_beside(struct list *list, struct sl_beside *processes, const char *path)
 {
-	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int folder = slash ? (int)(slash - path) : 1;
 	const struct sl_beside_files *files;
@@ -65,7 +69,7 @@ static void add_beside(struct list *list, struct sl_beside *processes, const cha
 
 			beside = sl_memory_print("%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]);
 			if (!whole)
-				add_honest(list, beside, is_json);
+				add_honest(list, beside, is_of_sink);
 			else if (!strcmp(name, sink[0]))
 				add(list, beside);
 			free(beside);

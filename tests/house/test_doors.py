@@ -21,8 +21,6 @@ MAY = {
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
         ("catalogue/card_take.c", 'fprintf(out, "%s%s", i ? " " : "", header->argv[i] ? header->argv[i] : "");'),  # into memory
-        ("commands/diff.c", "fputc(*at == ';' || (unsigned char)*at < 0x20 ? '?' : *at, to);"),  # into memory, as the next
-        ("commands/diff.c", "fputs(sl_model_library(process->model, site), to);"),
         ("commands/browser.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
         ("commands/arguments.c", "fputs(options->command->about, out);"),  # constant text of several lines
         ("attach/stormlog-attach.c", "fputs(usage, stderr), USAGE;"),  # constant text
