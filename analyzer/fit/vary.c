@@ -46,7 +46,7 @@ struct sum {
 	double a[3][4];
 };
 
-/* Of the points before and after each: a point is left out by adding those, since a difference would cancel digits. */
+/* Sums over the points before and after each: a point is left out by adding these, since a difference would cancel digits. */
 struct sums {
 	double scale;
 	size_t count; /* points */
