@@ -23,7 +23,7 @@ enum state { FREE, OPENING, OPEN };
 
 static struct kept {
 	_Atomic unsigned state; /* enum state */
-	uint64_t path;		/* hash of the path */
+	_Atomic uint64_t path;	/* hash of the path */
 	_Atomic int fd;		/* -1: there is no such file */
 	_Atomic uint64_t device, inode;
 	_Atomic uint64_t read; /* number of the last reading */
@@ -81,16 +81,17 @@ static void open_entry(struct kept *kept, const char *path)
 	atomic_store_explicit(&kept->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
 }
 
-/* Gives up the file that was read longest ago, such as one of a cgroup that the process has left. */
+/* Gives up the file that was read longest ago, such as one of a cgroup that was left; not the one that is read at the end. */
 static void forget_oldest(void)
 {
-	struct kept *oldest = &table[0];
+	uint64_t own_stat = sl_fnv_text(OWN_STAT);
+	struct kept *oldest = NULL;
 	unsigned open = OPEN;
 
-	for (unsigned i = 1; i < KEPT_MAX; i++)
-		if (atomic_load(&table[i].read) < atomic_load(&oldest->read))
+	for (unsigned i = 0; i < KEPT_MAX; i++)
+		if (table[i].path != own_stat && (!oldest || atomic_load(&table[i].read) < atomic_load(&oldest->read)))
 			oldest = &table[i];
-	if (atomic_load(&readings) - atomic_load(&oldest->read) < 4 * KEPT_MAX ||
+	if (!oldest || atomic_load(&readings) - atomic_load(&oldest->read) < 4 * KEPT_MAX ||
 	    !atomic_compare_exchange_strong(&oldest->state, &open, OPENING))
 		return;
 	sl_file_close_own(oldest->fd, oldest->device, oldest->inode);
@@ -133,7 +134,7 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 
 	buffer[0] = 0;
 	if (!kept && !sl_kept_sandboxed()) {
-		if (!keep(path, hash))
+		if (!keep(path, hash) && has_descriptors())
 			forget_oldest();
 		kept = find(hash);
 	}
