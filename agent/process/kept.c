@@ -129,6 +129,7 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 {
 	uint64_t hash = sl_fnv_text(path);
 	struct kept *kept = find(hash);
+	uint64_t reading = atomic_fetch_add(&readings, 1);
 	int saved = errno;
 	long got = -1;
 
@@ -139,7 +140,7 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 		kept = find(hash);
 	}
 	if (kept)
-		atomic_store(&kept->read, atomic_fetch_add(&readings, 1));
+		atomic_store(&kept->read, reading);
 	if (kept && kept->fd < 0) {
 		errno = saved;
 		return -1;

@@ -558,6 +558,17 @@ static void a_catalogue_of_the_first_version_is_read_and_brought_up(void **state
 	refused(); /* it is of the second version now, and lacks something */
 }
 
+static void one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on(void **state)
+{
+	char why[SL_STORE_WHY] = "";
+
+	sl_store_close(four());
+	make_database("DROP INDEX runs_of_project; CREATE INDEX runs_of_project ON runs(tag); PRAGMA user_version=1");
+	assert_null(sl_store_open(path, true, why)); /* the index that it lacks could not be made */
+	assert_non_null(strstr(why, "something else was put into it"));
+	unlink(path);
+}
+
 static void others_may_not_read_it(void **state)
 {
 	struct stat st;
@@ -582,6 +593,7 @@ int main(void)
 		cmocka_unit_test(texts_that_a_damaged_file_lacks_are_empty),
 		cmocka_unit_test(the_first_versions_table_is_what_it_was),
 		cmocka_unit_test(a_catalogue_of_the_first_version_is_read_and_brought_up),
+		cmocka_unit_test(one_that_calls_itself_of_the_first_version_is_examined_before_it_is_worked_on),
 		cmocka_unit_test(others_may_not_read_it),
 	};
 	int failed;
