@@ -68,25 +68,21 @@ void sl_agent_settle(void)
 	for (unsigned waits = 0; waits < SETTLE_MAX; waits++) {
 		settled = atomic_load(&agent->settled);
 		writer = atomic_load(&agent->writer);
-		if ((int32_t)(settled - asked) >= 0 || atomic_load(&agent->in_vain) == asked || agent->no_writer ||
+		if ((int32_t)(settled - asked) >= 0 || (int32_t)(settled - atomic_load(&agent->in_vain)) < 0 || agent->no_writer ||
 		    atomic_load(&agent->finish))
 			return;
 		if (waits && (writer ? !is_at_work(writer) : settled))
 			break;
 		sl_agent_sleep(&agent->settled, settled, SETTLE_NS);
 	}
-	if (atomic_load(&agent->settled) != asked)
-		atomic_store(&agent->in_vain, asked);
+	atomic_store(&agent->in_vain, asked); /* no effect if the writer has just done it */
 }
 
 void sl_agent_ask(void)
 {
-	uint32_t asked;
-
 	if (!atomic_load(&sl_agent->writer))
 		return;
-	asked = atomic_fetch_add(&sl_agent->asked, 1);
+	atomic_fetch_add(&sl_agent->asked, 1);
 	sl_agent_call_writer(sl_agent);
-	if (atomic_load(&sl_agent->settled) == asked) /* else the writer is held up */
-		sl_agent_settle();
+	sl_agent_settle();
 }

@@ -37,7 +37,7 @@ struct sl_agent {
 	_Atomic uint32_t finish;	     /* the writer is to write what waits, then the footer */
 	_Atomic uint32_t finished;	     /* futex: both are written */
 	_Atomic uint32_t asked, settled;     /* how often the writer was asked to open what it needs; futex: up to which it has */
-	_Atomic uint32_t in_vain;	     /* the one of them for which a thread waited too long; 0: none */
+	_Atomic uint32_t in_vain;	     /* a thread waited too long for this one: nobody waits until it is settled */
 	_Atomic uint64_t writing_since_ns;   /* time at which the writer entered a system call on the file; 0: it is in none */
 	_Atomic uint32_t writer;	     /* futex: kernel id of the writer's thread; 0: there is none */
 	_Atomic uint32_t parking;	     /* this and the next two: writer_thread.c */

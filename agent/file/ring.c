@@ -777,9 +777,15 @@ void sl_ring_remind(struct sl_ring *ring)
 		__atomic_store_n(&ring->producers[i].limit, 0, __ATOMIC_RELAXED);
 }
 
+/* Slot number up to which the thread may write by what the writer has written. */
+static uint64_t limit_now(const struct sl_producer *producer)
+{
+	return atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+}
+
 static bool has_room(struct sl_producer *producer, unsigned slots)
 {
-	uint64_t limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	uint64_t limit = limit_now(producer);
 
 	__atomic_store_n(&producer->limit, limit, __ATOMIC_RELAXED);
 	return producer->next + slots <= limit;
@@ -843,7 +849,7 @@ static bool has_come_free(struct sl_producer *producer, unsigned slots)
 
 	if (next & SL_RING_NOWHERE)
 		return false;
-	fresh = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	fresh = limit_now(producer);
 	return next + slots <= fresh && sl_ring_exchange(&producer->limit, limit, fresh);
 }
 
@@ -928,7 +934,7 @@ static bool may_be_a_hook(const struct sl_producer *producer, unsigned slots)
 	uint64_t forked_ns = atomic_load(&sl_agent->forked_ns), next = sl_ring_next(producer);
 
 	return forked_ns && sl_agent_now() - forked_ns < HOOKS_NS && !(next & SL_RING_NOWHERE) &&
-	       next + slots <= atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	       next + slots <= limit_now(producer);
 }
 
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)

@@ -98,18 +98,20 @@ static void forget_oldest(void)
 	atomic_store(&oldest->state, FREE);
 }
 
-static bool keep(const char *path, uint64_t hash)
+static void keep(const char *path, uint64_t hash)
 {
-	for (unsigned i = 0; i < KEPT_MAX && has_descriptors(); i++) {
+	if (!has_descriptors())
+		return;
+	for (unsigned i = 0; i < KEPT_MAX; i++) {
 		unsigned unused = FREE;
 
 		if (!atomic_compare_exchange_strong(&table[i].state, &unused, OPENING))
 			continue;
 		table[i].path = hash;
 		open_entry(&table[i], path);
-		return true;
+		return;
 	}
-	return false;
+	forget_oldest(); /* there is room at the next reading */
 }
 
 /* The program has closed our descriptor, or has a file of its own there: opens it anew.  False: not now. */
@@ -135,19 +137,14 @@ long sl_kept_read(const char *path, char *buffer, size_t size)
 
 	buffer[0] = 0;
 	if (!kept && !sl_kept_sandboxed()) {
-		if (!keep(path, hash) && has_descriptors())
-			forget_oldest();
+		keep(path, hash);
 		kept = find(hash);
 	}
 	if (kept)
 		atomic_store(&kept->read, reading);
-	if (kept && kept->fd < 0) {
-		errno = saved;
-		return -1;
-	}
-	if (kept && is_whole(kept, path))
+	if (kept && kept->fd >= 0 && is_whole(kept, path))
 		got = read_again(kept->fd, buffer, size);
-	else if (!sl_kept_sandboxed())
+	else if ((!kept || kept->fd >= 0) && !sl_kept_sandboxed())
 		got = sl_procfile_read(path, buffer, size);
 	errno = saved;
 	return got;

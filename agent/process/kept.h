@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of /proc and /sys that are read repeatedly.  They are kept open, because a program may forbid itself to open files
- * (seccomp).  Their descriptors are 1000 and above, as for our own files, because a program may expect certain low numbers.  If few
- * descriptors are allowed, nothing is kept open.
+ * (seccomp).  Their descriptors are 1000 and above, as for our own files, because a program may expect certain low numbers.  If
+ * few descriptors are allowed, and none may lie beyond the limit, nothing is kept open.  A file that was not there is not sought
+ * again, unless it is one of /proc.
  */
 #pragma once
 

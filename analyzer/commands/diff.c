@@ -11,13 +11,13 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
+#include "analyzer/base/joined.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
-#include "common/fnv.h"
 
 #define SHOWN 40			 /* rows of each section, unless --all */
 #define STAMP "<!-- stormlog diff -->\n" /* begins every page, so that it is told from other pages */
@@ -63,25 +63,9 @@ static const struct sl_option table[] = {
 	{0},
 };
 
-#define STACK_BYTES 16384 /* of a stack's text; a longer one ends with a number by which it differs from others */
+#define STACK_BYTES 16384 /* of a stack's text */
 
-struct line {
-	char text[STACK_BYTES + 32];
-	size_t used;
-	uint64_t number; /* hash of all that was added */
-};
-
-static void add_text(struct line *line, const char *text)
-{
-	size_t size = strlen(text);
-
-	line->number = sl_fnv_bytes(line->number, text, size + 1);
-	if (line->used < STACK_BYTES)
-		snprintf(line->text + line->used, STACK_BYTES - line->used, "%s", text);
-	line->used += size;
-}
-
-static void add_frame(struct line *line, const struct sl_stack_frame *frame)
+static void add_frame(struct sl_joined *line, const struct sl_stack_frame *frame)
 {
 	struct sl_stack_frame bare = *frame; /* without its line */
 	char text[600];
@@ -96,27 +80,25 @@ static void add_frame(struct line *line, const struct sl_stack_frame *frame)
 	for (char *at = text; *at; at++)
 		if (*at == ';' || (unsigned char)*at < 0x20)
 			*at = '?';
-	add_text(line, ";");
-	add_text(line, text);
+	sl_joined_add_text(line, ";");
+	sl_joined_add_text(line, text);
 }
 
 /* The library and the frames, the outermost first. */
-static void put_stack(struct line *line, struct sl_process *process, const struct sl_site *site)
+static void put_stack(char text[STACK_BYTES], struct sl_process *process, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
+	struct sl_joined line = sl_joined_begin(text, STACK_BYTES);
 
-	line->used = 0;
-	line->number = SL_FNV_START;
-	add_text(line, sl_model_library(process->model, site));
+	sl_joined_add_text(&line, sl_model_library(process->model, site));
 	for (unsigned f = sl_process_stack(process, frames, site->stack); f--;)
-		add_frame(line, &frames[f]);
-	if (line->used >= STACK_BYTES)
-		sprintf(line->text + STACK_BYTES - 1, " ... #%016llx", (unsigned long long)line->number);
+		add_frame(&line, &frames[f]);
+	sl_joined_end(&line);
 }
 
 static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
 {
-	struct line line;
+	char text[STACK_BYTES];
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
@@ -125,12 +107,12 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		put_stack(&line, process, site);
-		at = sl_map_at(&c->index, line.text);
+		put_stack(text, process, site);
+		at = sl_map_at(&c->index, text);
 		if (!*at) {
 			SL_ROOM(&c->stacks);
 			*at = ++c->stacks.count;
-			c->stacks.item[*at - 1] = (struct stack){.text = sl_map_intern(&c->index, line.text)};
+			c->stacks.item[*at - 1] = (struct stack){.text = sl_map_intern(&c->index, text)};
 		}
 		c->stacks.item[*at - 1].bytes[side] += (double)bytes * share;
 	}

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/joined.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
-#include "common/fnv.h"
 
 /* The names from the root to a site. */
 struct path {
@@ -118,23 +118,19 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	sl_arena_free(&arena);
 }
 
-#define STACK_BYTES 4096 /* of a whole stack in one name; a longer one ends with a number by which it differs from others */
+#define STACK_BYTES 4096 /* of a whole stack in one name */
 
 /* Joins the whole stack into one name, innermost first. */
 static void join(struct path *path)
 {
-	char *line = sl_arena_alloc(&path->arena, STACK_BYTES + 32);
-	uint64_t number = SL_FNV_START;
-	size_t at = 0;
+	struct sl_joined line = sl_joined_begin(sl_arena_alloc(&path->arena, STACK_BYTES), STACK_BYTES);
 
 	for (unsigned i = path->count; i--;) {
-		number = sl_fnv_bytes(number, path->names[i], strlen(path->names[i]) + 1);
-		if (at < STACK_BYTES)
-			at += (size_t)snprintf(line + at, STACK_BYTES - at, "%s%s", at ? " < " : "", path->names[i]);
+		sl_joined_add_text(&line, path->names[i]);
+		sl_joined_add_text(&line, i ? " < " : "");
 	}
-	if (at >= STACK_BYTES)
-		sprintf(line + STACK_BYTES - 1, " ... #%016llx", (unsigned long long)number);
-	path->names[0] = line;
+	sl_joined_end(&line);
+	path->names[0] = line.text;
 }
 
 static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, size_t index)

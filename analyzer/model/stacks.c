@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/joined.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/symbols.h"
 #include "common/base.h"
-#include "common/fnv.h"
-
-#define CUT_BYTES 13 /* of "...#01234567" */
 
 /* True: an object that only passes a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
@@ -285,41 +283,30 @@ static int end_of_name(const struct sl_stack_frame *frame)
 	return (int)(at - frame->function);
 }
 
-/* Ends a name that was cut with a number, by which it differs from others that begin alike. */
-static void tell_apart(char *out, size_t size, const struct sl_stack_frame *frame)
-{
-	uint64_t number = sl_fnv_text(frame->file ? frame->file : frame->module ? frame->module : "");
-
-	if (frame->function)
-		number = sl_fnv_bytes(number, frame->function,
-				      frame->file && frame->line ? (size_t)end_of_name(frame) : strlen(frame->function));
-	else
-		number = sl_fnv_bytes(number, &frame->offset, sizeof(frame->offset));
-	number = sl_fnv_bytes(number, &frame->line, sizeof(frame->line));
-	if (size > CUT_BYTES)
-		snprintf(out + size - CUT_BYTES, CUT_BYTES, "...#%08x", (unsigned)(number ^ number >> 32));
-}
-
 void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame)
 {
+	struct sl_joined name = sl_joined_begin(out, size);
 	const char *file = sl_paths_name(frame->file);
-	int whole;
+	char number[24];
 
 	if (file && !strncmp(file, "__", 2) && file > frame->file) /* a package's file: its folder is the name */
 		for (file--; file > frame->file && file[-1] != '/';)
 			file--;
-	if (file && frame->line)
-		whole = snprintf(out, size, "%s:%u %.*s", file, frame->line, frame->function ? end_of_name(frame) : 0,
-				 frame->function ?: "");
-	else if (frame->function)
-		whole = snprintf(out, size, "%s%s%s", frame->module ? frame->module : "", frame->module ? " " : "",
-				 frame->function);
-	else if (frame->module)
-		whole = snprintf(out, size, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
-	else
-		whole = snprintf(out, size, "0x%llx", (unsigned long long)frame->offset);
-	if ((size_t)whole >= size)
-		tell_apart(out, size, frame);
+	if (file && frame->line) {
+		snprintf(number, sizeof(number), ":%u ", frame->line);
+		sl_joined_add_text(&name, file);
+		sl_joined_add_text(&name, number);
+		sl_joined_add(&name, frame->function ?: "", frame->function ? (size_t)end_of_name(frame) : 0);
+	} else if (frame->function) {
+		sl_joined_add_text(&name, frame->module ?: "");
+		sl_joined_add_text(&name, frame->module ? " " : "");
+		sl_joined_add_text(&name, frame->function);
+	} else {
+		snprintf(number, sizeof(number), "%s0x%llx", frame->module ? "+" : "", (unsigned long long)frame->offset);
+		sl_joined_add_text(&name, frame->module ?: "");
+		sl_joined_add_text(&name, number);
+	}
+	sl_joined_end(&name);
 	size = strlen(out);
 	if (size && out[size - 1] == ' ')
 		out[size - 1] = 0;
