@@ -118,6 +118,7 @@ struct sl_device_state {
 	uint64_t primary;		      /* context handle, 0 unknown */
 	uint64_t context_bytes, module_bytes; /* memory of this process's contexts and code; 0: not known */
 	struct sl_instant context_made;	      /* the first call that made a context; time_ns 0: none seen */
+	uint64_t entered_ns;		      /* when the first call began that can have made a context; 0: none */
 	struct sl_stack context_stack;	      /* stack of that call */
 	/* what the program had the context reserve, for kernels' heap, print buffer or the stack of each thread; 0: nothing */
 	uint64_t limit_bytes, limit_ns, limit_raised; /* limit_raised: how often */

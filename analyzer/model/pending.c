@@ -18,15 +18,16 @@ static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 	return before < high ? before : high;
 }
 
-/* A context that no call was seen to make is there when the process gets its first memory. */
-static struct sl_instant context_made(const struct sl_model *model, const struct sl_device_state *device)
+/* The first call on a device makes the context, and a sample during that call may show it. */
+static struct sl_instant context_made(const struct sl_device_state *device)
 {
-	const struct sl_timeline *timeline = &model->timeline;
+	struct sl_instant made = device->context_made.time_ns ? device->context_made : device->sampled.at;
 
-	if (device->context_made.time_ns || !device->line || !device->line->begun)
-		return device->context_made.time_ns ? device->context_made : device->sampled.at;
-	return (struct sl_instant){.time_ns = timeline->begin_ns + ((uint64_t)device->line->first << timeline->shift),
-				   .step = SL_UNKNOWN};
+	if (!device->context_made.time_ns && device->entered_ns)
+		made = (struct sl_instant){.step = SL_UNKNOWN};
+	if (device->entered_ns)
+		made.time_ns = device->entered_ns;
+	return made;
 }
 
 /* The most that the part took while the sample was taken. */
@@ -100,7 +101,7 @@ static void own(const struct sl_model *model, struct sl_device_state *device, ui
 		return;
 	if (!part) {
 		*SL_PUSH(&device->parts) = (struct sl_hidden_part){
-			.what = SL_HIDDEN_CONTEXT, .count = 1, .peak_bytes = bytes, .first = context_made(model, device)};
+			.what = SL_HIDDEN_CONTEXT, .count = 1, .peak_bytes = bytes, .first = context_made(device)};
 		device->context_sampled = device->parts.count;
 		part = &device->parts.item[device->context_sampled - 1];
 	}
@@ -159,6 +160,8 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 /* The driver may have done this allocation or free before the sample, although its call returned later. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
 {
+	if (!device->entered_ns)
+		device->entered_ns = model->call_begin_ns;
 	if (device->sampled.known == SL_UNKNOWN)
 		return;
 	if (model->call_begin_ns > device->sampled.time_ns) {

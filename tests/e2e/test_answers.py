@@ -2087,6 +2087,16 @@ class Hidden(Answers):
         self.assertEqual(device["hidden_peak_bytes"], 600 * MIB)
         self.assertNotIn("process", {name["what"] for name in device["hidden"]})  # no unknown process, since both were recorded
 
+    def test_of_a_process_whose_context_another_sees_before_the_call_that_makes_it_is_over(self):
+        def steps(rank):
+            first = ["samples=3", "meet=first"]
+            return ["device=0", *first[1:] * rank, "alloc=100", *first * (1 - rank), "samples=9", "meet=done"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G", SIM_LATENCY="cuDevicePrimaryCtxRetain:1000000000") as ranks:
+            report = ranks.report()
+        (device,) = report["run"]["devices"]
+        self.assertEqual({(name["what"], name["pid"]) for name in device["hidden"]},
+                         {("context", process["pid"]) for process in report["processes"]})
+
     def test_what_a_pool_keeps_is_no_context(self):
         with Recording(os.path.join(e2e.BUILD, "examples", "solver"), SIM_VRAM="8G", SIM_DEVICES="1") as run:
             hidden = run.report()["run"]["devices"][0]["hidden"]

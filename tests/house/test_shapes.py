@@ -22,7 +22,7 @@ WITHOUT = {
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask asked launches freed_ns pauses": READING},
     "sl_torch": {"given": READING},
-    "sl_device_state": {"age code_ns contexts contexts_sampled kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING, "others_line": LATER},
+    "sl_device_state": {"age code_ns contexts contexts_sampled entered_ns kept_ns neighbour_ids recent recent_mask rounded sampled unrounded": READING, "others_line": LATER},
     "sl_hidden_part": {"left_bytes left_ns": READING},
     "sl_label": {"now groups xx xy yy floor early late": ALONE},
     "sl_oom": {"elsewhere sought": READING},
