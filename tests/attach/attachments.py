@@ -222,7 +222,7 @@ def has_library(pid):
 def watched(attached, delay):
     """A function that attaches to a program `delay` seconds after it has loaded its library, and waits until both have ended."""
     def during(run):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not has_library(run.process.pid) and run.process.poll() is None and time.monotonic() < end:
             time.sleep(0.001)
         time.sleep(delay)

@@ -60,7 +60,7 @@ class Foreign(unittest.TestCase):
                 self.assertEqual((row["allocations"], row["frees"], row["live_blocks"]), (100, 100, 0))
 
     def test_the_process_ends_with_its_last_thread_after_pthread_exit_in_main(self):
-        run = self.plain_and_recorded("pthread_exit", 1, timeout=30)
+        run = self.plain_and_recorded("pthread_exit", 1, timeout=120)
         self.assertEqual(run.done.returncode, 0)
         row = self.device_row(run)
         self.assertEqual((row["allocations"], row["live_blocks"]), (2, 2))
@@ -68,7 +68,7 @@ class Foreign(unittest.TestCase):
         self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
 
     def test_so_does_one_that_calls_no_gpu_with_host(self):
-        self.plain_and_recorded("pthread_exit", 0, timeout=30, STORMLOG_HOST=1)
+        self.plain_and_recorded("pthread_exit", 0, timeout=120, STORMLOG_HOST=1)
 
     def test_the_process_ends_with_its_last_thread_also_where_that_leaves_by_the_system_call(self):
         """No exit handler runs then, and the parent gets the status that the last thread gave."""
@@ -308,11 +308,11 @@ class Foreign(unittest.TestCase):
             self.assertEqual(sorted((row["allocations"], row["frees"]) for row in rows), [(1, 0), (1, 1)])
 
     def test_initgroups_of_a_thread_without_rights_is_refused(self):
-        run = self.plain_and_recorded("initgroups_without_rights", timeout=30)
+        run = self.plain_and_recorded("initgroups_without_rights", timeout=120)
         self.assertEqual(run.done.returncode, 0)
 
     def test_every_thread_takes_part_in_setgid_after_a_fork(self):
-        run = self.plain_and_recorded("setgid_after_fork", timeout=30)
+        run = self.plain_and_recorded("setgid_after_fork", timeout=120)
         self.assertEqual(run.done.returncode, 0)
 
     def test_all_that_is_mapped_can_be_read(self):

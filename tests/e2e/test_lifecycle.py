@@ -318,7 +318,7 @@ for turn in range(2):
     looked.set()
     meet.wait()
     [thread.join() for thread in threads]
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while blocks()[0] > 6 and time.monotonic() < end:
         time.sleep(0.05)
     print(*blocks())

@@ -93,11 +93,11 @@ class Exporter:
         self.process.stderr.close()
 
     def get(self, accept="application/openmetrics-text; version=1.0.0"):
-        with urllib.request.urlopen(urllib.request.Request(self.url, headers={"Accept": accept}), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(self.url, headers={"Accept": accept}), timeout=120) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def wait_for(self, condition):
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             families = parse(self.get()[1])
             if condition(families):
@@ -233,7 +233,7 @@ class Scrapes(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr + plain)
             for url, code in ((exporter.url.replace("metrics", "nothing"), 404),):
                 with self.assertRaises(urllib.error.HTTPError) as error:
-                    urllib.request.urlopen(url, timeout=20)
+                    urllib.request.urlopen(url, timeout=120)
                 self.assertEqual(error.exception.code, code)
 
     def test_code_that_a_trace_made_run_stays_inside(self):
@@ -303,7 +303,7 @@ class Scrapes(unittest.TestCase):
         text = subprocess.run([EXPORTER, "--help"], capture_output=True, text=True, check=True).stdout
         self.assertIn("default: 127.0.0.1:9836", text)
         for wrong in ("9836", "127.0.0.1:", "nowhere:1", "127.0.0.1:99999"):
-            self.assertEqual(subprocess.run([EXPORTER, "--listen", wrong], capture_output=True, timeout=20).returncode, 2, wrong)
+            self.assertEqual(subprocess.run([EXPORTER, "--listen", wrong], capture_output=True, timeout=120).returncode, 2, wrong)
 
     def test_its_address_of_version_6_can_be_opened(self):
         try:

@@ -35,7 +35,7 @@ class Open(unittest.TestCase):
         done = subprocess.run([ANALYZE, "report", "--open", "-o", "analysis", path], cwd=self.root, capture_output=True, text=True,
                               env={**keep, "PATH": f"{folder}:/usr/bin:/bin" if browser else str(folder), "SEEN": str(seen), **environment})
         self.assertEqual(done.returncode, 0, done.stderr)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while browser and not seen.exists() and time.monotonic() < until:
             time.sleep(0.02)
         return seen.read_text().split("|")[:-1] if seen.exists() else None, done.stderr
