@@ -237,6 +237,7 @@ int sl_child_run(const struct sl_launch *run)
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}
+	sl_inherited_close(run);
 	status = wait_for(run, child, &set);
 	if (status >= 0)
 		sl_ended_tell(run, child, status);

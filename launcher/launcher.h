@@ -94,6 +94,15 @@ int sl_child_run(const struct sl_launch *run);
 /* Ends this process as the wait status says: the same exit status or the same signal. */
 _Noreturn void sl_child_end(int status);
 
+/* --- launcher/inherited.c --- */
+
+/*
+ * For a process that lives beside the command: closes the descriptors that we were started with, and makes /dev/null of standard
+ * input and output.  Kept are standard error, what the run's folder or STORMLOG_TOKEN_FILE leads through, and files on which this
+ * process holds record locks (fcntl), which closing would end.
+ */
+void sl_inherited_close(const struct sl_launch *run);
+
 /* --- launcher/ended.c --- */
 
 /*

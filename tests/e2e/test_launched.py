@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """stormlog-run is between a program and its parent: signals, stops, output and ends reach the other as without it."""
+import fcntl
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -43,6 +45,14 @@ while state(launcher)[0] == "T":
     time.sleep(0.01)
 print(len(woken))
 sys.exit(6)
+"""
+
+# closes the pipes that it was given, of which 99 is one more copy of standard output
+CLOSES = """
+import os, signal
+for number in (0, 1, 99):
+    os.close(number)
+signal.pause()
 """
 
 
@@ -93,6 +103,39 @@ class Launched(unittest.TestCase):
             self.assertEqual(running.stdout.readline(), "ready\n")
             running.kill()
             self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("", -signal.SIGKILL))  # communicate returns, so no process has the output open
+
+    def ended(self, *pipes):
+        """Waits until the other side of each pipe is gone."""
+        for pipe in pipes:
+            gone = select.poll()
+            gone.register(pipe, 0)
+            self.assertTrue(gone.poll(60000), "an end is held open")
+
+    def test_a_pipe_ends_when_the_program_has_closed_it(self):
+        for running in self.each(sys.executable, "-c", CLOSES, stdin=subprocess.PIPE, close_fds=False, preexec_fn=lambda: os.dup2(1, 99),
+                                 flags=((), ("--host",), ("--watch", "default"))):
+            self.ended(running.stdout, running.stdin)
+
+    def test_files_that_the_launcher_needs_or_has_locked_stay_open(self):
+        """A record lock outlives an exec, and goes when its process closes any descriptor of the file."""
+        names = [os.path.join(self.run_of.folder, name) for name in ("locked", "token", "else")]
+
+        def opens():
+            for at, name in enumerate(names):
+                opened = os.open(name, os.O_RDWR | os.O_CREAT)
+                os.dup2(opened, 90 + at)
+                os.close(opened)
+            fcntl.lockf(90, fcntl.LOCK_EX)
+            fcntl.flock(92, fcntl.LOCK_EX)
+            os.dup2(1, 99)
+
+        self.environment["STORMLOG_TOKEN_FILE"] = "/dev/fd/91"
+        for running in self.each(sys.executable, "-c", "import os\nos.close(92)\n" + CLOSES, close_fds=False, preexec_fn=opens):
+            self.ended(running.stdout)
+            with open(names[0], "w") as locked, open(names[2], "w") as free:
+                self.assertRaises(BlockingIOError, fcntl.lockf, locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
 
     def test_nobody_reads_what_the_launcher_says(self):
         reads, writes = os.pipe()
