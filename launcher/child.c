@@ -126,11 +126,27 @@ static bool is_for_command(const siginfo_t *info, pid_t child)
 	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
 }
 
+/* Buries what an earlier program of this process has started, and whom we inherit as the first process of a pid namespace. */
+static void bury_others(pid_t child)
+{
+	siginfo_t ended;
+
+	for (;;) {
+		ended.si_pid = 0;
+		if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid || ended.si_pid == child)
+			return;
+		sl_witness_ended(ended.si_pid);
+		sl_watcher_ended(ended.si_pid);
+		waitpid(ended.si_pid, NULL, 0);
+	}
+}
+
 /* False: the child has ended, and *status says how. */
 static bool child_goes_on(pid_t child, int *status)
 {
 	pid_t got;
 
+	bury_others(child);
 	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(*status))
 			return false;
@@ -180,8 +196,11 @@ static void take_timers(struct itimerval *timers)
 		setitimer(i, &(struct itimerval){0}, &timers[i]);
 }
 
-/* Hands over what survives exec but not fork: timers (alarm() and others), and being the process that sd_listen_fds() means. */
-static void hand_over(const struct itimerval *timers, pid_t launcher)
+/*
+ * Hands over what survives exec but not fork: timers (alarm() and others), being the process that sd_listen_fds() means, and being
+ * the one to whom orphans come.
+ */
+static void hand_over(const struct itimerval *timers, pid_t launcher, int adopts)
 {
 	static const char *const whose[] = {"LISTEN_PID", "WATCHDOG_PID"};
 	char pid[16];
@@ -192,6 +211,7 @@ static void hand_over(const struct itimerval *timers, pid_t launcher)
 	for (unsigned i = 0; i < sizeof(whose) / sizeof(*whose); i++)
 		if (getenv(whose[i]) && atoi(getenv(whose[i])) == launcher)
 			setenv(whose[i], pid, 1);
+	prctl(PR_SET_CHILD_SUBREAPER, adopts);
 }
 
 /* SIGKILL is the one signal that we cannot pass on. */
@@ -209,8 +229,9 @@ int sl_child_run(const struct sl_launch *run)
 	pid_t child = -1, launcher = getpid();
 	bool alone = has_new_namespace();
 	sigset_t set;
-	int status;
+	int status, adopts = 0;
 
+	prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	sigaction(SIGCHLD, &plain, &chld);
 	sigfillset(&set);
 	for (int number = 1; number <= SIGRTMAX; number++)
@@ -233,11 +254,12 @@ int sl_child_run(const struct sl_launch *run)
 		sl_witness_end();
 	}
 	if (child <= 0) {
-		hand_over(timers, launcher);
+		hand_over(timers, launcher, adopts || launcher == 1);
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}
 	sl_inherited_close(run);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
 	status = wait_for(run, child, &set);
 	if (status >= 0)
 		sl_ended_tell(run, child, status);

@@ -122,6 +122,7 @@ int sl_outside_wait(const struct sl_launch *run, const sigset_t *set, siginfo_t 
 /* Lives from before the command's start to its end.  Where no witness can be started, it has seen nothing. */
 void sl_witness_start(const struct sl_launch *run);
 void sl_witness_end(void);
+void sl_witness_ended(pid_t pid); /* a child of ours has ended: it may be the witness */
 
 /* True: the signal that just reached us was sent to our whole group.  Ask once for each signal. */
 bool sl_witness_saw(int number);
@@ -134,6 +135,7 @@ void sl_witness_wake(pid_t child);
 /* Starts a watcher beside the command, with run->watch as its rules.  False: a rule cannot be read; the analyzer has said so. */
 bool sl_watcher_start(const struct sl_launch *run);
 void sl_watcher_end(void);
+void sl_watcher_ended(pid_t pid);
 
 /* --- launcher/recorded.c --- */
 

@@ -80,6 +80,12 @@ bool sl_watcher_start(const struct sl_launch *run)
 	return true;
 }
 
+void sl_watcher_ended(pid_t pid)
+{
+	if (pid == watcher)
+		watcher = -1;
+}
+
 void sl_watcher_end(void)
 {
 	int status;

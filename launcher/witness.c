@@ -146,6 +146,14 @@ void sl_witness_wake(pid_t child)
 		sigqueue(witness, STOPPED, (union sigval){.sival_int = child});
 }
 
+void sl_witness_ended(pid_t pid)
+{
+	if (pid != witness)
+		return;
+	witness = -1;
+	close(answers);
+}
+
 void sl_witness_end(void)
 {
 	if (witness <= 0)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """stormlog-run is between a program and its parent: signals, stops, output and ends reach the other as without it."""
+import ctypes
 import fcntl
 import os
 import resource
@@ -8,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -53,6 +55,32 @@ import os, signal
 for number in (0, 1, 99):
     os.close(number)
 signal.pause()
+"""
+
+# a grandchild of it, whose parent is gone, ends: does it come to the program?
+ORPHAN = """
+import os
+reads, writes = os.pipe()
+if not os.fork():
+    if not os.fork():
+        os.close(writes)
+        os.read(reads, 1)
+        os._exit(5)
+    os._exit(0)
+os.wait()
+os.close(writes)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+# waits for children that it has not made, and until its elder sibling is gone
+ELDER = """
+import os, time
+try:
+    os.wait()
+except ChildProcessError:
+    pass
+while os.path.exists("/proc/" + open("elder").read()):
+    time.sleep(0.01)
 """
 
 
@@ -115,6 +143,31 @@ class Launched(unittest.TestCase):
         for running in self.each(sys.executable, "-c", CLOSES, stdin=subprocess.PIPE, close_fds=False, preexec_fn=lambda: os.dup2(1, 99),
                                  flags=((), ("--host",), ("--watch", "default"))):
             self.ended(running.stdout, running.stdin)
+
+    def test_orphans_come_to_a_program_that_adopts_them(self):
+        for running in self.each(sys.executable, "-c", ORPHAN, preexec_fn=lambda: ctypes.CDLL(None).prctl(36, 1)):  # PR_SET_CHILD_SUBREAPER
+            self.assertEqual((running.communicate(timeout=60)[0], running.returncode), ("5\n", 0))
+
+    def test_orphans_of_a_pid_namespace_come_to_the_program(self):
+        unshare = ["unshare", "-rpf"]
+        if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+            self.skipTest("no pid namespaces here")
+        for front in ([], [e2e.RUN, "--"]):
+            done = subprocess.run([*unshare, *front, sys.executable, "-c", ORPHAN], env=self.environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.stdout, done.returncode), ("5\n", 0))
+
+    def test_a_child_of_who_became_the_launcher_is_buried(self):
+        def elder():
+            if not os.fork():
+                with open("elder", "w") as name:
+                    name.write(str(os.getpid()))
+                os._exit(0)
+            while not os.path.exists("elder") or not os.stat("elder").st_size:
+                time.sleep(0.001)
+
+        for running in self.each(sys.executable, "-c", ELDER, preexec_fn=elder):
+            self.assertEqual(running.wait(timeout=60), 0)
+            os.unlink(os.path.join(self.run_of.folder, "elder"))
 
     def test_files_that_the_launcher_needs_or_has_locked_stay_open(self):
         """A record lock outlives an exec, and goes when its process closes any descriptor of the file."""
