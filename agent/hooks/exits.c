@@ -4,12 +4,12 @@
  * them.  And calls by which a process or a thread becomes another: unshare, setuid and its kin, sigaltstack.  Safe in a vfork
  * child, and after a fork in a process with many threads: real functions are found without a lock.
  */
+#include "agent/hooks/exits.h"
+
 #include <alloca.h>
 #include <errno.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,11 +20,28 @@
 #include "agent/hooks/children.h"
 #include "agent/preload.h"
 #include "agent/stacks/stacks.h"
+#include "agent/symbols/plain.h"
 #include "agent/symbols/resolve.h"
+#include "common/base.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static void *find(_Atomic(void *) *cache, const char *name)
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wstack-usage=" /* lists have the caller's length, and the caller's are on a stack too */
+#endif
+
+/*
+ * A library may have a function of its own under such a name, with other arguments: all six registers of integers are passed on,
+ * and a whole one comes back.
+ */
+#define REGISTERS     long a, long b, long c, long d, long e, long f
+#define PASSED	      a, b, c, d, e, f
+#define WRAPPER(name) own_##name
+#define EXPORTED_AS(name)                                                                                                          \
+	EXPORTED long WRAPPER(name)(REGISTERS) __asm__(#name);                                                                     \
+	EXPORTED long WRAPPER(name)(REGISTERS)
+
+static long (*find(_Atomic(void *) *cache, const char *name))(REGISTERS)
 {
 	void *real = atomic_load_explicit(cache, memory_order_relaxed);
 
@@ -32,56 +49,91 @@ static void *find(_Atomic(void *) *cache, const char *name)
 		real = sl_resolve_next(name);
 		atomic_store_explicit(cache, real, memory_order_relaxed);
 	}
-	return real;
+	return (long (*)(REGISTERS))real;
 }
 
-/* Exits.  If no other library defines the function (no known system), the kernel's own is called. */
+static void tell(const stack_t *stack, stack_t *old, const stack_t *aside)
+{
+	sl_stacks_tell_alternate(stack);
+	if (stack == old)
+		*old = *aside;
+}
+
+#define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
+
+/* If no other library defines the function (no known system), the kernel's own is called.  Only a library's own returns. */
 #define LEAVE(name, how)                                                                                                           \
-	EXPORTED void name(int status)                                                                                             \
+	EXPORTED_AS(name)                                                                                                          \
 	{                                                                                                                          \
 		static _Atomic(void *) cache;                                                                                      \
-		void (*real)(int) = find(&cache, #name);                                                                           \
+		long (*real)(REGISTERS) = find(&cache, #name);                                                                     \
                                                                                                                                    \
-		sl_preload_status(status);                                                                                         \
+		sl_preload_status((int)a);                                                                                         \
 		sl_preload_finish(how);                                                                                            \
-		if (real)                                                                                                          \
-			real(status);                                                                                              \
-		for (;;)                                                                                                           \
-			syscall(SYS_exit_group, status);                                                                           \
+		while (!real)                                                                                                      \
+			syscall(SYS_exit_group, (int)a);                                                                           \
+		return real(PASSED);                                                                                               \
 	}
 
-LEAVE(_exit, "_exit")
-LEAVE(_Exit, "_exit")
-LEAVE(quick_exit, "quick_exit")
-
 /* Calls the real function with `before` and `after` around it; the caller sees the real function's errno. */
-#define AROUND(name, prototype, arguments, before, after)                                                                          \
-	EXPORTED int name prototype                                                                                                \
+#define AROUND(name, absent, before, after)                                                                                        \
+	EXPORTED_AS(name)                                                                                                          \
 	{                                                                                                                          \
 		static _Atomic(void *) cache;                                                                                      \
-		int(*real) prototype = find(&cache, #name);                                                                        \
-		int result, saved;                                                                                                 \
+		long (*real)(REGISTERS) = find(&cache, #name), result;                                                             \
+		int saved;                                                                                                         \
                                                                                                                                    \
 		if (!real) {                                                                                                       \
 			errno = ENOSYS;                                                                                            \
-			return -1;                                                                                                 \
+			return absent;                                                                                             \
 		}                                                                                                                  \
 		before;                                                                                                            \
-		result = real arguments;                                                                                           \
+		result = real(PASSED);                                                                                             \
 		saved = errno;                                                                                                     \
 		after;                                                                                                             \
 		errno = saved;                                                                                                     \
 		return result;                                                                                                     \
 	}
 
-/* exec: if it fails, the recording goes on. */
-#define EXEC(name, prototype, arguments)                                                                                           \
-	AROUND(name, prototype, arguments, SL_CHILDREN_KEEP(envp); sl_preload_finish("exec"), sl_preload_resume())
+#define KEEP(at)                                                                                                                   \
+	do {                                                                                                                       \
+		char *const *environment = (char *const *)(at);                                                                    \
+                                                                                                                                   \
+		SL_CHILDREN_KEEP(environment);                                                                                     \
+		at = (long)environment;                                                                                            \
+	} while (0)
 
-EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
-EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
-EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
-EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags), (dir, path, argv, envp, flags))
+#define EXEC(name, at) AROUND(name, -1, KEEP(at); sl_preload_finish("exec"), sl_preload_resume())
+#define AS_ONE(name)   AROUND(name, -1, sl_preload_alone(), sl_preload_rights_changed())
+#define PLAIN(name)    EXPORTED_AS(name);
+
+#include "agent/hooks/exits.def"
+
+#undef LEAVE
+#undef EXEC
+#undef PLAIN
+#undef AROUND
+#undef AS_ONE
+#define LEAVE(name, how)  {#name, WRAPPER(name)},
+#define EXEC(name, at)	  {#name, WRAPPER(name)},
+#define PLAIN(name)	  {#name, WRAPPER(name)},
+#define AROUND(name, ...) {#name, WRAPPER(name)},
+#define AS_ONE(name)	  {#name, WRAPPER(name)},
+
+static const struct {
+	char name[16];
+	long (*wrapper)(REGISTERS);
+} wrappers[] = {
+#include "agent/hooks/exits.def"
+};
+
+void *sl_exits_wrapper(const char *name)
+{
+	for (size_t i = 0; i < SL_COUNT(wrappers); i++)
+		if (sl_plain_same(wrappers[i].name, name))
+			return wrappers[i].wrapper;
+	return NULL;
+}
 
 EXPORTED int execv(const char *path, char *const argv[])
 {
@@ -93,64 +145,10 @@ EXPORTED int execvp(const char *file, char *const argv[])
 	return execvpe(file, argv, __environ);
 }
 
-/* The spawn functions return an error number and leave errno as it was. */
-#define SPAWN(name)                                                                                                                \
-	EXPORTED int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files, const posix_spawnattr_t *how,     \
-			  char *const argv[], char *const envp[])                                                                  \
-	{                                                                                                                          \
-		static _Atomic(void *) cache;                                                                                      \
-		__typeof__(&name) real = find(&cache, #name);                                                                      \
-                                                                                                                                   \
-		SL_CHILDREN_KEEP(envp);                                                                                            \
-		return real ? real(pid, path, files, how, argv, envp) : ENOSYS;                                                    \
-	}
-
-SPAWN(posix_spawn)
-SPAWN(posix_spawnp)
-
-/* The kernel allows these only in a process of one thread. */
-#define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
-AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload_alone(), sl_preload_not_alone())
-AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
-
-AROUND(fork, (void), (), sl_preload_uncounted(), )
-
-/*
- * The C library makes each of these calls on every thread, and ends the process where the results differ.  The writer's result
- * may: it lacks what the calling thread alone was given or has lost (PR_SET_KEEPCAPS, capset, seccomp).  So the writer ends before
- * the call.  The one that is started afterwards inherits the rights of the calling thread.
- */
-#define AS_ONE(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_alone(), sl_preload_rights_changed())
-
-AS_ONE(setuid, (uid_t user), (user))
-AS_ONE(seteuid, (uid_t user), (user))
-AS_ONE(setreuid, (uid_t real_one, uid_t user), (real_one, user))
-AS_ONE(setresuid, (uid_t real_one, uid_t user, uid_t saved_one), (real_one, user, saved_one))
-AS_ONE(setgid, (gid_t group), (group))
-AS_ONE(setegid, (gid_t group), (group))
-AS_ONE(setregid, (gid_t real_one, gid_t group), (real_one, group))
-AS_ONE(setresgid, (gid_t real_one, gid_t group, gid_t saved_one), (real_one, group, saved_one))
-AS_ONE(setgroups, (size_t count, const gid_t *groups), (count, groups))
-AS_ONE(initgroups, (const char *user, gid_t group), (user, group)) /* calls the C library's own setgroups */
-
-/* The program may have the old one written over the new one: then it is put aside until the new one has been told. */
-static void tell(const stack_t *stack, stack_t *old, const stack_t *aside)
-{
-	sl_stacks_tell_alternate(stack);
-	if (stack == old)
-		*old = *aside;
-}
-
-AROUND(sigaltstack, (const stack_t *stack, stack_t *old), (stack, stack == old ? &aside : old), stack_t aside,
-       if (!result && stack) tell(stack, old, &aside))
-
 /*
  * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that
  * takes a list.
  */
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wstack-usage=" /* the list has the caller's length, and the caller's is on a stack too */
-#endif
 #define COLLECT(argv, first, list)                                                                                                 \
 	char **argv;                                                                                                               \
 	va_list list;                                                                                                              \

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/hooks/exits.h"
 #include "agent/hooks/table.h"
 #include "agent/stacks/stacks.h"
 #include "agent/symbols/objects.h"
@@ -83,6 +84,17 @@ static bool asks_for_next_door(void *handle, const char *name, const char *versi
 	       sl_resolve_place(caller).before_us;
 }
 
+/*
+ * A program that asks the C library's own handle for _exit or exec (ctypes, cffi) gets our wrapper, as it does without a handle.
+ * It does so only where the answer is what the wrapper calls: an interposer behind us that asked so would call itself for ever.
+ */
+static void *ends_by(void *handle, const struct request *request)
+{
+	void *wrapper = request->name && handle != RTLD_DEFAULT && handle != RTLD_NEXT ? sl_exits_wrapper(request->name) : NULL;
+
+	return wrapper && real_lookup(handle, request) == sl_resolve_next(request->name) ? wrapper : NULL;
+}
+
 struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
 {
 	struct sl_lookup go_on = {NULL, version ? sl_resolve_dlvsym() : sl_resolve_dlsym()};
@@ -92,6 +104,8 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 
 	if (SL_UNLIKELY(asks_for_next_door(handle, name, version, caller)) && go_on.jump && real_lookup(RTLD_NEXT, &request))
 		return (struct sl_lookup){name[2] == 's' ? (void *)dlsym : (void *)dlvsym, NULL};
+	if (SL_UNLIKELY(go_on.jump && (found = ends_by(handle, &request))))
+		return (struct sl_lookup){found, NULL};
 	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))
 		return go_on;
 	place = sl_resolve_place(caller);

@@ -62,6 +62,18 @@ class Ends(unittest.TestCase):
                 process, = run.report()["processes"]
                 self.assertEqual((process["ended"], process["exit_status"]), ("failed", 5))
 
+    def test_an_end_that_the_c_librarys_own_handle_was_asked_for_is_told(self):
+        """So do ctypes and cffi, and programs that ask for a version."""
+        begin = "import ctypes\nlibc = ctypes.CDLL('libc.so.6')\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))\n" % e2e.SIM
+        versioned = "ask = ctypes.CDLL(None).dlvsym\nask.restype = ctypes.c_void_p\nctypes.CFUNCTYPE(None, ctypes.c_int)(ask(ctypes.c_void_p(libc._handle), b'_exit', b'%s'))(5)"
+        version = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}[os.uname().machine]
+        for end in "libc._exit(5)", "libc._Exit(5)", "libc.quick_exit(5)", versioned % version:
+            with self.subTest(end), Recording("/usr/bin/python3", "-c", begin + end, code=5) as run:
+                process, = run.report()["processes"]
+                self.assertEqual((process["ended"], process["exit_status"]), ("failed", 5))
+        with Recording("/usr/bin/python3", "-c", begin + "libc.execv(b'/bin/true', (ctypes.c_char_p * 2)(b'true', None))") as run:
+            self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
+
     def test_a_program_that_drops_its_environment_is_recorded_as_it_was_to_be(self):
         """nginx does so: settings that are gone at the first call are read at the start."""
         program = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.clearenv()\nctypes.CDLL('%s/libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(4096))" % e2e.SIM

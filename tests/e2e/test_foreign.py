@@ -23,6 +23,17 @@ FOREIGN = os.path.join(e2e.APPS, "foreign")
 FAULTING = os.path.join(e2e.APPS, "faulting")
 FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
 
+OWN_EXITS = """
+import ctypes
+gpu, own, at = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(None), ctypes.c_void_p()
+for name in "_exit", "quick_exit", "fexecve", "posix_spawn", "unshare", "setns", "setgroups", "initgroups":
+    call = getattr(own, name)
+    call.restype, call.argtypes = ctypes.c_long, [ctypes.c_long] * 6
+    gpu.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(4096))
+    print(call(*(i << 33 for i in range(1, 7))), flush=True)
+    gpu.cudaFree(at)
+"""
+
 
 def pythons():
     """The interpreters behind these names: some names are scripts that choose one."""
@@ -145,6 +156,15 @@ class Foreign(unittest.TestCase):
             run = self.plain_and_recorded(program=os.path.join(e2e.APPS, "own_names"), STORMLOG_HOST=host)
             self.assertEqual((run.done.returncode, run.done.stdout), (5, b""))
             self.assertEqual(self.device_row(run)["allocations"], 200)
+
+    def test_so_is_one_of_a_library_and_has_its_arguments_and_what_it_returns(self):
+        own = os.path.join(e2e.APPS, "own_exits.so")
+        for library in (own, e2e.PRELOAD + ":" + own):
+            with self.subTest(library=library), Recording("/usr/bin/python3", "-c", OWN_EXITS, preload=False, LD_PRELOAD=library) as run:
+                self.assertEqual(run.done.stdout.decode().split(), [str(sum(i << 33 for i in range(1, 7)))] * 8)
+                if library != own:
+                    row = self.device_row(run)
+                    self.assertEqual((row["allocations"], row["frees"]), (8, 8))
 
     @unittest.skipUnless(os.getuid() == 0, "only root may leave its root folder, or have a file system know it as another user")
     def test_a_forked_child_that_can_make_no_trace_is_said_to_be_missing_by_its_parent(self):
