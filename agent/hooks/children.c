@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/pages.h"
+#include "agent/stacks/stacks.h"
 #include "agent/symbols/objects.h"
 #include "common/text.h"
 
@@ -18,7 +19,10 @@
 #define LIBRARY "libstormlog_preload"
 /* Modules already loaded at the start: preloaded ones come right behind the program and are never unloaded */
 #define AT_START 16
-#define MOST	 8192 /* bytes on the stack of the thread that starts a child */
+/* Bytes on the stack of the thread that starts a child: always, and where the stack is known to have them. */
+#define LITTLE 8192u
+#define MOST   (256u << 10)
+#define BELOW  16384u /* what exec and spawn take themselves, below that */
 
 struct environment {
 	size_t count, preload; /* preload: index of LD_PRELOAD in the environment; it equals count if there is none */
@@ -98,18 +102,19 @@ static struct environment look_at(char *const *envp)
 	return found;
 }
 
-static void say_removed(void)
+/* said: the recording that has this note already. */
+static void say(_Atomic uint64_t *said, const char *note)
 {
-	static _Atomic uint64_t said; /* the recording that has this note already */
 	uint64_t generation = atomic_load(&sl_agent->generation);
 
-	if (generation && atomic_exchange(&said, generation) != generation)
-		sl_define_note("a program was started with LD_PRELOAD taken away: it and its children are not recorded");
+	if (generation && atomic_exchange(said, generation) != generation)
+		sl_define_note(note);
 }
 
 size_t sl_children_room(char *const *envp)
 {
 	struct environment found = look_at(envp);
+	static _Atomic uint64_t removed, too_large;
 	const char *value, *own;
 	size_t bytes;
 
@@ -119,12 +124,17 @@ size_t sl_children_room(char *const *envp)
 	if (value && strstr(value, LIBRARY))
 		return 0;
 	if (!value || !value[strlen(NAME)]) {
-		say_removed();
+		say(&removed, "a program was started with LD_PRELOAD taken away: it and its children are not recorded");
 		return 0;
 	}
 	own = own_path();
 	bytes = own ? (found.count + 1) * sizeof(*envp) + strlen(NAME) + strlen(own) + strlen(value) : 0;
-	return bytes <= MOST ? bytes : 0;
+	if (bytes <= LITTLE || (bytes <= MOST && sl_stacks_could_take(bytes + BELOW)))
+		return bytes;
+	say(&too_large,
+	    "a program was started with LD_PRELOAD changed, and with more variables than there is room for on the stack of "
+	    "the thread that started it: it and its children are not recorded");
+	return 0;
 }
 
 char *const *sl_children_fill(char *const *envp, void *room, size_t bytes)

@@ -4,7 +4,8 @@
  * reinforcement learning frameworks around it) and so overwrite what the launcher set; the agent is put in front of the new
  * value. Where LD_PRELOAD is removed, the child runs without the agent, and one note in the trace says so.
  *
- * Safe in a vfork child: no lock, no allocation; the new environment lies on the caller's stack.
+ * Safe in a vfork child: no lock, no allocation; the new environment lies on the caller's stack.  Where it would take much of that
+ * the stack must be the thread's own: a vfork child may have been given a small one.
  */
 #pragma once
 

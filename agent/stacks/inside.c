@@ -272,3 +272,12 @@ bool sl_stacks_has_room(uintptr_t bytes)
 		sl_objects_hole(SL_HOLE_ROOM);
 	return has;
 }
+
+bool sl_stacks_could_take(uintptr_t bytes)
+{
+	int saved = errno;
+	bool could = sl_own_could_take(bytes);
+
+	errno = saved;
+	return could;
+}

@@ -196,3 +196,10 @@ bool sl_own_has_room(uintptr_t bytes)
 			return grows_to(low, here);
 	return true;
 }
+
+bool sl_own_could_take(uintptr_t bytes)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return sl_own_has(here) && (sl_own.grows || here - sl_own.begin >= bytes) && sl_own_has_room(bytes);
+}

@@ -45,3 +45,6 @@ bool sl_own_on_alternate(stack_t *alternate);
  * much of it is left.  Changes errno.
  */
 bool sl_own_has_room(uintptr_t bytes);
+
+/* The same of the thread's own stack alone.  False: the thread stands on another one, whose end nobody knows. */
+bool sl_own_could_take(uintptr_t bytes);

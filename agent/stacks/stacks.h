@@ -117,6 +117,9 @@ bool sl_stacks_may_allocate(void);
 #define SL_STACKS_ROOM_NEW   6144u /* a stack that is not known */
 bool sl_stacks_has_room(uintptr_t bytes);
 
+/* True: the caller stands on its thread's own stack, and that has so many bytes left.  Nothing is said where it has not. */
+bool sl_stacks_could_take(uintptr_t bytes);
+
 /* Captures no native stacks from now on; sl_stacks_state says why. */
 void sl_native_disable(const char *why);
 

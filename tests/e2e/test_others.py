@@ -335,6 +335,21 @@ class Children(unittest.TestCase):
                 self.assertEqual(seen, "['libstormlog_preload', 'saver'")
                 self.assertEqual(preload.count("libstormlog_preload.so"), count)
 
+    def test_they_are_in_a_worker_that_has_many_variables_where_the_stack_has_the_room(self):
+        """A thread's stack of 256 KiB has none for 31 000 more: its worker is not recorded, and that is said."""
+        worker = os.path.join(e2e.APPS, "runtime12")
+        vfork, fork = "subprocess.run([worker], env=them, check=True)", "subprocess.run([worker], env=them, check=True, preexec_fn=os.getpid)"
+        spawn = "os.waitpid(os.posix_spawn(worker, [worker], them), 0)"
+        for way, many, stack, recorded in ((vfork, 1100, 0, 2), (vfork, 31000, 0, 2), (fork, 31000, 0, 2), (spawn, 31000, 0, 2),
+                                           (vfork, 31000, 256, 1), (spawn, 31000, 256, 1), (vfork, 34000, 0, 1)):
+            code = ("import ctypes, os, subprocess, threading\nctypes.CDLL('libcudart.so.13').cudaFree(None)\n"
+                    "worker, them = %r, dict(os.environ, LD_PRELOAD=%r)\nthem.update(('V%%d' %% i, '') for i in range(%d))\n"
+                    "threading.stack_size(%d << 10)\nthread = threading.Thread(target=lambda: %s)\nthread.start()\nthread.join()\n")
+            with self.subTest(way=way, many=many, stack=stack), Recording(sys.executable, "-c", code % (worker, self.saver, many, stack, way)) as run:
+                processes = run.report()["processes"]
+                notes = [note for process in processes for note in process["capabilities"]["notes"] if "more variables" in note]
+                self.assertEqual((run.done.stderr, len(processes), len(notes)), (b"", recorded, 2 - recorded))
+
     def test_without_it_a_note_says_so_and_a_program_that_wants_none_has_none(self):
         for change, noted in (("del environment['LD_PRELOAD']", 1), ("environment['STORMLOG_DISABLE'] = '1'; environment['LD_PRELOAD'] = %r" % self.saver, 0),
                               ("environment.clear()", 0)):
