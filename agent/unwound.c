@@ -7,8 +7,9 @@
 #define REFUSED_MAX 16
 
 /*
- * The frame of work that was left looks alive as long as the program has not written over it.  A few calls that seem to be inside
- * may be ours, or those of a signal handler that interrupted us; when there are many in a row, nobody is inside.
+ * The frame of work that was left looks alive as long as the program has not written over it, where the stack cannot be followed.
+ * A few calls that seem to be inside may be ours, or those of a signal handler that interrupted us; when there are many in a row,
+ * nobody is inside.
  */
 static bool too_many_refused(struct sl_agent_thread *thread)
 {
@@ -35,9 +36,13 @@ bool sl_unwound_inside_at(uintptr_t frame)
 	if (SL_LIKELY(!depth))
 		return false;
 	if (is_whole(thread) && (frame < thread->inside_at[0] || sl_stacks_on_alternate())) {
-		if (depth <= SL_AGENT_WORKS && thread->ring && sl_stacks_interrupts((const void *)thread->inside_at[depth - 1]))
+		enum sl_stacks_work work = depth <= SL_AGENT_WORKS && thread->ring
+						   ? sl_stacks_work((const uintptr_t *)thread->inside_at[depth - 1])
+						   : SL_STACKS_WORKING;
+
+		if (work == SL_STACKS_INTERRUPTED)
 			return false; /* a handler's call */
-		if (!too_many_refused(thread))
+		if (work == SL_STACKS_WORKING && !too_many_refused(thread))
 			return true;
 	}
 	thread->inside = 0;

@@ -251,15 +251,19 @@ bool sl_stacks_on_alternate(void)
 	return is;
 }
 
-bool sl_stacks_interrupts(const void *frame)
+enum sl_stacks_work sl_stacks_work(const uintptr_t *frame)
 {
 	int saved = errno;
 	uintptr_t sp;
 	enum sl_walk_way way = sl_walk_way_to(frame, &sp);
-	bool interrupts = way == SL_WALK_ENTERED || (way == SL_WALK_UNCLEAR && is_in_a_handler((uintptr_t)frame));
+	enum sl_stacks_work work = SL_STACKS_WORKING;
 
+	if (way == SL_WALK_ENTERED || (way == SL_WALK_UNCLEAR && is_in_a_handler((uintptr_t)frame)))
+		work = SL_STACKS_INTERRUPTED;
+	else if (way == SL_WALK_OTHER || (way == SL_WALK_INSIDE && sp != (uintptr_t)(frame + 2))) /* base pointer, return address */
+		work = SL_STACKS_LEFT;
 	errno = saved;
-	return interrupts;
+	return work;
 }
 
 bool sl_stacks_has_room(uintptr_t bytes)

@@ -97,8 +97,12 @@ static inline bool sl_stacks_inside(const void *frame, const void *caller)
 	       sl_stacks_find_inside(frame, caller);
 }
 
-/* True: the caller is in a signal handler that interrupted the function whose frame is at `frame`, or what that called. */
-bool sl_stacks_interrupts(const void *frame);
+/*
+ * What became of a function whose frame address is `frame`, which lies above the caller: it runs, and called what called this; a
+ * signal handler that the caller is in interrupted it, or what it called; it was left by longjmp, and the frame is part of another.
+ */
+enum sl_stacks_work { SL_STACKS_WORKING, SL_STACKS_INTERRUPTED, SL_STACKS_LEFT };
+enum sl_stacks_work sl_stacks_work(const uintptr_t *frame);
 
 /*
  * False: the caller is in a signal handler that interrupted another handler, or malloc, or what may be in the midst of it: the

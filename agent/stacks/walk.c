@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/walk.h"
 
+#include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -364,6 +365,19 @@ static bool is_planted(uintptr_t pc)
 	return code[-5] != 0xe8;
 }
 
+extern const ElfW(Ehdr) own_object __asm__("__ehdr_start") SL_HIDDEN; /* the linker's; our addresses begin there */
+
+static bool is_own(uintptr_t pc)
+{
+	const ElfW(Phdr) *segments = (const void *)((uintptr_t)&own_object + own_object.e_phoff);
+
+	for (unsigned i = 0; i < own_object.e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_flags & PF_X &&
+		    pc - (uintptr_t)&own_object - segments[i].p_vaddr < segments[i].p_memsz)
+			return true;
+	return false;
+}
+
 enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 {
 	uintptr_t to = (uintptr_t)address;
@@ -375,7 +389,7 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 		pages = own_pages();
 	for (unsigned n = 0; n < SL_WALK_FRAMES; n++) {
 		struct sl_cfi_rule rule = sl_cfi_find(at.pc);
-		uintptr_t sp = *last = at.sp;
+		uintptr_t sp = *last = at.sp, pc = at.pc;
 
 		if (rule.kind == SL_CFI_SIGNAL)
 			return SL_WALK_ENTERED;
@@ -383,8 +397,10 @@ enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *last)
 			return SL_WALK_ELSEWHERE;
 		if (!step(&pages, &at, rule)) /* outer frames lie above */
 			return to < sp || is_planted(at.pc) ? SL_WALK_ELSEWHERE : SL_WALK_UNCLEAR;
-		if (to - sp < at.sp - sp)
-			return SL_WALK_INSIDE;
+		if (to - sp < at.sp - sp) {
+			*last = at.sp;
+			return is_own(pc) ? SL_WALK_INSIDE : SL_WALK_OTHER;
+		}
 	}
 	return SL_WALK_UNCLEAR;
 }

@@ -88,14 +88,18 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 
 void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
 
-/* Whether `address` lies in one of the frames from the calling function outward. */
+/* Whether `address`, of a frame of ours, lies in one of the frames from the calling function outward. */
 enum sl_walk_way {
 	SL_WALK_UNCLEAR, /* unknown: a frame without a simple rule came first */
 	SL_WALK_INSIDE,
+	SL_WALK_OTHER,	   /* another function's frame is there now */
 	SL_WALK_ENTERED,   /* a signal handler's frame came first */
 	SL_WALK_ELSEWHERE, /* the stack's end came first: it is another stack */
 };
-/* *sp: where the last frame begins; a signal handler's is the ucontext_t of what was interrupted. */
+/*
+ * *sp: where the last frame begins; a signal handler's is the ucontext_t of what was interrupted.  Of the frame that `address` lies
+ * in: where that ends.
+ */
 enum sl_walk_way sl_walk_way_to(const void *address, uintptr_t *sp);
 
 /* Forgets the rules, and with the next walk all names: objects were unloaded. */

@@ -13,13 +13,18 @@
  * closed	the program closes its libgcc_s after a first call in a handler
  * filter N	the thread that called first, N times, had a seccomp filter of its own, which kills for a new thread; the program gives all
  *		threads another one later
+ * jumps N	a handler leaves N times by longjmp what it interrupts of the agent, and calls come from further down the stack
  */
 #include <alloca.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -391,11 +396,79 @@ static void filter(long times)
 	pairs(5);
 }
 
+/* ---- work of the agent that is left ---- */
+
+static sigjmp_buf out;
+static atomic_bool armed, ended;
+static struct span {
+	uintptr_t begin, end;
+} agent;
+
+static int find_agent(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	for (int i = 0; strstr(info->dlpi_name, "libstormlog_preload") && i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_flags & PF_X && info->dlpi_phdr[i].p_type == PT_LOAD)
+			agent = (struct span){info->dlpi_addr,
+					      info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz};
+	return 0;
+}
+
+static void jump(int number, siginfo_t *info, void *context)
+{
+	uintptr_t pc = (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	if (armed && pc >= agent.begin && pc < agent.end)
+		siglongjmp(out, 1);
+}
+
+static void *send(void *thread)
+{
+	for (; !ended; usleep(50))
+		pthread_kill(*(pthread_t *)thread, SIGUSR1);
+	return NULL;
+}
+
+/* What was left above stays as it was. */
+static __attribute__((noinline)) void call_below(void)
+{
+	volatile char room[16384];
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	pairs(3);
+}
+
+static void jumps(long times)
+{
+	struct sigaction action = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO};
+	pthread_t own = pthread_self(), sender;
+	int (*allocate)(void **, size_t);
+	volatile long left = 0;
+	void *p;
+
+	pairs(1);
+	dl_iterate_phdr(find_agent, NULL);
+	allocate = (int (*)(void **, size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2");
+	CHECK(allocate && !sigaction(SIGUSR1, &action, NULL) && !pthread_create(&sender, NULL, send, &own));
+	while (agent.end && left < times) {
+		if (!sigsetjmp(out, 1)) {
+			armed = true;
+			CHECK(allocate(&p, (size_t)1 << 50) == 2);
+			armed = false;
+		} else {
+			armed = false;
+			left = left + 1;
+			call_below();
+		}
+	}
+	ended = true;
+	CHECK(!pthread_join(sender, NULL));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone},	 {"junk", junk}, {"edge", edge},     {"guard", guard},	{"low", low},
-	     {"framed", framed}, {"left", left}, {"closed", closed}, {"filter", filter}};
+} modes[] = {{"gone", gone},	 {"junk", junk}, {"edge", edge},     {"guard", guard},	 {"low", low},
+	     {"framed", framed}, {"left", left}, {"closed", closed}, {"filter", filter}, {"jumps", jumps}};
 
 int main(int count, char **words)
 {

@@ -154,6 +154,9 @@ class Rude(unittest.TestCase):
     def test_a_thread_with_a_filter_of_its_own_calls_first(self):
         self.astray("filter", 5, 50000)
 
+    def test_calls_after_a_handler_left_our_own_work_by_longjmp(self):
+        self.astray("jumps", 200)
+
     def test_a_guard_page_of_an_alternate_stack_in_a_frame(self):
         self.astray("guarded", 0, 1, program=ALTERNATE)
 
