@@ -338,7 +338,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		if (!sl_kept_sandboxed() && sl_nvml_sample(device->nvml, &sample))
+		if (!sl_kept_sandboxed() && sl_nvml_sample(&device->nvml, device->is.uuid, device->is.pci, &sample))
 			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:

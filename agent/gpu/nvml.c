@@ -9,6 +9,7 @@
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
 #include "common/base.h"
+#include "common/now.h"
 
 /* Structures of nvml.h, whose licence does not permit a copy; sizes are part of the interface. */
 struct memory_v1 {
@@ -31,6 +32,9 @@ _Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct process_v2) == 24
 
 #define MEMORY_V2     (sizeof(struct memory_v2) | 2u << 24)
 #define NOT_AVAILABLE UINT64_MAX
+#define UNINITIALIZED 1		    /* the program has shut NVML down for us too */
+#define INVALID	      2		    /* the handle is of before that */
+#define AGAIN_NS      1000000000ull /* how often it is begun again at most: the program may go on shutting it down */
 
 static int (*init)(void);
 static int (*by_uuid)(const char *, struct sl_nvml_device **);
@@ -103,23 +107,24 @@ struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
 	return NULL;
 }
 
-static bool read_memory(struct sl_nvml_device *device, struct sl_device_sample *sample)
+static int read_memory(struct sl_nvml_device *device, struct sl_device_sample *sample)
 {
 	struct memory_v2 v2 = {.version = MEMORY_V2};
 	struct memory_v1 v1;
+	int error;
 
 	if (memory_v2 && !memory_v2(device, &v2)) {
 		sample->total_bytes = v2.total;
 		sample->free_bytes = v2.free;
 		sample->used_bytes = v2.used;
-		return true;
+		return 0;
 	}
-	if (memory_v1(device, &v1))
-		return false;
+	if ((error = memory_v1(device, &v1)))
+		return error;
 	sample->total_bytes = v1.total;
 	sample->free_bytes = v1.free;
 	sample->used_bytes = v1.used;
-	return true;
+	return 0;
 }
 
 static void take(struct sl_device_sample *sample, const void *list, unsigned count)
@@ -145,11 +150,30 @@ static void read_processes(struct sl_nvml_device *device, struct sl_device_sampl
 	sl_sample_listed(sample);
 }
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_device_sample *sample)
+static bool begin_again(void)
 {
-	memset(sample, 0, sizeof(*sample));
-	if (!read_memory(device, sample))
+	static uint64_t begun_ns;
+	uint64_t now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
+
+	if (begun_ns && now_ns - begun_ns < AGAIN_NS)
 		return false;
-	read_processes(device, sample);
+	begun_ns = now_ns;
+	return !init();
+}
+
+bool sl_nvml_sample(struct sl_nvml_device **device, const char *uuid, const char *pci, struct sl_device_sample *sample)
+{
+	struct sl_nvml_device *found;
+	int error;
+
+	memset(sample, 0, sizeof(*sample));
+	error = read_memory(*device, sample);
+	if (((error == UNINITIALIZED && begin_again()) || error == INVALID) && (found = sl_nvml_find(uuid, pci))) {
+		*device = found;
+		error = read_memory(found, sample);
+	}
+	if (error)
+		return false;
+	read_processes(*device, sample);
 	return true;
 }

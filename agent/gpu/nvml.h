@@ -18,4 +18,8 @@ const char *sl_nvml_open(void);
 /* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */
 struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_device_sample *sample);
+/*
+ * A program that shuts NVML down more often than it has begun it ends it for us too: then it is begun again, at most once a second,
+ * and *device found anew.
+ */
+bool sl_nvml_sample(struct sl_nvml_device **device, const char *uuid, const char *pci, struct sl_device_sample *sample);

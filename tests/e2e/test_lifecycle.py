@@ -45,6 +45,25 @@ while not ctypes.CDLL("libnvidia-ml.so.1").sim_nvml_asked():
     time.sleep(0.01)
 assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(200 << 20)) == 0
 """
+# NVML is shut down for all its users, and then more memory is taken on both devices.
+SHUT_DOWN = """
+import ctypes, time
+runtime, nvml, address = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+def take(mib):
+    for device in 0, 1:
+        assert runtime.cudaSetDevice(device) == 0
+        assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t((mib + 2 * device) << 20)) == 0
+def wait():
+    until, deadline = nvml.sim_nvml_asked() + 4, time.monotonic() + 60
+    while nvml.sim_nvml_asked() < until and time.monotonic() < deadline:
+        time.sleep(0.005)
+take(64)
+wait()
+while nvml.nvmlShutdown() == 0:
+    pass
+take(200)
+wait()
+"""
 THROW = """
 #include <cstdio>
 extern "C" int cudaMalloc(void **, unsigned long);
@@ -247,6 +266,13 @@ class Life(unittest.TestCase):
             self.assertGreater(len(used), 1)
             self.assertLessEqual(max(used[:-1]), 300 + 64, "no other sample came after the second call")
             self.assertLessEqual(samples[-1]["ns"], trace.defs["footer"][-1]["ns"])
+
+    def test_each_device_is_sampled_also_after_the_program_has_shut_nvml_down(self):
+        with Recording("/usr/bin/python3", "-c", SHUT_DOWN, STORMLOG_DEVICE_INTERVAL="10", SIM_CTX_BYTES="300M") as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            for device in 0, 1:
+                used = {sample["used_bytes"] >> 20 for sample in trace.defs["sample"] if sample.get("source") == "nvml" and sample["device"] == device}
+                self.assertLessEqual({300 + 64 + 2 * device, 300 + 264 + 4 * device}, used)
 
     def test_workers_of_multiprocessing(self):
         for method in ("fork", "spawn"):

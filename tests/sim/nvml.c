@@ -42,8 +42,10 @@ struct pci {
 	char text[32];
 };
 
-static int users;
-static char handles[SIM_MAX_DEVICES + 1]; /* a device's handle is the address of its entry; WHOLE: the GPU of the instances */
+static int users, begun; /* begun: how often the first user came */
+/* A device's handle is the address of its entry, until the last user has gone; WHOLE: the GPU of the instances. */
+static char all_handles[2][SIM_MAX_DEVICES + 1];
+#define handles (all_handles[begun & 1])
 
 /* NVML sees every device, whatever CUDA_VISIBLE_DEVICES says. */
 static int count_all(void)
@@ -63,10 +65,16 @@ static int index_of(void *handle)
 	return users && h >= handles && h < handles + count_all() ? h - handles : -1;
 }
 
+static int no_device(void)
+{
+	return users ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+}
+
 int nvmlInit_v2(void)
 {
 	sim_process_check();
-	__atomic_add_fetch(&users, 1, __ATOMIC_RELAXED);
+	if (__atomic_add_fetch(&users, 1, __ATOMIC_RELAXED) == 1)
+		begun++;
 	return 0;
 }
 
@@ -175,7 +183,7 @@ int nvmlDeviceGetUUID(void *handle, char *text, unsigned size)
 {
 	int i = index_of(handle);
 	if (i < 0)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	uuid_text(i, text, size);
 	return 0;
 }
@@ -184,7 +192,7 @@ int nvmlDeviceGetName(void *handle, char *text, unsigned size)
 {
 	int i = index_of(handle);
 	if (i < 0)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	snprintf(text, size, "Simulated GPU %d", i == WHOLE ? 0 : i);
 	return 0;
 }
@@ -193,14 +201,14 @@ int nvmlDeviceGetIndex(void *handle, unsigned *index)
 {
 	int i = index_of(handle);
 	*index = i == WHOLE ? 0 : i;
-	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
+	return i < 0 ? no_device() : 0;
 }
 
 int nvmlDeviceGetPciInfo_v3(void *handle, struct pci *out)
 {
 	int i = index_of(handle);
 	if (i < 0)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	memset(out, 0, sizeof *out);
 	out->bus = sim_config.mig ? 1 : i + 1;
 	sim_device_pci(i, out->text, sizeof out->text);
@@ -232,7 +240,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 	int i = index_of(handle);
 	uint64_t f, t;
 	if (i < 0 || !out)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	memory_of(i, &f, &t);
 	*out = (struct memory_v1){t, f, t - f};
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
@@ -244,7 +252,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
 	int i = index_of(handle);
 	uint64_t f, t;
 	if (i < 0 || !out)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	if (out->version != (sizeof *out | 2u << 24))
 		return NVML_MISMATCH;
 	memory_of(i, &f, &t);
@@ -259,7 +267,7 @@ static int processes(void *handle, unsigned *count, void *out, bool with_instanc
 	uint64_t bytes[MAX_PROCESSES];
 	unsigned n = 0, room = count ? *count : 0;
 	if (which < 0 || !count)
-		return NVML_INVALID_ARGUMENT;
+		return no_device();
 	for (int i = which == WHOLE ? 0 : which, end = which == WHOLE ? count_all() : i + 1; i < end; i++) {
 		unsigned here = sim_device_processes(i, pids, bytes, MAX_PROCESSES),
 			 instance = sim_config.mig ? (unsigned)i + 1 : ~0u;
@@ -302,14 +310,14 @@ int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count)
 {
 	int i = index_of(handle);
 	*count = i == WHOLE ? count_all() : 0;
-	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
+	return i < 0 ? no_device() : 0;
 }
 
 int nvmlDeviceIsMigDeviceHandle(void *handle, unsigned *is)
 {
 	int i = index_of(handle);
 	*is = sim_config.mig && i >= 0 && i != WHOLE;
-	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
+	return i < 0 ? no_device() : 0;
 }
 
 int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out)
