@@ -205,13 +205,15 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 /* True: the program before an exec; only the process's present program has series. */
 static bool is_past(const struct sl_exporter *exporter, unsigned index)
 {
-	const struct sl_process *process = &sl_follow_process(exporter->follow, index)->process;
+	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
+	const struct sl_process *process = &followed->process;
 	const char *host = process->trace->header.host;
 
 	for (unsigned i = 0; i < sl_follow_count(exporter->follow); i++) {
 		const struct sl_process *other = &sl_follow_process(exporter->follow, i)->process;
 
-		if (other->trace->header.pid == process->trace->header.pid && host && other->trace->header.host &&
+		if (sl_follow_process(exporter->follow, i)->run == followed->run &&
+		    other->trace->header.pid == process->trace->header.pid && host && other->trace->header.host &&
 		    !strcmp(other->trace->header.host, host) && other->started_unix_ns > process->started_unix_ns)
 			return true;
 	}

@@ -19,6 +19,8 @@
 /* Frees the texts and stacks of a run with its last process: a reader that follows a node for weeks sees thousands of runs. */
 struct sl_follow_run {
 	char *id;
+	uid_t owner; /* of what was added: another user may write the same id into a recording of his own */
+	char *told;  /* the id as it is shown where another owner's run has it; NULL: as it is */
 	struct sl_pool *pool;
 	unsigned processes;
 };
@@ -40,15 +42,21 @@ struct sl_follow *sl_follow_new(void)
 	return follow;
 }
 
-static struct sl_follow_run *enter(struct sl_follow *follow, const char *id)
+static struct sl_follow_run *enter(struct sl_follow *follow, const char *id, uid_t owner)
 {
 	struct sl_follow_run *run = NULL;
+	bool taken = false;
 
 	for (size_t i = 0; i < follow->runs.count && !run; i++)
-		run = strcmp(follow->runs.item[i]->id, id) ? NULL : follow->runs.item[i];
+		if (!strcmp(follow->runs.item[i]->id, id)) {
+			taken = true;
+			run = follow->runs.item[i]->owner == owner ? follow->runs.item[i] : NULL;
+		}
 	if (!run) {
 		run = *SL_PUSH(&follow->runs) = sl_memory_must(calloc(1, sizeof(*run)));
 		run->id = strdup(id);
+		run->owner = owner;
+		run->told = taken && *id ? sl_memory_print("%s (of user %u)", id, (unsigned)owner) : NULL;
 		run->pool = sl_pool_new();
 	}
 	run->processes++;
@@ -65,6 +73,7 @@ static void leave(struct sl_follow *follow, struct sl_follow_run *run)
 		at++;
 	follow->runs.item[at] = follow->runs.item[--follow->runs.count];
 	sl_pool_free(run->pool);
+	free(run->told);
 	free(run->id);
 	free(run);
 }
@@ -206,6 +215,8 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	sl_damage_free(&damage);
 	if (!process->trace)
 		return false;
+	if (followed->run->told)
+		process->trace->header.run_id = followed->run->told;
 	sl_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
 	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* live views draw only this line, and each line takes 96 KiB */
@@ -315,13 +326,13 @@ static bool is_unborn(const struct sl_trace *trace)
 }
 
 /* A process of which nothing can be read yet is tried again at the next look. */
-static void meet(struct sl_follow *follow, const struct sl_image *image, const char *run)
+static void meet(struct sl_follow *follow, const struct sl_image *image, const char *run, uid_t owner)
 {
 	struct sl_followed *followed = sl_memory_must(calloc(1, sizeof(*followed)));
 
 	bool readable;
 
-	followed->run = enter(follow, run);
+	followed->run = enter(follow, run, owner);
 	sl_pool_use(followed->run->pool);
 	readable = open_process(followed, image);
 	sl_pool_use(NULL);
@@ -352,8 +363,10 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 static void look(struct sl_follow *follow, const char *path, bool first)
 {
 	struct sl_images images = {.packs_apart = true};
+	struct stat st = {0};
 	bool any = false;
 
+	stat(path, &st);
 	sl_images_add(&images, path);
 	for (unsigned i = 0; i < images.image_count; i++)
 		any = any || !*sl_map_at(&follow->known, images.images[i].name);
@@ -369,7 +382,7 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 		if (is_of_others(follow, &images, i, first))
 			*sl_map_at(&follow->known, image->name) = 1;
 		else if (!follow->run || images.runs[images.run_of[i]].id[0])
-			meet(follow, image, images.runs[images.run_of[i]].id);
+			meet(follow, image, images.runs[images.run_of[i]].id, st.st_uid);
 	}
 	sl_images_free(&images);
 }

@@ -2,28 +2,45 @@
 /* Finds the recordings of this node: a recording process has its ring mapped, so /proc/PID/maps names it. */
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/follow/follow.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/ring.h"
 
-/* The trace of a ring: beside it, or where the ring says. */
+/*
+ * access() would check the real user, and ignore capabilities that the exporter was given.  Only regular files are opened: a ring
+ * may name a device.
+ */
+static bool can_read(const char *path, struct stat *st)
+{
+	int fd = sl_paths_open_regular(path, st);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The trace that a ring names, if it is of the ring's owner: anybody may write any name into a ring of his own.  NULL: none. */
 static char *trace_of(const char *path)
 {
 	struct sl_damage unsaid = {0};
-	char *trace = strdup(path);
 	struct sl_recovered_ring ring;
+	char *trace = NULL;
+	struct stat st;
 
 	if (sl_ring_open_head(&ring, path, &unsaid)) {
-		if (ring.head->trace[0] == '/') {
-			free(trace);
+		if (ring.head->trace[0] == '/')
 			trace = strndup(ring.head->trace, sizeof(ring.head->trace));
+		if (trace && (!sl_names_is_trace(trace) || !can_read(trace, &st) || st.st_uid != ring.owner)) {
+			free(trace);
+			trace = NULL;
 		}
 		sl_ring_free(&ring);
 	}
@@ -31,25 +48,19 @@ static char *trace_of(const char *path)
 	return trace;
 }
 
-/* access() would check the real user, and ignore capabilities that the exporter was given. */
-static bool can_read(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-/* A path in a container is opened through /proc/PID/root. */
+/* A path in a container is opened through /proc/PID/root.  Outside of it another user's file may have the name. */
 static void add_ring(struct sl_follow *follow, const char *pid, const char *path)
 {
-	char *inside, *trace;
+	char *inside = sl_memory_print("/proc/%s/root%s", pid, path), *trace;
+	struct stat here, there;
 
-	inside = sl_memory_print(can_read(path) ? "%.0s%s" : "/proc/%s/root%s", pid, path);
+	if (can_read(path, &here) && (stat(inside, &there) || (here.st_ino == there.st_ino && here.st_dev == there.st_dev))) {
+		free(inside);
+		inside = strdup(path);
+	}
 	trace = trace_of(inside);
-	if (can_read(inside))
-		sl_follow_add(follow, can_read(trace) ? trace : inside);
+	if (can_read(inside, &there))
+		sl_follow_add(follow, trace ? trace : inside);
 	free(trace);
 	free(inside);
 }

@@ -168,6 +168,41 @@ class Owners(unittest.TestCase):
         os.symlink(self.trace(0, COLLEAGUE, folder="theirs"), self.at("t/rank-00000-100.msgpack.zst"))
         self.assertEqual(len(self.report(self.at("t"))[0]["processes"]), 1)
 
+    def recording(self, folder, owner, trace=b"", **fields):
+        """A living process of this user that has a ring mapped, which names that trace; its own trace is beside it."""
+        name = os.path.join(folder, "rank-00000-100.ring")
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        self.own(folder, owner)
+        content = bytearray(t.ring(name, t.record(t.packed({"def": "note", "text": SECRET})), **fields))
+        content[128:128 + len(trace)] = trace
+        self.own(t.write(name, bytes(content)), owner)
+        self.own(t.write(name.replace(".ring", ".msgpack.zst"), t.header(**fields), t.Thread().events(1, api=t.MALLOC, kind=1, duration_ns=1, address=[4096], bytes=4096)), owner)
+        os.chmod(name, 0o600)
+        held = subprocess.Popen([sys.executable, "-c", "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); print(flush=True); sys.stdin.read()", name],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=owner, group=owner)
+        self.addCleanup(held.stdout.close)
+        self.addCleanup(held.wait)
+        self.addCleanup(held.stdin.close)
+        held.stdout.readline()
+
+    def sessions_of_the_node(self, run):
+        rows = [json.loads(line) for line in self.analyze("monitor", "--format", "ndjson", "--duration", "0.1").stdout.splitlines()]
+        return {row["session_id"] for row in rows if run in (row["session_id"] or "")}
+
+    def test_a_ring_of_the_node_leads_to_no_trace_of_another_user(self):
+        trace, run = self.trace(0, READER, folder="mine", run_id="mine%d" % os.getpid()), "claims%d" % os.getpid()
+        self.recording(self.at("theirs"), STRANGER, trace.encode(), run_id=run)
+        self.assertTrue(self.sessions_of_the_node(run), "his own is followed")
+        self.assertFalse(self.sessions_of_the_node("mine%d" % os.getpid()))
+
+    def test_rings_of_two_users_that_claim_one_run_are_told_apart(self):
+        run = "same%d" % os.getpid()
+        self.recording(self.at("theirs"), STRANGER, run_id=run)
+        self.recording(self.at("colleagues"), COLLEAGUE, run_id=run)
+        told = self.sessions_of_the_node(run)
+        self.assertEqual(len(told), 2, told)
+        self.assertEqual(len([name for name in told if "(of user %d)" % STRANGER in name or "(of user %d)" % COLLEAGUE in name]), 1, told)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
