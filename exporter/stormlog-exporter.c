@@ -298,6 +298,7 @@ static void end_when_asked(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a pack that cannot be unpacked is then an error */
 }
 
 int main(int argc, char **argv)

@@ -185,6 +185,10 @@ static void put_unread(struct sl_work *work, const char *pack, int status, const
 	if (sl_packs_are_full(packs, 0, sl_folder_bytes(packs->folder, "work/now") + sl_folder_bytes(packs->folder, made))) {
 		work->unread = true;
 		sl_door_print(stderr, "stormlog-server: pack %s: the disk is full: it is read once there is room\n", pack);
+	} else if (status ==
+		   SL_CHILD_FULL) { /* the child's own files filled it: tried at each sweep, not as soon as there is room */
+		sl_door_print(stderr, "stormlog-server: pack %s: the disk has no room for what is in it: it is tried again later\n",
+			      pack);
 	} else {
 		put_failed(work, pack, status);
 	}

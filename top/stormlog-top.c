@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,7 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return sl_standard_told("stormlog-top", status, 4);
+	signal(SIGXFSZ, SIG_IGN); /* a pack that cannot be unpacked is then an error */
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	top.ascii = top.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;

@@ -293,6 +293,10 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	char *whole = realpath(path, NULL);
 	bool fine = true;
 
+	if (!sl_archive_open(path) && sl_archive_unsaved()) {
+		free(whole);
+		return true; /* the next scan tries it again */
+	}
 	look_at(&before, path);
 	sl_images_add(&images, path);
 	sl_images_group(&images);
@@ -347,6 +351,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 	struct paths fresh = {0}, packs = {0};
 	bool fine = true, known;
 
+	sl_archive_go_on();
 	for (unsigned i = 0; i < count && fine; i++) {
 		struct stat st;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Adds the runs in folders to a catalogue.  What is new, changed, or was still being written is read; the rest is not opened.
- * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.
+ * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.  A pack that finds no
+ * room in TMPDIR is said and left for the next time (sl_archive_unsaved).
  */
 #pragma once
 

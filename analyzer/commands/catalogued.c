@@ -13,6 +13,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/verb_rights.h"
+#include "analyzer/trace/archive.h"
 #include "common/base.h"
 #include "common/now.h"
 
@@ -181,13 +182,14 @@ int sl_catalogued_fail(struct sl_catalogued *c)
 	return sl_command_fail(SL_EXIT_UNSAVED, "%s: %s", c->catalogue, sl_store_why(c->store));
 }
 
-void sl_catalogued_close(struct sl_catalogued *c)
+int sl_catalogued_close(struct sl_catalogued *c, int status)
 {
 	sl_scan_free(&c->scan);
 	sl_query_free(&c->query);
 	if (c->store)
 		sl_store_close(c->store);
 	sl_arena_free(&c->arena);
+	return status == SL_EXIT_FINE && sl_archive_unsaved() ? SL_EXIT_UNSAVED : status;
 }
 
 const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns)

@@ -51,7 +51,8 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
 bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */
-void sl_catalogued_close(struct sl_catalogued *c);
+/* Returns the exit status: of one that was fine, SL_EXIT_UNSAVED where a pack found no room to be read. */
+int sl_catalogued_close(struct sl_catalogued *c, int status);
 
 /* A file beside the catalogue that the store opens after confinement; NULL: the store is not open. */
 const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);

@@ -321,7 +321,7 @@ static void comparison_free(struct comparison *c)
 			free(c->names[side].list.item[i]);
 		SL_DROP(&c->names[side].list);
 	}
-	sl_catalogued_close(&c->catalogued);
+	sl_catalogued_close(&c->catalogued, SL_EXIT_FINE);
 	free(c->stacks.item);
 	sl_map_free(&c->index);
 	sl_html_changes_free(c->page);

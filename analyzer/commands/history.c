@@ -346,8 +346,7 @@ static int run(struct sl_arguments *parsed)
 		status = show(&h, parsed->paths[0]);
 	free(h.changes);
 	SL_DROP(&h.points);
-	sl_catalogued_close(&h.catalogued);
-	return status;
+	return sl_catalogued_close(&h.catalogued, status);
 }
 
 const struct sl_command sl_command_history = {"history",

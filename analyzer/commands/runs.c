@@ -169,8 +169,7 @@ static int run(struct sl_arguments *parsed)
 	for (size_t i = 0; i < l.cards.count; i++)
 		sl_arena_free(&l.cards.item[i].arena);
 	SL_DROP(&l.cards);
-	sl_catalogued_close(&l.catalogued);
-	return status;
+	return sl_catalogued_close(&l.catalogued, status);
 }
 
 const struct sl_command sl_command_runs = {"runs",

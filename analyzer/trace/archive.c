@@ -27,6 +27,10 @@ struct opened {
 static SL_VECTOR(struct opened) packs;
 static struct sl_map known;   /* by path: index into packs + 1 */
 static char within[PATH_MAX]; /* the folder of all of them; "": none yet */
+static bool goes_on;
+static int unsaved; /* errno */
+
+#define EXIT_UNSAVED 4 /* as in analyzer/commands/commands.h */
 
 static void remove_one(struct opened *pack)
 {
@@ -167,7 +171,6 @@ static char *make_folder(void)
 	if (!*within) {
 		snprintf(within, sizeof(within), "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
 		if (!sl_save_make_folder(within)) {
-			sl_paths_failed(within);
 			*within = 0;
 			return NULL;
 		}
@@ -176,16 +179,18 @@ static char *make_folder(void)
 	folder = sl_memory_print("%s/%06zu", within, packs.count);
 	if (!mkdir(folder, 0700))
 		return folder;
-	sl_paths_failed(folder);
 	free(folder);
 	return NULL;
 }
 
-static const char *why(const struct reader *r)
+/* Nothing is told of a run of which only a part found room. */
+static void tell_no_room(const char *path, int error)
 {
-	return r->unwritten   ? strerror(r->unwritten)
-	       : r->too_large ? "the pack is larger than a pack of its size may be"
-			      : "the pack is torn or damaged";
+	unsaved = error;
+	sl_door_print(stderr, "stormlog-analyze: %s: it cannot be unpacked: %s; TMPDIR=FOLDER names another folder for it\n", path,
+		      strerror(error));
+	if (!goes_on)
+		exit(EXIT_UNSAVED);
 }
 
 static const char *unpack(FILE *in, const char *path)
@@ -197,15 +202,21 @@ static const char *unpack(FILE *in, const char *path)
 	if (!fstat(fileno(in), &st))
 		reader.budget += UNPACKED_RATIO * (uint64_t)st.st_size;
 
-	if (pack.folder) {
-		pack.torn = !take_members(&reader, &pack);
-		if (pack.torn)
-			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
-				      why(&reader), pack.members.count);
-		*SL_PUSH(&packs) = pack;
-		*sl_map_at(&known, path) = packs.count;
-	}
+	reader.unwritten = pack.folder ? 0 : errno;
+	pack.torn = pack.folder && !take_members(&reader, &pack);
 	ZSTD_freeDStream(reader.zstd);
+	if (reader.unwritten && reader.unwritten != EEXIST) { /* EEXIST: two members of one name, which no pack of ours has */
+		remove_one(&pack);
+		tell_no_room(path, reader.unwritten);
+		return NULL;
+	}
+	if (pack.torn)
+		sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
+			      reader.too_large ? "the pack is larger than a pack of its size may be"
+					       : "the pack is torn or damaged",
+			      pack.members.count);
+	*SL_PUSH(&packs) = pack;
+	*sl_map_at(&known, path) = packs.count;
 	return pack.folder;
 }
 
@@ -225,6 +236,16 @@ const char *sl_archive_open(const char *path)
 		folder = unpack(in, path);
 	fclose(in);
 	return folder;
+}
+
+void sl_archive_go_on(void)
+{
+	goes_on = true;
+}
+
+int sl_archive_unsaved(void)
+{
+	return unsaved;
 }
 
 static const struct opened *pack_of(const char *file)

@@ -12,10 +12,15 @@
 
 /*
  * If the file is a pack: returns the folder with its content, which is made at the first call and removed when the program
- * ends. NULL: it is not a pack, or it cannot be unpacked (printed on stderr).  Of a torn pack, what is left is unpacked, and a
- * message says so.
+ * ends. NULL: it is not a pack, or it cannot be opened.  Of a torn pack, what is left is unpacked, and a message says so.  A pack
+ * that TMPDIR has no room for ends the program with exit status 4 and a message: a part of it would be taken for the run.
  */
 const char *sl_archive_open(const char *path);
+
+/* For who reads many packs: from now on one that finds no room is said and is NULL. */
+void sl_archive_go_on(void);
+/* errno of the last pack that found no room; 0: all found it. */
+int sl_archive_unsaved(void);
 
 /* True: the file was unpacked from a pack of which a part is missing. */
 bool sl_archive_is_torn(const char *file);

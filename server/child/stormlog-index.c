@@ -47,8 +47,11 @@ static void enter(const char *folder, char *const *packs)
 		exit(SL_CHILD_FAILED);
 	sl_lender_refuse(); /* what lies on this machine is not what the run used, and none of a stranger's business */
 	sl_confine((const char *const *)packs, writes, SL_CONFINE_ALL); /* where the kernel supports it */
+	sl_archive_go_on();
 	for (; *packs; packs++)
 		if (!sl_archive_open(*packs)) {
+			if (sl_archive_unsaved()) /* EFBIG is the cage's limit, which will be there the next time too */
+				exit(sl_archive_unsaved() == EFBIG ? SL_CHILD_FAILED : SL_CHILD_FULL);
 			fputs("this is no pack that can be unpacked\n", stderr);
 			exit(SL_CHILD_UNREADABLE);
 		}

@@ -101,6 +101,29 @@ class Endings(unittest.TestCase):
                 self.assertEqual(self.run_it("dump", "x.stormlog").stdout.count("\n"), events, size)
         self.assertEqual(endings, {0, UNSAVED})
 
+    def test_a_pack_for_which_tmpdir_is_too_small_has_no_answer(self):
+        self.record("rank-00001-101", rank=1, pid=101)
+        self.assertEqual(self.run_it("pack", "-o", "p.stormlog", "t").returncode, 0)
+        for verb in ["tree"], ["table"], ["dump"], ["report", "-o", "o"], ["export", "csv", "-o", "o.csv"], ["check", "--no-oom"], ["summarize", "-q", "-o", "o.summary"], ["diff", "t"]:
+            for size in 0, 100, os.path.getsize(os.path.join(self.traces, "rank-00000-100.msgpack.zst")) - 1:
+                done = self.run_it(*verb, "p.stormlog", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+                self.assertEqual((done.returncode, done.stdout), (UNSAVED, ""), (verb, size, done.stderr))
+                self.assertIn("p.stormlog: it cannot be unpacked: File too large", done.stderr)
+        done = subprocess.run([ANALYZE, "tree", "p.stormlog"], capture_output=True, text=True, cwd=self.folder, timeout=60, env=dict(os.environ, TMPDIR=self.folder + "/none"))
+        self.assertEqual((done.returncode, done.stdout), (UNSAVED, ""), done.stderr)
+        self.assertEqual((sorted(os.listdir(self.folder)), os.listdir(self.temporary)), (["p.stormlog", "t", "tmp"], []))
+
+    def test_a_pack_without_room_is_said_and_read_the_next_time(self):
+        self.assertEqual(self.run_it("pack", "-o", "a.stormlog", "t").returncode, 0)
+        self.record("rank-00000-100", 300000, run_id="large")
+        self.assertEqual(self.run_it("pack", "-o", "b.stormlog", "t").returncode, 0)
+        size = os.path.getsize(os.path.join(self.traces, "rank-00000-100.msgpack.zst")) - 1
+        for limit, runs in (size, 1), (resource.RLIM_INFINITY, 2):
+            done = self.run_it("runs", "-q", "--json", "--catalogue", "tmp/c.sqlite", "b.stormlog", "a.stormlog",
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual((done.returncode, len(json.loads(done.stdout)["runs"])), (UNSAVED if runs == 1 else 0, runs), done.stderr)
+            self.assertEqual("b.stormlog: it cannot be unpacked: File too large" in done.stderr, runs == 1)
+
     def contents(self):
         found = {}
         for name in os.listdir(self.folder):
