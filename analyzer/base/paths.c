@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +81,23 @@ const char *sl_paths_name(const char *path)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	return slash ? slash + 1 : path;
+}
+
+#define SHOWN_MAX 64 /* bytes of a name within a temporary one; some file systems have room for 143 */
+
+bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+	const char *name = sl_paths_name(path);
+	char salt[12] = "";
+
+	(void)!getrandom(salt, sizeof(salt) - 1, 0);
+	for (size_t i = 0; i + 1 < sizeof(salt); i++)
+		salt[i] = letters[(unsigned char)salt[i] % 32];
+	if (snprintf(made, size, "%.*s.%.*s.%s%s", (int)(name - path), path, SHOWN_MAX, name, salt, end) < (int)size)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
 }
 
 bool sl_paths_make_parents(const char *path)

@@ -45,5 +45,12 @@ const char *sl_paths_name(const char *path);
 /* Makes the missing folders of a path.  False: errno. */
 bool sl_paths_make_parents(const char *path);
 
+/*
+ * A name beside `path` for what is made before it takes that place: a dot, as much of the path's name as any file system has room
+ * for, letters that nobody can foresee, and `end`.  The caller makes it with O_EXCL or mkdir, and asks again after EEXIST.  False:
+ * ENAMETOOLONG.
+ */
+bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size);
+
 /* At the beginning of a text file: skips the byte order mark that some editors write. */
 void sl_paths_skip_mark(FILE *file);

@@ -14,9 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 
 #define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
+#define TRIES	       100 /* of names that are taken */
 #define PASSED_MAX     64  /* descriptors whose file's size is looked at */
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -67,6 +69,22 @@ bool sl_save_make_folder(char *pattern)
 		sl_save_unfinished(pattern);
 	sl_save_release();
 	return made;
+}
+
+bool sl_save_make_beside(const char *path, char *made, size_t size)
+{
+	bool fine = false;
+
+	sl_save_hold();
+	for (unsigned tries = 0; tries < TRIES && !fine && sl_paths_temporary(path, SL_SAVE_FOLDER, made, size); tries++) {
+		fine = !mkdir(made, 0700);
+		if (!fine && errno != EEXIST)
+			break;
+	}
+	if (fine)
+		sl_save_unfinished(made);
+	sl_save_release();
+	return fine;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -128,14 +146,19 @@ int sl_save_ask_first(void)
 }
 
 /* Signals wait until the file exists and is listed.  Otherwise one could come in between, and the file would stay. */
-static FILE *make_file(const char *path)
+static FILE *make_file(struct sl_save *save)
 {
-	FILE *made;
+	FILE *made = NULL;
 
 	sl_save_hold();
-	made = fopen(path, "wxe");
+	for (unsigned tries = 0; tries < TRIES && !made && sl_paths_temporary(save->path, ".part", save->made, sizeof(save->made));
+	     tries++) {
+		made = fopen(save->made, "wxe"); /* O_EXCL follows no link */
+		if (!made && errno != EEXIST)
+			break;
+	}
 	if (made)
-		sl_save_unfinished(path);
+		sl_save_unfinished(save->made);
 	sl_save_release();
 	return made;
 }
@@ -223,12 +246,10 @@ bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
 		save->out = stream_of(descriptor);
 		return save->out;
 	}
-	if ((lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) &&
-	    snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
-		errno = ENAMETOOLONG;
-		return false;
-	}
-	save->out = save->made[0] ? make_file(save->made) : by_name ? NULL : fopen(path, "we");
+	if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		save->out = make_file(save);
+	else
+		save->out = by_name ? NULL : fopen(path, "we");
 	if (!by_name)
 		return save->out;
 	if (save->made[0] && (!save->out || fclose(save->out)))

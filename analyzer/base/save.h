@@ -61,6 +61,10 @@ void sl_save_finished(const char *path);
 /* Makes and lists a folder from mkdtemp's pattern.  False: errno. */
 bool sl_save_make_folder(char *pattern);
 
+/* The same beside `path`, under a name of sl_paths_temporary that goes into `made`. */
+#define SL_SAVE_FOLDER ".made" /* how that name ends */
+bool sl_save_make_beside(const char *path, char *made, size_t size);
+
 /* Between these two calls signals wait, and so do other threads' calls of this header: for work that takes several steps. */
 void sl_save_hold(void);
 void sl_save_release(void);

@@ -210,10 +210,7 @@ static bool fail(struct sl_destination *place)
 
 bool sl_destination_begin(struct sl_destination *place)
 {
-	const char *name = sl_paths_name(place->folder);
-
-	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
-	if (!sl_paths_make_parents(place->folder) || !sl_save_make_folder(place->made))
+	if (!sl_paths_make_parents(place->folder) || !sl_save_make_beside(place->folder, place->made, sizeof(place->made)))
 		return fail(place);
 	return true;
 }

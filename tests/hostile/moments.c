@@ -39,6 +39,8 @@ int mkdir(const char *path, mode_t mode)
 
 	if (strstr(path, "/telemetry"))
 		moment("entered");
+	else if (strlen(path) > 5 && !strcmp(path + strlen(path) - 5, ".made"))
+		moment("made");
 	return status;
 }
 

@@ -151,6 +151,39 @@ class Endings(unittest.TestCase):
         with open(os.path.join(self.folder, "precious")) as file:
             self.assertEqual(file.read(), "thesis")
 
+    WRITERS = [["export", "csv", "-o"], ["export", "sqlite", "-o"], ["pack", "-o"], ["summarize", "-q", "-o"], ["report", "-o"],
+               ["check", "--max-peak", "1T", "--junit"], ["check", "--update-baseline", "--baseline"], ["monitor", "--duration", "0.1", "--output"]]
+
+    def test_an_output_may_have_a_name_as_long_as_the_disk_allows(self):
+        for verb in self.WRITERS:
+            name = "é" * 120 + ("n" * 15 if verb[0] != "summarize" else "n.summary")
+            done = self.run_it(*verb, name, "t")
+            self.assertEqual((done.returncode, os.path.exists(os.path.join(self.folder, name))), (0, True), (verb, done.stderr))
+            (shutil.rmtree if verb[0] == "report" else os.unlink)(os.path.join(self.folder, name))
+
+    def test_what_lies_under_a_temporary_name_is_in_nobodys_way(self):
+        """As a killed program of the same number left it, or as another user made it."""
+        def plant(kind, name):
+            for planted in "%s.%d.part" % (name, os.getpid()), ".%s.%d.tmp" % (name, os.getpid()):
+                if kind == "link":
+                    os.symlink("precious", planted)
+                elif kind == "fifo":
+                    os.mkfifo(planted)
+                elif kind == "folder":
+                    os.mkdir(planted)
+                else:
+                    open(planted, "w").close()
+        with open(os.path.join(self.folder, "precious"), "w") as file:
+            file.write("thesis")
+        for verb in self.WRITERS:
+            for kind in "link", "fifo", "folder", "file":
+                name = "x.summary" if verb[0] == "summarize" else "x.out"
+                done = self.run_it(*verb, name, "t", preexec_fn=lambda: plant(kind, name))
+                self.assertEqual(done.returncode, 0, (verb, kind, done.stderr))
+                (shutil.rmtree if verb[0] == "report" else os.unlink)(os.path.join(self.folder, name))
+        with open(os.path.join(self.folder, "precious")) as file:
+            self.assertEqual(file.read(), "thesis")
+
     # ---- interrupted
 
     def test_a_signal_leaves_nothing(self):

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <libgen.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,15 +40,13 @@ bool sl_folder_begin(struct sl_folder *folder, const char *place)
 	while (length > 1 && place[length - 1] == '/')
 		length--;
 	folder->place = sl_arena_strndup(&folder->arena, place, length);
-	const char *parent = dirname(sl_arena_strdup(&folder->arena, folder->place));
-	const char *name = sl_paths_name(folder->place);
+	char made[PATH_MAX];
 
-	folder->temporary = sl_arena_printf(&folder->arena, "%s/.%s.%d.tmp", parent, name, (int)getpid());
 	sl_save_hold(); /* what a signal has removed, parents included, is not made again */
-	if (!make_parents(&folder->arena, folder->place) || mkdir(folder->temporary, 0700) != 0)
-		note(folder, folder->temporary);
+	if (!make_parents(&folder->arena, folder->place) || !sl_save_make_beside(folder->place, made, sizeof(made)))
+		note(folder, folder->place);
 	else
-		sl_save_unfinished(folder->temporary);
+		folder->temporary = sl_arena_strdup(&folder->arena, made);
 	sl_save_release();
 	return folder->error == 0;
 }
@@ -105,7 +103,7 @@ void sl_folder_remove(const char *path)
 
 static bool finish(struct sl_folder *folder)
 {
-	if (folder->error)
+	if (folder->error && folder->temporary)
 		sl_folder_remove(folder->temporary);
 	int error = folder->error;
 
@@ -121,7 +119,8 @@ bool sl_folder_end(struct sl_folder *folder)
 	sl_save_hold();
 	if (!folder->error && rename(folder->temporary, folder->place) != 0)
 		note(folder, folder->place);
-	sl_save_finished(folder->temporary);
+	if (folder->temporary)
+		sl_save_finished(folder->temporary);
 	fine = finish(folder);
 	sl_save_release();
 	return fine;
