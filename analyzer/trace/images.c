@@ -123,6 +123,30 @@ static void tell_strangers(struct sl_images *folder, unsigned count)
 	folder->stranger = NULL;
 }
 
+#define NOT_LISTED "may not be listed by you and is passed over"
+
+static void count_closed(struct sl_images *folder, const char *path)
+{
+	if (!strcmp(sl_paths_name(path), "lost+found")) { /* a volume's own: nobody puts traces there */
+		sl_damage_note(&folder->copies, path, NOT_LISTED);
+		return;
+	}
+	folder->closed++;
+	if (!folder->first_closed)
+		folder->first_closed = strdup(path);
+}
+
+static void tell_closed(struct sl_images *folder, unsigned count)
+{
+	if (count == 1)
+		sl_damage_note(&folder->copies, folder->first_closed, NOT_LISTED);
+	else if (count)
+		sl_damage_note(&folder->copies, folder->first_closed, "and %u more folders may not be listed by you and are passed over",
+			       count - 1);
+	free(folder->first_closed);
+	folder->first_closed = NULL;
+}
+
 static bool is_ours(const char *name)
 {
 	return sl_summaries_named(name) || sl_names_is_pack(name) || sl_names_is_trace(name);
@@ -180,6 +204,8 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 
 	if (dir)
 		fstat(dirfd(dir), &st);
+	else if (errno == EACCES) /* no sign that a part of a run is in it */
+		count_closed(folder, path);
 	else if (errno != ENOENT)
 		sl_damage_add(&folder->copies, path, -1, "the folder cannot be opened: %s", strerror(errno));
 	while (dir && !(folder->one_is_enough && folder->image_count) && (entry = readdir(dir))) {
@@ -285,10 +311,11 @@ static bool add(struct sl_images *folder, const char *path)
 
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
-	unsigned before = folder->strangers;
+	unsigned strangers = folder->strangers, closed = folder->closed;
 	bool found = add(folder, path);
 
-	tell_strangers(folder, folder->strangers - before);
+	tell_strangers(folder, folder->strangers - strangers);
+	tell_closed(folder, folder->closed - closed);
 	return found;
 }
 

@@ -31,6 +31,8 @@ struct sl_images {
 	uint64_t looked_at;	 /* files and folders */
 	unsigned strangers;	 /* files of other users that are not read */
 	char *stranger;		 /* the first of them below the path that is being added */
+	unsigned closed;	 /* folders that this user may not list, lost+found aside */
+	char *first_closed;	 /* of those below the path that is being added */
 	bool dishonest;		 /* a link under a trace's name is not read */
 	bool one_is_enough;	 /* the search ends with the first */
 	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */

@@ -309,7 +309,7 @@ class Endings(unittest.TestCase):
                      ["export", "ndjson"]):
             done = subprocess.run([mine, *verb, self.traces], capture_output=True, text=True, timeout=60, cwd="/", **user)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("inner: the folder cannot be opened: Permission denied", done.stderr)
+            self.assertIn("inner: may not be listed by you and is passed over", done.stderr)
         part = os.path.join(self.temporary, "part.summary")
         done = subprocess.run([mine, "summarize", self.traces, "-o", part], capture_output=True, text=True, timeout=60, cwd="/", **user)
         self.assertEqual((done.returncode, os.path.exists(part)), (3, False))

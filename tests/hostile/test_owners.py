@@ -163,6 +163,20 @@ class Owners(unittest.TestCase):
         told, said = self.report(self.at("t"))
         self.assertEqual((len(told["processes"]), said), (1, ""))
 
+    def test_folders_that_may_not_be_listed_are_passed_over_with_one_note(self):
+        self.trace(0, COLLEAGUE)
+        os.mkdir(self.at("s"))
+        self.own(self.at("s"), COLLEAGUE)
+        for names, said in (["lost+found"], "lost+found: may not be listed by you and is passed over"), (["other", "third"], "and 1 more folders may not be listed by you"):
+            for name in names:
+                os.mkdir(self.at("t/" + name), mode=0o700)
+            done = self.analyze("report", "--json", self.at("t"), user=COLLEAGUE)
+            told = json.loads(done.stdout)
+            self.assertEqual((done.returncode, done.stderr.count("\n"), "incomplete" in self.analyze(self.at("t"), user=COLLEAGUE).stdout, [process["rank"] for process in told["processes"]]), (0, len(names), False, [0]), done.stderr)
+            self.assertIn(said, done.stderr)
+            done = self.analyze("summarize", "-q", "-o", self.at("s/%d.summary" % len(names)), self.at("t"), user=COLLEAGUE)
+            self.assertEqual(done.returncode, 0 if len(names) == 1 else 3, done.stderr)
+
     def test_a_link_that_the_reader_made_is_read(self):
         os.mkdir(self.at("t"))
         os.symlink(self.trace(0, COLLEAGUE, folder="theirs"), self.at("t/rank-00000-100.msgpack.zst"))
