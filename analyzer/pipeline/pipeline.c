@@ -417,10 +417,12 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		}
 	any = report->images.image_count || report->images.summaries.count;
 	report->images.copies_too = options->each != NULL;
-	if (options->each)
+	if (options->each) {
 		warn_damage(report, &report->images.copies);
+		report->damage_lines = (unsigned)report->warnings.count;
+	}
 	/* a summary that cannot be read, or a folder that may hold others, is not left out of another */
-	if (options->each && (report->images.copies.damaged || report->images.closed))
+	if (options->each && (report->images.copies.damaged || report->images.closed || report->images.unseen))
 		return SL_PIPELINE_UNREADABLE;
 	if (options->parts && options->run && !strcmp(options->run, "all"))
 		sl_parts_list(&report->images);

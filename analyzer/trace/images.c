@@ -68,9 +68,12 @@ static void add_told(void *context, const struct sl_image *image)
 static void add_summary(struct sl_images *folder, const char *path)
 {
 	const char *why;
+	bool foreign;
 
-	if (!sl_summaries_list(*SL_PUSH(&folder->summaries) = strdup(path), add_told, folder, &why))
-		sl_damage_add(&folder->copies, path, -1, "%s", why);
+	if (sl_summaries_list(*SL_PUSH(&folder->summaries) = strdup(path), add_told, folder, &foreign, &why))
+		return;
+	sl_damage_note(&folder->copies, path, "%s", foreign ? "it is no summary of stormlog's" : why);
+	folder->unseen += !foreign;
 }
 
 static void add_trace(struct sl_images *folder, const char *path)
@@ -141,8 +144,8 @@ static void tell_closed(struct sl_images *folder, unsigned count)
 	if (count == 1)
 		sl_damage_note(&folder->copies, folder->first_closed, NOT_LISTED);
 	else if (count)
-		sl_damage_note(&folder->copies, folder->first_closed, "and %u more folders may not be listed by you and are passed over",
-			       count - 1);
+		sl_damage_note(&folder->copies, folder->first_closed,
+			       "and %u more folders may not be listed by you and are passed over", count - 1);
 	free(folder->first_closed);
 	folder->first_closed = NULL;
 }

@@ -31,6 +31,7 @@ struct sl_images {
 	uint64_t looked_at;	 /* files and folders */
 	unsigned strangers;	 /* files of other users that are not read */
 	char *stranger;		 /* the first of them below the path that is being added */
+	unsigned unseen;	 /* summaries that cannot be listed; a part of any run may be in them */
 	unsigned closed;	 /* folders that this user may not list, lost+found aside */
 	char *first_closed;	 /* of those below the path that is being added */
 	bool dishonest;		 /* a link under a trace's name is not read */

@@ -78,6 +78,18 @@ struct commons {
 	uint64_t at, size;
 };
 
+/*
+ * The size of a frame at `at`, which moves behind it.  Of a torn file it is a byte more than what is left, so that the frame cannot
+ * be read, and the process that it is of is damaged and no other.
+ */
+static uint64_t next_frame(const struct commons *commons, uint64_t bytes, uint64_t *at)
+{
+	uint64_t left = commons->size - *at;
+
+	*at = bytes < left ? *at + bytes : commons->size;
+	return bytes <= left ? bytes : left + 1;
+}
+
 static bool take_commons(struct commons *commons, const msgpack_object *sizes)
 {
 	static char name[] = "what processes have in common";
@@ -86,13 +98,13 @@ static bool take_commons(struct commons *commons, const msgpack_object *sizes)
 		struct sl_common *common;
 		uint64_t bytes = 0;
 
-		if (!sl_object_number(&sizes->via.array.ptr[i], &bytes) || !bytes || bytes > commons->size - commons->at)
+		if (!sl_object_number(&sizes->via.array.ptr[i], &bytes) || !bytes || i >= commons->size)
 			return false;
 		common = *SL_PUSH(&commons->list) = sl_memory_must(calloc(1, sizeof(*common)));
-		common->at = (struct sl_image){.name = name, .summary = commons->path, .offset = commons->at, .bytes = bytes};
+		common->at = (struct sl_image){.name = name, .summary = commons->path, .offset = commons->at};
+		common->at.bytes = next_frame(commons, bytes, &commons->at);
 		common->users = 1;
 		pthread_mutex_init(&common->lock, NULL);
-		commons->at += bytes;
 	}
 	return true;
 }
@@ -106,47 +118,48 @@ void sl_common_leave(struct sl_common *common)
 	free(common);
 }
 
-static bool take_process(const struct commons *commons, const msgpack_object *map, uint64_t begin, struct sl_image *image)
+static bool take_process(const struct commons *commons, const msgpack_object *map, uint64_t *begin, struct sl_image *image)
 {
 	uint64_t bytes = sl_object_u64(map, "bytes", 0), common = sl_object_u64(map, "common", 0);
 	struct sl_span name = sl_object_text(map, "name");
 
-	if (!name.text || !bytes || bytes > commons->size - begin || common > commons->list.count)
+	if (!name.text || !bytes || common > commons->list.count)
 		return false;
 	*image = (struct sl_image){.name = strndup(name.text, name.size),
 				   .summary = commons->path,
-				   .offset = begin,
-				   .bytes = bytes,
+				   .offset = *begin,
 				   .identity = sl_memory_must(calloc(1, sizeof(*image->identity))),
 				   .common = common ? commons->list.item[common - 1] : NULL,
 				   .listing = {sl_object_u64(map, "listing", 0), sl_object_u64(map, "listed", 0)}};
+	image->bytes = next_frame(commons, bytes, begin);
 	take_identity(image->identity, map);
 	if (common)
 		image->common->users++;
 	return true;
 }
 
-static bool take_index(const msgpack_object *index, struct commons *commons, sl_summaries_add *add, void *context)
+/* foreign: it is none of ours, of whatever version. */
+static bool take_index(bool *foreign, const msgpack_object *index, struct commons *commons, sl_summaries_add *add, void *context)
 {
 	const msgpack_object *format = sl_object_get(index, "format"), *list = sl_object_get(index, "processes");
 	uint64_t version = sl_object_u64(index, "version", 0), begin;
 
-	if (!sl_object_is_text(format, SL_SUMMARY_FORMAT) || version < SL_SUMMARY_OLDEST || version > SL_SUMMARY_VERSION || !list ||
+	*foreign = !sl_object_is_text(format, SL_SUMMARY_FORMAT);
+	if (*foreign || version < SL_SUMMARY_OLDEST || version > SL_SUMMARY_VERSION || !list ||
 	    list->type != MSGPACK_OBJECT_ARRAY || !take_commons(commons, sl_object_get(index, "commons")))
 		return false;
 	begin = commons->at;
 	for (uint32_t i = 0; i < list->via.array.size; i++) {
 		struct sl_image image;
 
-		if (!take_process(commons, &list->via.array.ptr[i], begin, &image))
+		if (i >= commons->size || !take_process(commons, &list->via.array.ptr[i], &begin, &image))
 			return false;
 		add(context, &image);
-		begin += image.bytes;
 	}
 	return true;
 }
 
-bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, const char **why)
+bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, bool *foreign, const char **why)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
@@ -158,6 +171,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	bool fine = false;
 
 	*why = "it is no summary of this version, or it is torn";
+	*foreign = false;
 	if (fd < 0) {
 		*why = strerror(errno);
 		return false;
@@ -166,6 +180,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	head = malloc(got + 1);
 	got = head ? sl_frames_read_at(fd, head, got, 0) : 0;
 	close(fd);
+	*foreign = head && memcmp(head, &mark, got < sizeof(mark) ? got : sizeof(mark));
 	marked = got > sizeof(mark) && !memcmp(head, &mark, sizeof(mark)) ? sizeof(mark) : 0;
 	first = got ? ZSTD_findFrameCompressedSize(head + marked, got - marked) : 0;
 	if (got && !ZSTD_isError(first))
@@ -174,7 +189,7 @@ bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, c
 	commons.at = marked + first;
 	commons.size = (uint64_t)st.st_size;
 	if (content && sl_object_parse(&index, &zone, content, bytes, &at))
-		fine = take_index(&index, &commons, add, context);
+		fine = take_index(foreign, &index, &commons, add, context);
 	for (size_t i = 0; i < commons.list.count; i++)
 		sl_common_leave(commons.list.item[i]);
 	free(commons.list.item);
@@ -188,7 +203,7 @@ void *sl_summaries_frame(const struct sl_image *image, struct sl_damage *damage)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(image->summary, &st);
-	void *frame = fd >= 0 ? malloc(image->bytes) : NULL;
+	void *frame = fd >= 0 && image->bytes <= (uint64_t)st.st_size ? malloc(image->bytes) : NULL;
 	bool fine = frame && sl_frames_read_at(fd, frame, image->bytes, image->offset) == image->bytes;
 
 	if (fd >= 0)

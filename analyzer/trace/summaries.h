@@ -32,9 +32,13 @@ struct sl_common {
 };
 void sl_common_leave(struct sl_common *common); /* the last user frees it; NULL is allowed */
 
-/* Calls `add` for each process of the file; the image then belongs to the callee.  False: not a summary; `why` says more. */
+/*
+ * Calls `add` for each process of the file; the image then belongs to the callee.  False: it cannot be
+ * listed, and `why` says more; foreign: it is none of stormlog's, and so holds no part of a run.  Of a torn file those processes that
+ * are not in it whole cannot be read.
+ */
 typedef void sl_summaries_add(void *context, const struct sl_image *image);
-bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, const char **why);
+bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, bool *foreign, const char **why);
 
 /* The map of one process, decompressed. */
 struct sl_summary_part {

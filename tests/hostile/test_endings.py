@@ -151,6 +151,34 @@ class Endings(unittest.TestCase):
         with open(os.path.join(self.folder, "precious")) as file:
             self.assertEqual(file.read(), "thesis")
 
+    def test_a_torn_or_foreign_summary_damages_its_own_run_alone(self):
+        self.record("rank-00000-200", run_id="other", pid=200)
+        self.record("rank-00001-201", run_id="other", pid=201, rank=1)
+        self.assertEqual(self.run_it("summarize", "-q", "--run", "other", "-o", "one.summary", "t").returncode, 0)
+        one = self.contents()["one.summary"]
+        for name in "rank-00000-200", "rank-00001-201":
+            os.unlink(os.path.join(self.traces, name + ".msgpack.zst"))
+        for content in one, one[:-1], one[:len(one) // 2], one[:10], b"not ours":
+            with open(os.path.join(self.traces, "x.summary"), "wb") as file:
+                file.write(content)
+            for verb in ["-o", "o", "--run", "run1", "t"], ["-o", "o", "--run", "run1", "t", "t"]:
+                done = self.run_it(*verb)
+                self.assertIn("\ncomplete: 3 events", done.stdout, (len(content), done.stderr))
+            done = self.run_it("summarize", "-q", "-o", "all.summary", "t")
+            self.assertEqual(done.returncode, 0 if content in (one, b"not ours") else 3, (len(content), done.stderr))
+            self.assertIn("x.summary" if content != one else "", done.stderr)
+            if content == one[:-1]:
+                done = self.run_it("-o", "o", "--run", "other", "t")
+                self.assertIn("x.summary: offset", done.stdout + done.stderr)
+
+    def test_a_link_to_nothing_or_elsewhere_does_not_keep_a_summary_from_being_written(self):
+        with open(os.path.join(self.folder, "key"), "w") as file:
+            file.write("private")
+        for to in "../none", "../key", "../none.msgpack.zst":
+            os.symlink(to, os.path.join(self.traces, "rank-00007-107.msgpack.zst"))
+            self.assertEqual(self.run_it("summarize", "-q", "-o", "all.summary", "t").returncode, 0, to)
+            os.unlink(os.path.join(self.traces, "rank-00007-107.msgpack.zst"))
+
     WRITERS = [["export", "csv", "-o"], ["export", "sqlite", "-o"], ["pack", "-o"], ["summarize", "-q", "-o"], ["report", "-o"],
                ["check", "--max-peak", "1T", "--junit"], ["check", "--update-baseline", "--baseline"], ["monitor", "--duration", "0.1", "--output"]]
 
