@@ -140,14 +140,82 @@ static int make_file(const char *path)
 	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
+/*
+ * The files that SQLite keeps beside a database, and how one begins, unless it is empty or was not finished: then with zeroes.
+ * `-shm` is not opened: to close it would drop the locks that another connection of this process has on it.
+ */
+static const struct beside {
+	const char *end;
+	unsigned char begins[2][4];
+} beside[] = {{"-journal", {{0xd9, 0xd5, 0x05, 0xf9}, {0}}},
+	      {"-wal", {{0x37, 0x7f, 0x06, 0x82}, {0x37, 0x7f, 0x06, 0x83}}},
+	      {"-shm", {{0}}}};
+
+/* True: the file is there and is none that SQLite made; it would be deleted or overwritten. */
+static bool is_foreign(const struct beside *kind, const char *path)
+{
+	unsigned char head[4] = {0};
+	struct stat st;
+	int file;
+	ssize_t size;
+
+	if (lstat(path, &st))
+		return false;
+	if (!S_ISREG(st.st_mode) || !kind->begins[0][0])
+		return !S_ISREG(st.st_mode);
+	file = sl_paths_open_regular(path, &st);
+	if (file < 0)
+		return errno != ENOENT;
+	size = read(file, head, sizeof(head));
+	close(file);
+	return size == sizeof(head) && memcmp(head, "\0\0\0", 4) && memcmp(head, kind->begins[0], 4) &&
+	       memcmp(head, kind->begins[1], 4);
+}
+
+/*
+ * What is wrong with where the catalogue lies: whoever can put a file there may have made what SQLite reads and writes.  NULL:
+ * nothing.
+ */
+static const char *misplaced(const char *path)
+{
+	char *folder = sl_memory_must(strdup(path)), *slash = strrchr(folder, '/');
+	const char *why = NULL;
+	struct stat st, in = {0};
+
+	if (slash)
+		slash[slash == folder] = 0;
+	stat(slash ? folder : ".", &in);
+	free(folder);
+	if (!lstat(path, &st) && S_ISLNK(st.st_mode))
+		return "a link: name the catalogue that it leads to";
+	if (sl_paths_is_strangers(path, &in, geteuid()))
+		return "of a user who is neither you, root nor its folder's owner";
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && !why; i++) {
+		char *file = sl_memory_print("%s%s", path, beside[i].end);
+
+		if (sl_paths_is_strangers(file, &in, geteuid()) || is_foreign(&beside[i], file))
+			why = beside[i].end;
+		free(file);
+	}
+	return why;
+}
+
 /* Checked without SQLite, which would wait at a FIFO and would create files beside a foreign database. */
 static bool is_ours(const char *path, bool write, char *why)
 {
 	char head[SL_STORE_HEAD] = "";
+	const char *wrong = misplaced(path);
 	struct stat st;
-	int file = sl_paths_open_regular(path, &st);
 	ssize_t size;
+	int file;
 
+	if (wrong) {
+		snprintf(why, SL_STORE_WHY,
+			 *wrong == '-' ? "the file whose name ends in %s beside it is none of the catalogue's" : "%s", wrong);
+		errno = EINVAL;
+		return false;
+	}
+	file = sl_paths_open_regular(path, &st);
 	if (file < 0 && errno == ENOENT && write)
 		file = make_file(path);
 	if (file < 0) {

@@ -6,10 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
@@ -17,6 +19,7 @@
 #include "analyzer/commands/verb_rights.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/pipeline/pipeline.h"
+#include "common/base.h"
 
 struct options {
 	struct sl_merge_options merge;
@@ -79,6 +82,27 @@ static void list_formats(void)
 			 e[1] ? "\n" : "");
 }
 
+/* What another program has not yet brought into the former database, SQLite would bring into the new one.  -1: there is none. */
+static int refuse_beside(const char *output)
+{
+	static const char *const ends[] = {"-journal", "-wal"};
+	struct stat st;
+
+	for (size_t i = 0; i < SL_COUNT(ends); i++) {
+		char *path = sl_memory_print("%s%s", output, ends[i]);
+		bool there = !lstat(path, &st);
+
+		free(path);
+		if (there)
+			return sl_command_fail(
+				SL_EXIT_USAGE,
+				"%s: %s%s lies beside it, which SQLite would take for a part of it; end the program that "
+				"has it open, or give another name",
+				output, output, ends[i]);
+	}
+	return -1;
+}
+
 /* An exit status, or -1 to go on. */
 static int choose(struct options *o, const struct sl_arguments *parsed)
 {
@@ -91,7 +115,7 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 	}
 	if (o->format->wants_path && (!o->output || sl_save_is_open(o->output)))
 		return sl_command_fail(SL_EXIT_USAGE, "%s needs -o FILE", o->format->name);
-	return -1;
+	return o->format->wants_path ? refuse_beside(o->output) : -1;
 }
 
 static void confine(const struct options *o, const struct sl_arguments *parsed)

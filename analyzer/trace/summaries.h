@@ -33,9 +33,9 @@ struct sl_common {
 void sl_common_leave(struct sl_common *common); /* the last user frees it; NULL is allowed */
 
 /*
- * Calls `add` for each process of the file; the image then belongs to the callee.  False: it cannot be
- * listed, and `why` says more; foreign: it is none of stormlog's, and so holds no part of a run.  Of a torn file those processes that
- * are not in it whole cannot be read.
+ * Calls `add` for each process of the file; the image then belongs to the callee.  False: it cannot be listed, and `why` says more;
+ * foreign: it is none of stormlog's, and so holds no part of a run.  Of a torn file those processes that are not in it whole cannot
+ * be read.
  */
 typedef void sl_summaries_add(void *context, const struct sl_image *image);
 bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, bool *foreign, const char **why);

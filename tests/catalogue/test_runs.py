@@ -248,6 +248,52 @@ class Runs(Catalogue):
         os.mkfifo(self.catalogue)
         self.ask("runs", self.runs, code=2)
 
+    def all_of_state(self):
+        folder, found = os.path.dirname(self.catalogue), {}
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if os.path.islink(path):
+                found[name] = os.readlink(path)
+            else:
+                with open(path, "rb") as file:
+                    found[name] = file.read()
+        return found
+
+    def test_what_lies_beside_or_behind_a_catalogue_is_not_touched(self):
+        self.record("one")
+        os.makedirs(os.path.dirname(self.catalogue))
+        for new in True, False:
+            for end in "-journal", "-wal", "-shm", "":
+                for link in (True, False) if end in ("-journal", "-wal") else (True,):
+                    shutil.rmtree(os.path.dirname(self.catalogue))
+                    os.mkdir(os.path.dirname(self.catalogue))
+                    if not new:
+                        self.ask("runs", self.runs)
+                    precious = os.path.join(os.path.dirname(self.catalogue), "precious")
+                    if link and not end:
+                        os.rename(self.catalogue, precious) if not new else open(precious, "w").close()
+                    else:
+                        with open(precious if link else self.catalogue + end, "w") as file:
+                            file.write("thesis")
+                    if link:
+                        os.symlink("precious", self.catalogue + end)
+                    before = self.all_of_state()
+                    self.ask("runs", self.runs, code=2)
+                    self.assertIn("%s beside it is none of the catalogue's" % end if end else "a link: name the catalogue", self.said)
+                    self.assertEqual(self.all_of_state(), before, (new, end, link))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes files of others")
+    def test_a_strangers_catalogue_in_a_folder_of_all_is_refused(self):
+        self.record("one")
+        self.ask("runs", self.runs)
+        os.chown(self.catalogue, 65534, 65534)
+        self.ask("runs", self.runs)
+        os.chmod(os.path.dirname(self.catalogue), 0o1777)
+        before = self.all_of_state()
+        self.ask("runs", self.runs, code=2)
+        self.assertIn("neither you, root nor its folder's owner", self.said)
+        self.assertEqual(self.all_of_state(), before)
+
     def test_no_damage_to_a_catalogue_is_more_than_said(self):
         self.record("one")
         self.record("two")

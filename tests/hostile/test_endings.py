@@ -212,6 +212,23 @@ class Endings(unittest.TestCase):
         with open(os.path.join(self.folder, "precious")) as file:
             self.assertEqual(file.read(), "thesis")
 
+    def test_a_database_is_not_put_beside_what_another_left_to_be_brought_into_it(self):
+        import sqlite3
+        at = os.path.join(self.folder, "x.sqlite")
+        self.assertEqual(self.run_it("export", "sqlite", "-o", at, "t").returncode, 0)
+        left = sqlite3.connect(at)
+        left.execute("PRAGMA journal_mode=WAL")
+        left.execute("CREATE TABLE mine(x)")
+        left.commit()
+        before = {name: open(os.path.join(self.folder, name), "rb").read() for name in os.listdir(self.folder) if name.startswith("x.sqlite")}
+        self.assertEqual(set(before), {"x.sqlite", "x.sqlite-wal", "x.sqlite-shm"})
+        done = self.run_it("export", "sqlite", "-o", at, "t")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("x.sqlite-wal lies beside it", done.stderr)
+        self.assertEqual({name: open(os.path.join(self.folder, name), "rb").read() for name in before}, before)
+        left.close()
+        self.assertEqual(self.run_it("export", "sqlite", "-o", at, "t").returncode, 0)
+
     # ---- interrupted
 
     def test_a_signal_leaves_nothing(self):
