@@ -285,6 +285,19 @@ static void find_gaps(struct sl_report *report)
 	sl_arena_free(&arena);
 }
 
+/* Runs that lie there too, and are not read. */
+static unsigned other_runs(const struct sl_report *report)
+{
+	const struct sl_images *images = &report->images;
+	unsigned others = 0;
+
+	if (report->options.run && !strcmp(report->options.run, "all"))
+		return 0;
+	for (unsigned i = 0; i < images->run_count; i++)
+		others += i != report->run && images->runs[i].id[0];
+	return others;
+}
+
 static int check(struct sl_report *report, const struct options *o, const char *path)
 {
 	struct sl_measures measures, baseline = {0};
@@ -314,7 +327,8 @@ static int check(struct sl_report *report, const struct options *o, const char *
 					      .path = path,
 					      .repository = o->repository[0] ? o->repository : NULL,
 					      .cwd = report->processes[0].trace->header.cwd,
-					      .config = o->config};
+					      .config = o->config,
+					      .other_runs = other_runs(report)};
 
 		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))

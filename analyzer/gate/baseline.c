@@ -14,6 +14,7 @@
 #include "analyzer/base/stats.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
+#define VERSION		   1
 
 static void put_line(struct sl_json *j, const struct sl_measure_line *line)
 {
@@ -64,7 +65,7 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 		return false;
 	}
 	j = sl_json_new(save.out, SL_JSON_INDENT);
-	sl_json_document(j, "stormlog.baseline", 1);
+	sl_json_document(j, "stormlog.baseline", VERSION);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
 		sl_json_object(j, sl_measure_names[of]);
 		for (; at < measures->list.count && sorted[at]->of == of; at++)
@@ -130,6 +131,7 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 	struct sl_arena arena = {0};
 	const struct sl_value *root;
 	const char *schema;
+	int64_t version;
 	size_t length;
 	char *text = read_all(path, &length);
 	bool fine = false;
@@ -145,6 +147,8 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		snprintf(why, size, "%s:%u: %s", path, error.line, error.reason);
 	else if (!schema || strcmp(schema, "stormlog.baseline"))
 		snprintf(why, size, "%s is not a baseline", path);
+	else if (!sl_value_get_int64(root, "schema_version", &version) || version != VERSION)
+		snprintf(why, size, "%s is a baseline of another version", path);
 	else
 		fine = true;
 	for (unsigned of = 0; fine && of < SL_MEASURE_OF_COUNT; of++)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: every limit and the baseline are judged here, by the same few words. */
 #include "analyzer/gate/check.h"
 
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/model/units.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
@@ -35,7 +37,7 @@ const struct sl_gate_rule sl_rules[] = {
 	{"leak", "A place still held memory when its process ended"},
 	{"growth", "Memory grows with every entry of a label"},
 	{"finding", "The report found something else"},
-	{"incomplete", "Parts of the trace are missing"},
+	{"incomplete", "Parts of the run are missing or cannot be read"},
 	{0},
 };
 
@@ -142,8 +144,33 @@ static void judge_growing(struct sl_outcomes *outcomes, const struct sl_measure 
 	    growth->key, is, least, may);
 }
 
-static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures *measures, const struct sl_growth_limit *limit)
+/* Processes that entered the label, and too few times to tell whether it grows. */
+static unsigned entered_too_few_times(const struct sl_report *report, const char *asked)
 {
+	unsigned few = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		bool entered = false, judged = false;
+
+		for (size_t k = 0; k < process->growth.count; k++) {
+			const struct sl_growth *growth = &process->growth.item[k];
+			const char *name = sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text);
+
+			if (!name || !is_label(name, asked))
+				continue;
+			entered = true;
+			judged |= growth->verdict != NULL;
+		}
+		few += entered && !judged;
+	}
+	return few;
+}
+
+static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_measures *measures,
+			 const struct sl_growth_limit *limit)
+{
+	unsigned few = limit->label[0] ? entered_too_few_times(report, limit->label) : 0;
 	char may[SL_FORMAT_BYTES];
 	bool seen = false;
 
@@ -174,15 +201,21 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 	if (!seen)
 		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label[0] ? limit->label : "labels",
 		    "no label%s%s was entered often enough to tell", limit->label[0] ? " " : "", limit->label);
+	else if (few)
+		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label,
+		    "%s was not entered often enough to tell in %u of the processes; limit %s", limit->label, few, may);
 }
 
 static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
 	bool fails = limits->no_oom || limits->fail_on, any = false;
+	uint64_t unlisted = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
+		if (process->model->ooms_total > process->model->ooms.count)
+			unlisted += process->model->ooms_total - process->model->ooms.count;
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
@@ -199,7 +232,10 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			any = true;
 		}
 	}
-	if (!any && fails)
+	if (!any && fails && unlisted)
+		add(outcomes, "no-oom", SL_LEVEL_UNKNOWN, false, "out of memory",
+		    "no listed call ran out of memory for good; %s more errors are not listed", SL_NUMBER(unlisted));
+	else if (!any && fails)
 		add(outcomes, "no-oom", SL_LEVEL_PASS, false, "out of memory", "no call ran out of memory for good");
 }
 
@@ -275,16 +311,36 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 	sl_map_free(&told);
 }
 
+struct missing {
+	struct sl_outcomes *outcomes;
+	bool fails;
+};
+
+static void add_missing(void *context, bool damaged, const char *subject, const char *message)
+{
+	struct missing *missing = context;
+
+	add(missing->outcomes, "incomplete", damaged ? SL_LEVEL_WARNING : SL_LEVEL_UNKNOWN, damaged && missing->fails, subject,
+	    "%s%s%s", strcmp(subject, "ranks") ? subject : "", strcmp(subject, "ranks") ? ": " : "", message);
+}
+
+/* What was not exceeded in a part of the run may have been in the rest, so that nothing passes. */
 static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
 {
-	bool fails = limits->strict || limits->fail_on == SL_FAIL_ON_WARNING;
+	struct missing missing = {outcomes, limits->strict || limits->fail_on == SL_FAIL_ON_WARNING};
+	size_t count = outcomes->list.count;
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_trace *trace = report->processes[i].trace;
+	if (!sl_absent_tell(report, add_missing, &missing))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct sl_outcome *outcome = &outcomes->list.item[i];
+		char *message = outcome->message;
 
-		if (trace->damage.damaged || trace->gap_events || trace->damage.lost_events)
-			add(outcomes, "incomplete", SL_LEVEL_WARNING, fails, sl_paths_name(trace->name),
-			    "%s: parts of the trace are missing, so less is known than happened", sl_paths_name(trace->name));
+		if (outcome->level != SL_LEVEL_PASS)
+			continue;
+		outcome->level = SL_LEVEL_UNKNOWN;
+		outcome->message = sl_memory_print("%s, in what is here of the run", message);
+		free(message);
 	}
 }
 
@@ -393,6 +449,18 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 		      sl_lines_most(&now->lines), now->lines.list.count ? now->key : NULL);
 }
 
+/* A label that the baseline knows and the run does not have: it was renamed, or never entered often enough. */
+static void check_labels_left(struct sl_outcomes *outcomes, const struct sl_measures *measures, const struct sl_measures *baseline)
+{
+	for (size_t i = 0; i < baseline->list.count; i++) {
+		const struct sl_measure *before = &baseline->list.item[i];
+
+		if (before->of == SL_MEASURE_GROWTH && !sl_measures_find(measures, before->of, before->key))
+			add(outcomes, "baseline-growth", SL_LEVEL_UNKNOWN, false, before->key,
+			    "%s is not known in this run: it was not entered often enough", before->key);
+	}
+}
+
 static void count(struct sl_outcomes *outcomes, bool strict)
 {
 	for (size_t i = 0; i < outcomes->list.count; i++) {
@@ -412,11 +480,13 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
 	for (unsigned i = 0; i < limits->growth_count; i++)
-		check_growth(outcomes, measures, &limits->growth[i]);
+		check_growth(outcomes, report, measures, &limits->growth[i]);
 	check_fits(outcomes, report, limits->fits);
 	check_ooms(outcomes, report, limits);
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
+	if (baseline)
+		check_labels_left(outcomes, measures, baseline);
 	check_leaks(outcomes, measures, limits->fail_on);
 	check_findings(outcomes, report, limits);
 	check_whole(outcomes, report, limits);

@@ -56,7 +56,10 @@ bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out)
 	if (beside)
 		sl_door_print(out, ", %u found that no limit asks about", beside);
 	sl_limits_describe(forms->limits, names, sizeof(names));
-	sl_door_print(out, "; asked: %s%s%s\n", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	sl_door_print(out, "; asked: %s%s%s", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	if (forms->other_runs)
+		sl_door_print(out, "; %u other run%s here: --run", forms->other_runs, forms->other_runs == 1 ? "" : "s");
+	fputc('\n', out);
 	return !ferror(out);
 }
 

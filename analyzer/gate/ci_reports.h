@@ -14,7 +14,8 @@ struct sl_ci_reports {
 	const char *repository; /* absolute; NULL: none is known */
 	const char *cwd;	/* working folder of the recorded program, NULL: unknown */
 	const struct sl_limits *limits;
-	const char *config; /* the file with the limits, NULL: none */
+	const char *config;  /* the file with the limits, NULL: none */
+	unsigned other_runs; /* that lie there too, and were not read */
 };
 
 bool sl_ci_reports_text(const struct sl_ci_reports *forms, FILE *out);

@@ -16,7 +16,7 @@ static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *s
 	*list = sl_memory_must(realloc(*list, (*count + 1) * sizeof(**list)));
 	one = &(*list)[(*count)++];
 	*one = (struct sl_fits){.verdict = SL_FITS_UNKNOWN};
-	snprintf(one->subject, sizeof(one->subject), "%s device %d", session, device);
+	snprintf(one->subject, sizeof(one->subject), device < 0 ? "%s" : "%s device %d", session, device);
 	return one;
 }
 
@@ -97,6 +97,14 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 		if (!process->trace)
 			continue;
 		session = sl_report_session(process->trace);
+		if (report->images.images[process->image].summary) {
+			struct sl_fits *one = add(&list, count, session, -1);
+
+			snprintf(one->message, sizeof(one->message), "%s: a summary has no events: whether it fits needs the trace",
+				 session);
+			free(session);
+			continue;
+		}
 		sl_fit_record(&fit, process->trace, session);
 		for (unsigned i = 0; i < fit.count; i++)
 			judge(add(&list, count, session, fit.recordings[i].device), process, &fit.recordings[i], capacity);

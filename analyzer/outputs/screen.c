@@ -9,6 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/screen_page.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/place.h"
 
 #define CALLS_SHOWN    3
@@ -218,7 +219,8 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
-	bool damaged = report->images.copies.damaged;
+	bool damaged = report->images.copies.damaged || report->unread.count;
+	struct sl_absent absent;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
@@ -233,6 +235,9 @@ static void put_end(struct sl_screen_page *page, bool refused, bool host)
 		fputc('\n', page->out);
 	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", SL_NUMBER(events),
 		      SL_NUMBER(lost));
+	if (sl_absent_ranks(report, &absent))
+		sl_door_print(page->out, ", without %llu of %llu ranks", (unsigned long long)absent.ranks,
+			      (unsigned long long)absent.of);
 	if (page->style->saved)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);

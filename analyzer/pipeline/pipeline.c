@@ -14,6 +14,7 @@
 #include "analyzer/base/terminal.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/absent.h"
 #include "analyzer/report/alike.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
@@ -275,6 +276,18 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	warn_notes(report, &trace->defs, name);
 }
 
+static void warn_absent(struct sl_report *report)
+{
+	struct sl_absent absent;
+	char *words;
+
+	if (!sl_absent_ranks(report, &absent))
+		return;
+	words = sl_absent_words(&absent);
+	sl_report_warn(report, "%s", words);
+	free(words);
+}
+
 static int weight(const char *severity)
 {
 	return !strcmp(severity, "critical") ? 2 : !strcmp(severity, "warning") ? 1 : 0;
@@ -351,6 +364,8 @@ static void reduce(struct job *job)
 		process->symbols = report->symbols;
 		if (process->trace)
 			report->processes[kept++] = *process;
+		else
+			*SL_PUSH(&report->unread) = job->images[i];
 	}
 	report->process_count = kept;
 	for (unsigned i = 0; i < kept; i++)
@@ -364,6 +379,7 @@ static void reduce(struct job *job)
 	for (unsigned i = 0; i < kept; i++)
 		warn_unknown(report, &report->processes[i]);
 	sl_report_join_warnings(report, report->damage_lines);
+	warn_absent(report);
 	sl_devices_join(report);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->run)

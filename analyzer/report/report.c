@@ -165,6 +165,7 @@ void sl_report_free(struct sl_report *report)
 	}
 	free(report->findings.item);
 	free(report->processes);
+	SL_DROP(&report->unread);
 	sl_places_free(report->places);
 	sl_symbols_free(report->symbols);
 	sl_images_free(&report->images);

@@ -15,13 +15,14 @@ import xml.etree.ElementTree as ET
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+sys.path[1:1] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile")]
 try:
     from e2e import ANALYZE, BUILD, SIM, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 import outside
+import traces
 
 DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
 
@@ -314,6 +315,72 @@ class Limits(Folder):
         self.assertRegex(out, r"(?m)^unknown +max-leak +leak 200 MiB and more, .* 1 of the processes did not end")
         self.assertIn("FAIL     max-leak         leak 200 MiB", check("--max-leak", "199M", self.demo(), code=1).stdout)
         check("--max-leak", "1G", "--strict", self.demo(), code=1)
+
+    def rank(self, rank, folder, calls=4, label=None, entries=0, end=True, **header):
+        """A trace of a rank of four, with as many MiB and entries of a label."""
+        thread = traces.Thread()
+        blocks = thread.events(calls, api=traces.MALLOC, kind=traces.KIND["device"], address=[(i + 1) << 20 for i in range(calls)], bytes=1 << 20) if calls else b""
+        if entries:
+            blocks = (traces.defs([{"def": "text", "id": 1, "text": label + "_#"}]) + blocks +
+                      thread.events(2 * entries, api=[traces.PUSH, traces.POP] * entries, label=1, extra=[i // 2 for i in range(2 * entries)]))
+        fields = dict(rank=rank, local_rank=rank, world_size=4, pid=100 + rank, pids=[100 + rank])
+        return traces.write(self.path("%s/rank-%05d-%d.msgpack.zst" % (folder, rank, 100 + rank)), traces.header(**dict(fields, **header)), blocks,
+                            traces.footer() if end else b"")
+
+    def test_nothing_passes_where_a_part_of_the_run_is_not_here(self):
+        limits = ("--max-peak", "1G", "--max-leak", "1G", "--no-oom")
+        names = ("whole", "absent", "torn", "empty", "foreign", "ringless")
+        for folder in names:
+            for rank in range(3 if folder != "whole" else 4):
+                self.rank(rank, folder)
+        self.rank(3, "ringless", end=False)
+        with open(self.rank(3, "torn"), "r+b") as file:
+            file.truncate(os.path.getsize(file.name) - 200)
+        self.path("empty/rank-00003-103.msgpack.zst", "")
+        self.path("foreign/rank-00003-103.msgpack.zst", "hello, this is no trace")
+        self.assertEqual(len(re.findall("(?m)^ok ", check(*limits, "--strict", self.path("whole")).stdout)), 3)
+        for folder, why in (("absent", "unknown +incomplete +nothing is known of rank 3, of 4"), ("torn", "warning +incomplete +rank-00003-103.* parts of the trace"),
+                            ("empty", "warning +incomplete +rank-00003-103.* cannot be read"), ("foreign", "warning +incomplete +rank-00003-103.* cannot be read"),
+                            ("ringless", "unknown +incomplete +rank-00003-103.* ring is not here")):
+            with self.subTest(folder):
+                out = check(*limits, self.path(folder)).stdout
+                self.assertNotRegex(out, "(?m)^ok ")
+                self.assertRegex(out, "(?m)^%s" % why)
+                self.assertRegex(check(*limits, "--strict", self.path(folder), code=1).stdout, "(?m)^FAIL +max-peak ")
+        subprocess.run([ANALYZE, "pack", "-o", self.path("pack/a.stormlog", ""), self.path("absent")], check=True)
+        subprocess.run([ANALYZE, "summarize", "-o", self.path("summary/a.summary", ""), self.path("absent")], check=True)
+        for folder in ("pack", "summary"):
+            out = check(*limits, "--fits", "8G", self.path(folder)).stdout
+            self.assertNotRegex(out, "(?m)^ok ")
+            self.assertRegex(out, "(?m)^unknown +incomplete +nothing is known of rank 3, of 4")
+        self.assertRegex(out, "(?m)^unknown +fits .* a summary has no events")
+        done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("absent")], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, "note: nothing is known of rank 3, of 4: .*\n(.*\n)*complete: 12 events, 0 lost, without 1 of 4 ranks")
+        done = subprocess.run([ANALYZE, "-o", self.path("analysis"), self.path("foreign")], capture_output=True, text=True, check=True)
+        self.assertIn("incomplete: 12 events", done.stdout)
+
+    def test_a_label_that_a_rank_or_the_run_hardly_entered_does_not_pass(self):
+        for rank in range(4):
+            self.rank(rank, "few", label="step", entries=40 if rank < 3 else 1)
+        out = check("--max-growth", "1MiB/step", self.path("few")).stdout
+        self.assertRegex(out, "(?m)^unknown +max-growth +step was not entered often enough to tell in 1 of the processes")
+        check("--max-growth", "1MiB/step", "--strict", self.path("few"), code=1)
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", self.path("few"))
+        known = json.loads(self.read("base.json"))
+        known["growth"]["epoch_#"] = {"bytes": 0}
+        self.path("base.json", json.dumps(known))
+        self.assertRegex(check("--baseline", base, self.path("few")).stdout, "(?m)^unknown +baseline-growth +epoch_# is not known in this run")
+        self.path("base.json", json.dumps(dict(known, total={})))
+        self.assertEqual(len(re.findall("(?m)^unknown +baseline-total ", check("--baseline", base, self.path("few")).stdout)), 3)
+        self.path("base.json", json.dumps(dict(known, schema_version=2)))
+        self.assertIn("of another version", check("--baseline", base, self.path("few"), code=2).stderr)
+
+    def test_runs_beside_the_newest_are_told(self):
+        for rank in range(4):
+            self.rank(rank, "two/old", run_id="old", started_ns=traces.UNIX0 - 10 ** 12)
+            self.rank(rank, "two/new", run_id="new")
+        self.assertIn("; 1 other run here: --run\n", check("--max-peak", "1G", self.path("two")).stdout)
 
     def test_usage_is_2_and_unreadable_is_3(self):
         check(code=2)

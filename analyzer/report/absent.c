@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/absent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/stats.h"
+
+struct seen {
+	unsigned run;
+	int64_t rank, world;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	return SL_RISING(x->run, y->run) ?: SL_RISING(x->rank, y->rank);
+}
+
+/* The ranks from `first` up to `end`, which are absent. */
+static void add_gap(struct sl_absent *absent, size_t *at, int64_t first, int64_t end)
+{
+	size_t size = sizeof(absent->which);
+
+	if (first >= end)
+		return;
+	absent->ranks += (uint64_t)(end - first);
+	if (*at + 48 > size) {
+		snprintf(absent->which + *at, size - *at, ", ...");
+		return;
+	}
+	*at += (size_t)snprintf(absent->which + *at, size - *at, end == first + 1 ? "%s%lld" : "%s%lld-%lld", *at ? ", " : "",
+				(long long)first, (long long)end - 1);
+}
+
+/* The ranks of one run, in their order. */
+static void count(struct sl_absent *absent, size_t *at, const struct seen *seen, size_t number)
+{
+	uint64_t before = absent->ranks;
+	int64_t world = 0, next = 0;
+
+	for (size_t i = 0; i < number; i++)
+		world = seen[i].world > world ? seen[i].world : world;
+	for (size_t i = 0; i < number && seen[i].rank < world; i++) {
+		add_gap(absent, at, next, seen[i].rank);
+		next = seen[i].rank + 1;
+	}
+	add_gap(absent, at, next, world);
+	absent->of += absent->ranks > before ? (uint64_t)world : 0;
+}
+
+bool sl_absent_ranks(const struct sl_report *report, struct sl_absent *absent)
+{
+	struct seen *seen = sl_memory_must(calloc(report->process_count + 1, sizeof(*seen)));
+	const struct sl_only *only = report->options.only;
+	size_t known = 0, at = 0;
+
+	*absent = (struct sl_absent){0};
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+
+		if (process->trace->header.rank >= 0)
+			seen[known++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
+						      process->trace->header.world_size};
+	}
+	if (known && !(only && (only->rank >= 0 || only->pid >= 0)))
+		qsort(seen, known, sizeof(*seen), by_rank);
+	else
+		known = 0;
+	for (size_t first = 0, end; first < known; first = end) {
+		for (end = first + 1; end < known && seen[end].run == seen[first].run;)
+			end++;
+		count(absent, &at, seen + first, end - first);
+	}
+	free(seen);
+	return absent->ranks;
+}
+
+char *sl_absent_words(const struct sl_absent *absent)
+{
+	return sl_memory_print("nothing is known of rank%s %s, of %llu: no GPU was used there, or the trace is elsewhere",
+			       absent->ranks == 1 ? "" : "s", absent->which, (unsigned long long)absent->of);
+}
+
+/* Why less is known of a process than happened; NULL: all is known.  *damaged as sl_absent_told has it. */
+static const char *why_partly(const struct sl_process *process, bool *damaged)
+{
+	const struct sl_trace *trace = process->trace;
+
+	*damaged = trace->damage.damaged || trace->gap_events || trace->damage.lost_events;
+	if (*damaged)
+		return "parts of the trace are missing, so less is known than happened";
+	if (sl_defs_capability(&trace->defs, "recorded"))
+		return "it was not recorded all the time";
+	if (trace->status == SL_STATUS_RUNNING)
+		return "it still runs";
+	if (trace->status == SL_STATUS_UNKNOWN && !trace->how && !trace->ring.path)
+		return "it has no footer and its ring is not here, so its last events may be missing";
+	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns || process->model->unknown_hooks)
+		return "written by a newer agent: what this version does not know was skipped";
+	if (process->model->unlooked)
+		return "there was too much to look through, so parts of its figures are missing";
+	return NULL;
+}
+
+unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context)
+{
+	const struct sl_images *images = &report->images;
+	struct sl_absent absent;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const char *name = sl_paths_name(report->processes[i].trace->name);
+		bool damaged;
+		const char *why = why_partly(&report->processes[i], &damaged);
+
+		if (why && ++count)
+			told(context, damaged, name, why);
+	}
+	for (size_t i = 0; i < report->unread.count; i++, count++)
+		told(context, true, sl_paths_name(images->images[report->unread.item[i]].name), "it cannot be read");
+	if (images->copies.damaged && ++count)
+		told(context, true, sl_paths_name(report->path), "parts of the run cannot be read");
+	if ((images->strangers || images->dishonest) && ++count)
+		told(context, false, sl_paths_name(report->path), "files of other users, or links, were not read");
+	if (sl_absent_ranks(report, &absent) && ++count) {
+		char *words = sl_absent_words(&absent);
+
+		told(context, false, "ranks", words);
+		free(words);
+	}
+	return count;
+}

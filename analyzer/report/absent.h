@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is not here of a run, so that its figures may be too low: ranks without a trace, traces that cannot be read, or not whole.
+ * One place for the screen, the warnings and the gate.
+ */
+#pragma once
+
+#include "analyzer/report/report.h"
+
+/* Ranks of which nothing is known.  A job says how many ranks it has; of several runs the numbers are added. */
+struct sl_absent {
+	uint64_t ranks, of; /* how many are absent, and how many there are in the runs that lack some */
+	char which[120];    /* "3, 5-7, ..." */
+};
+
+/* False: none is absent, no process says how many there are, or only some of them were asked for. */
+bool sl_absent_ranks(const struct sl_report *report, struct sl_absent *absent);
+
+/* "nothing is known of rank 3, of 4: no GPU was used there, or its trace is elsewhere"; malloc'ed. */
+char *sl_absent_words(const struct sl_absent *absent);
+
+/*
+ * Tells everything that is not here.  damaged: it was recorded, and cannot be read; otherwise it is not known whether there was
+ * anything.  Returns how many.
+ */
+typedef void sl_absent_told(void *context, bool damaged, const char *subject, const char *message);
+unsigned sl_absent_tell(const struct sl_report *report, sl_absent_told *told, void *context);
