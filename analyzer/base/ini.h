@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times. */
+/*
+ * Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times, where its reader
+ * takes it.  What is not understood is an error, in the sections of other readers too: nothing is passed over that may be a limit.
+ */
 #pragma once
 
 #include <stdbool.h>

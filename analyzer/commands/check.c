@@ -152,6 +152,8 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	if (!sl_limits_any(&o->limits))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
+	if (o->limits.fail_on_gaps && !o->limits.fail_on)
+		return sl_command_fail(SL_EXIT_USAGE, "fail-on-gaps needs fail-on: warning or critical");
 	if (o->values[UPDATE] && !o->limits.baseline[0])
 		return sl_command_fail(SL_EXIT_USAGE, "--update-baseline needs --baseline FILE");
 	if (o->values[REPOSITORY] && !realpath(o->values[REPOSITORY], o->repository))

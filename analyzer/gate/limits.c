@@ -74,7 +74,8 @@ static const char *set_tolerance(struct sl_limits *limits, const char *value)
 
 	while (*end == ' ')
 		end++;
-	if (end == value || !(number >= 0) || number > 1e6 || (strcmp(end, "%") && *end) || (!*end && number > 1))
+	if (end == value || value[strspn(value, "0123456789.eE+- %")] || !(number >= 0) || number > 1e6 ||
+	    (strcmp(end, "%") && *end) || (!*end && number > 1))
 		return "is not a share, as 5% or 0.05";
 	limits->tolerance = *end == '%' ? number / 100 : number;
 	return NULL;
@@ -115,8 +116,10 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 	if (!strcmp(name, "tolerance"))
 		return set_tolerance(limits, value);
 	if (!strcmp(name, "baseline")) {
-		snprintf(limits->baseline, sizeof(limits->baseline), "%s", value);
-		return *value ? NULL : "is not a path";
+		return !*value || (size_t)snprintf(limits->baseline, sizeof(limits->baseline), "%s", value) >=
+					       sizeof(limits->baseline)
+			       ? "is not a path"
+			       : NULL;
 	}
 	if (!strcmp(name, "fail-on")) {
 		if (strcmp(value, "warning") && strcmp(value, "critical"))
@@ -127,17 +130,35 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 	return "is not a limit that check knows";
 }
 
-static const char *take(void *limits, const char *name, const char *value)
+struct reading {
+	struct sl_limits *limits;
+	unsigned given; /* bits, by position in `once` */
+};
+
+/* Of two values of one name one would not be held. */
+static const char *take(void *context, const char *name, const char *value)
 {
-	return sl_limits_set(limits, name, value);
+	static const char *const once[] = {"max-peak", "max-leak",     "max-hidden", "fits",	 "no-oom",
+					   "strict",   "fail-on-gaps", "tolerance",  "baseline", "fail-on"};
+	struct reading *reading = context;
+
+	for (unsigned i = 0; i < SL_COUNT(once); i++) {
+		if (strcmp(name, once[i]) != 0)
+			continue;
+		if (reading->given & 1u << i)
+			return "is there twice";
+		reading->given |= 1u << i;
+	}
+	return sl_limits_set(reading->limits, name, value);
 }
 
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size)
 {
+	struct reading reading = {.limits = limits};
 	const char *slash = strrchr(path, '/');
 	char folder[PATH_MAX];
 
-	if (!sl_ini_read(path, "check", take, limits, why, size))
+	if (!sl_ini_read(path, "check", take, &reading, why, size))
 		return false;
 	if (limits->baseline[0] && limits->baseline[0] != '/' && slash) {
 		char name[sizeof(limits->baseline)];

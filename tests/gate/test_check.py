@@ -397,7 +397,7 @@ class Limits(Folder):
 
     def test_a_file_in_the_repository_holds_the_limits_and_options_win(self):
         self.path("repo/.git/HEAD", "")
-        self.path("repo/.stormlog.ini", "# limits\n[other]\nnonsense\n[check]\nmax-peak = 1MiB\nno-oom = no\n")
+        self.path("repo/.stormlog.ini", "# limits\n[watch]\nrule = what watch knows\n[check]\nmax-peak = 1MiB\nno-oom = no\n")
         os.makedirs(self.path("repo/deep/er"))
         where = self.path("repo/deep/er")
         check(self.demo(), cwd=where, code=1)
@@ -405,6 +405,24 @@ class Limits(Folder):
         check(self.demo(), cwd=self.folder, code=2)  # outside the repository no settings file is found
         bad = self.path("bad.ini", "[check]\nmax-peak = 1M\nmax-peek = 2M\n")
         self.assertIn("bad.ini:3: ", check("--config", bad, self.demo(), code=2).stderr)
+
+    def test_what_is_not_understood_of_a_settings_file_is_no_limit_that_is_passed_over(self):
+        for text, line in (("[chekc]\nmax-peak = 1M\n[check]\nno-oom = yes\n", 1), ("[ check ]\nmax-peak = 1M\n[check]\nno-oom = yes\n", 1),
+                           ("[check\nmax-peak = 1M\n[check]\nno-oom = yes\n", 1), ("[check] # limits\nmax-peak = 1M\n[check]\nno-oom = yes\n", 1),
+                           ("max-peak = 1M\nmax-peak = 1G\n", 2), ("no-oom = yes\nno-oom = no\n", 2), ("no-oom = yes\nmax-peak = 10GiBx\n", 2),
+                           ("no-oom = yes\nmax-peak = 1e999\n", 2), ("no-oom = yes\nmax-peak = nan\n", 2), ("no-oom = yes\nmax-peak = -1\n", 2),
+                           ("no-oom = yes\nmax-peak 1M\n", 2), ("[watch]\nmax-peak 1M\n[check]\nno-oom = yes\n", 2), ("no-oom = yes\n\0max-peak = 1M\n", 2),
+                           ("no-oom = yes\0 or not\n", 1), ("no-oom = yes\n# x\rmax-peak = 1M\n", 2), ("no-oom = yes\n# x\vmax-peak = 1M\n", 2),
+                           ("no-oom = yes\n#" + " " * 8190 + "max-peak = 1G\n", 2), ("no-oom = yes\ntolerance = 0x1p-3\n", 2),
+                           ("no-oom = yes\ntolerance = 5%x\n", 2), ("no-oom = yes\nbaseline = " + "x/" * 2500 + "\n", 2)):
+            with self.subTest(text[:60]):
+                self.assertIn("bad.ini:%d: " % line, check("--config", self.path("bad.ini", text), self.demo(), code=2).stderr)
+        for text in ("\ufeff[check]\nmax-peak = 1M\n", "[check]\r\nmax-peak = 1M\r\n", "[check]\n\tmax-peak\t=\t1M"):
+            check("--config", self.path("good.ini", text), self.demo(), code=1)
+        self.assertIn("fail-on-gaps needs fail-on", check("--config", self.path("bad.ini", "no-oom = yes\nfail-on-gaps = yes\n"), self.demo(), code=2).stderr)
+        os.makedirs(self.path("linked/.git"))
+        os.symlink("nowhere", self.path("linked/.stormlog.ini"))
+        check("--max-peak", "1G", self.demo(), cwd=self.path("linked"), code=2)
 
 
 class Baselines(Folder):
