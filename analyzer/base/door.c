@@ -146,6 +146,22 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 		fputc('"', out);
 }
 
+char *sl_door_line(const char *text)
+{
+	size_t plain = 0, size;
+	char *clean;
+	FILE *memory;
+
+	while (text[plain] > 0x20 && text[plain] < 0x7f && text[plain] != '#' && (plain || *text != ':'))
+		plain++;
+	if (!text[plain])
+		return sl_memory_copy(text);
+	memory = sl_memory_must(open_memstream(&clean, &size));
+	sl_door_put(memory, SL_DOOR_LINE, text);
+	fclose(memory);
+	return clean;
+}
+
 /* ---- printing: the format is parsed, so that the texts are cleaned and the format itself is not */
 
 struct print {

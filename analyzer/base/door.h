@@ -23,5 +23,8 @@ enum sl_door {
 
 void sl_door_put(FILE *out, enum sl_door door, const char *text);
 
+/* The text as SL_DOOR_LINE, for forms that hold texts of their own: databases, protocol buffers, pickles.  malloc'ed. */
+char *sl_door_line(const char *text);
+
 /* fprintf in which every %s is cleaned as SL_DOOR_LINE.  Returns the bytes written, for columns.  Texts of threads do not mix. */
 int sl_door_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

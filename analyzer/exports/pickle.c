@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/pickle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/base/utf8.h"
+#include "analyzer/base/door.h"
 
 #define BATCH 1000
 
@@ -64,19 +65,13 @@ void sl_pickle_close(struct sl_pickle *pickle)
 
 void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 {
-	size_t length = strlen(text);
+	char *clean = sl_door_line(text);
+	size_t length = strlen(clean);
 
 	fputc('X', pickle->out); /* BINUNICODE */
 	put_le(pickle->out, length, 4);
-	for (size_t i = 0; i < length;) {
-		unsigned size = sl_utf8_sequence(text + i, length - i);
-
-		if (size)
-			fwrite(text + i, 1, size, pickle->out);
-		else
-			fputc('?', pickle->out);
-		i += size ? size : 1;
-	}
+	fwrite(clean, 1, length, pickle->out);
+	free(clean);
 }
 
 void sl_pickle_int(struct sl_pickle *pickle, int64_t value)

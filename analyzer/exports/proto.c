@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/utf8.h"
 
 enum { VARINT = 0, BYTES = 2 };
 
@@ -34,26 +34,19 @@ void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value)
 	put_varint(proto, value);
 }
 
-/* Readers reject strings that are not UTF-8. */
+/* Readers reject strings that are not UTF-8, and print the others. */
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 {
-	size_t length = text ? strlen(text) : 0;
-	uint8_t *to;
+	char *clean = text ? sl_door_line(text) : NULL;
+	size_t length = clean ? strlen(clean) : 0;
 
-	if (!text)
+	if (!clean)
 		return;
 	put_varint(proto, field << 3 | BYTES);
 	put_varint(proto, length);
-	to = room(proto, length + 1);
-	memcpy(to, text, length + 1);
+	memcpy(room(proto, length + 1), clean, length);
 	proto->size += length;
-	for (size_t i = 0; i < length;) {
-		unsigned size = sl_utf8_sequence((const char *)to + i, length - i);
-
-		if (!size)
-			to[i] = '?';
-		i += size ? size : 1;
-	}
+	free(clean);
 }
 
 size_t sl_proto_begin(struct sl_proto *proto, unsigned field)

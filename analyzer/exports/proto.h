@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes protocol buffers: appends fields to a buffer; a nested message has a begin and an end.  The length of a nested message
- * always takes five bytes, which every reader accepts.
+ * always takes five bytes, which every reader accepts.  Texts go through base/door.h.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct sl_proto {
 };
 
 void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value);
-void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text); /* NULL: writes nothing; bad UTF-8 becomes '?' */
+void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text); /* NULL: writes nothing */
 size_t sl_proto_begin(struct sl_proto *proto, unsigned field);		      /* for sl_proto_end */
 void sl_proto_end(struct sl_proto *proto, size_t begun);
 void sl_proto_free(struct sl_proto *proto);

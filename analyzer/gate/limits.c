@@ -135,7 +135,7 @@ struct reading {
 	unsigned given; /* bits, by position in `once` */
 };
 
-/* Of two values of one name one would not be held. */
+/* A name that is given twice has a value that would not be held. */
 static const char *take(void *context, const char *name, const char *value)
 {
 	static const char *const once[] = {"max-peak", "max-leak",     "max-hidden", "fits",	 "no-oom",

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Names in a trace cannot control a terminal or page: every byte that the program prints is checked."""
 import csv
+import gzip
 import io
 import json
 import os
+import pickle
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -171,6 +174,31 @@ class Names(unittest.TestCase):
         for verb in ["report", "--json"], ["dump"], ["table", "--entries", "*"], ["table", "--entries", "*", "--json"], ["tree", "--json"], ["table", "--json"], ["export", "ndjson", "-o", "-"], \
                 ["export", "speedscope", "-o", "-"]:
             self.harmless(self.run_it(*verb, self.traces), verb)
+
+    def test_forms_that_hold_texts_of_their_own_have_the_same_names(self):
+        def texts(held):
+            if isinstance(held, (dict, list, tuple)):
+                return [text for one in held for text in texts(one)] + (texts(list(held.values())) if isinstance(held, dict) else [])
+            return [held] if isinstance(held, str) else []
+
+        def exported(form):
+            self.run_it("export", form, "-o", form + ".out", self.traces)
+            with open(os.path.join(self.folder, form + ".out"), "rb") as file:
+                return file.read()
+
+        self.harmless("\n".join(texts(pickle.loads(exported("pytorch-snapshot")))).encode(), "pytorch-snapshot")
+        for form in "pprof", "perfetto":
+            data = exported(form)
+            data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+            self.assertIn("caf\u00e9".encode(), data, form)
+            for part in "\x1b]52", "\x1b[2J", "\u009b2J", "safe\u202e", "\U000e0041", "a\nb\r":
+                self.assertNotIn(part.encode(), data, form)
+        if subprocess.run([ANALYZE, "export", "sqlite", "-o", os.path.join(self.folder, "names.db"), self.traces], capture_output=True).returncode:
+            return  # a build without SQLite
+        base = sqlite3.connect(os.path.join(self.folder, "names.db"))
+        self.addCleanup(base.close)
+        for table, in base.execute("select name from sqlite_master where type = 'table'").fetchall():
+            self.harmless("\n".join(texts(base.execute('select * from "%s"' % table).fetchall())).encode(), table)
 
     def test_what_is_no_trick_stays(self):
         self.assertIn("caf\u00e9 \u6771\u4eac \U0001f469\u200d\U0001f680", self.run_it("tree", "--depth", "9", self.traces).decode())

@@ -10,23 +10,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAY = {
     "base/door.c": "the door", "base/json.c": "the door of JSON",
     "base/map.c": "words of ours", "base/memory.c": "the program's own name",
-    "catalogue/store_where.c": "the text of a statement, of words of ours",
+    "catalogue/store_open.c": "the catalogue, which programs of ours read", "catalogue/store_where.c": "the text of a statement, of words of ours",
     "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart", "commands/validate.c": "JSON that base/json.c wrote",
     "exports/lines.c": "numbers; names through the door", "exports/stacks.c": "numbers; names through the door",
-    "exports/pickle.c": "a binary form with lengths", "exports/pprof.c": "a binary form with lengths",
-    "exports/perfetto.c": "a binary form with lengths", "exports/archive_write.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
+    "exports/pickle.c": "a binary form with lengths: sl_pickle_text", "exports/pprof.c": "a binary form with lengths: sl_proto_text",
+    "exports/perfetto.c": "a binary form with lengths: sl_proto_text", "exports/archive_write.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
     "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
     "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/doer.c": "an alert as JSON",
     "attach/recording.c": "a trace",
 }
-ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
+# Functions that put a text into a binary form, and what their bodies must have.
+FORMS = {"exports/pickle.c": "sl_pickle_text", "exports/proto.c": "sl_proto_text"}
+ROWS = {("exports/sqlite.c", "sqlite3_bind_text(statement, i, sl_door_line(text), -1, free);"),  # through the door
+        ("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that door.h has made
         ("catalogue/card_take.c", 'fprintf(out, "%s%s", i ? " " : "", header->argv[i] ? header->argv[i] : "");'),  # into memory
         ("commands/browser.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
         ("commands/arguments.c", "fputs(options->command->about, out);"),  # constant text of several lines
         ("attach/stormlog-attach.c", "fputs(usage, stderr), USAGE;"),  # constant text
         ("attach/stormlog-attach.c", 'fputs(option == HELP ? usage : "stormlog-attach " SL_VERSION "\\n", stdout);'),  # constant text
         ("attach/probes.c", "vfprintf(stderr, format, arguments) : 0;")}  # libbpf's words, for who debugs this program
-CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
+CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf|sqlite3_bind_text)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 
 
@@ -56,7 +59,11 @@ def main():
         if name not in MAY:
             found += [f"{path.relative_to(ROOT)}: {call}" for call in around(path.read_text())
                       if (name, call) not in ROWS]
-    for bad in ('printf("%s", name);', "puts(name);", 'fprintf(stderr, "x %s", name);', "fputs(name, out);", "fputc(*at, out);"):
+    for name, function in FORMS.items():
+        body = re.search(r"(?m)^void %s\(.*\n\{\n((?:\t.*\n|\n)*)\}" % function, (ROOT / "analyzer" / name).read_text())
+        if not body or "sl_door_line(" not in body[1]:
+            found.append(f"analyzer/{name}: {function} writes a text that did not go through sl_door_line")
+    for bad in ('sqlite3_bind_text(statement, 1, text, -1, free);', 'printf("%s", name);', "puts(name);", 'fprintf(stderr, "x %s", name);', "fputs(name, out);", "fputc(*at, out);"):
         if not list(around(bad)):
             found.append("this test does not see: " + bad)
     for good in ('fputs("no", out);', "fputc('\\n', out);", 'puts("x");', 'sl_door_print(out, "%s", name);', 'fputs(bad ? "a" : "b", stdout);'):
