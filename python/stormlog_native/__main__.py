@@ -4,6 +4,7 @@ python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER"""
 import argparse
 import sys
 
+from . import door
 from .errors import ConfigurationError, ProfilerError
 
 
@@ -49,8 +50,8 @@ def main() -> int:
     options = parser.parse_args()
     try:
         options.work(options)
-    except (ConfigurationError, ProfilerError) as error:
-        print("stormlog_native: %s" % error, file=sys.stderr)
+    except (ConfigurationError, ProfilerError, OSError, MemoryError) as error:
+        print("stormlog_native: %s" % door.line("out of memory" if isinstance(error, MemoryError) else str(error)), file=sys.stderr)
         return 2
     return 0
 

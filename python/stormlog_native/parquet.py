@@ -9,10 +9,12 @@ import os
 import sys
 from typing import Any, Dict, Iterator
 
+from . import door
 from .errors import ConfigurationError, ProfilerError
 from .reader import Trace
 
 NAMED = ("api", "kind", "label", "python")
+NAME_MAX, NAMES_MAX = 16 << 10, 256 << 20  # characters of one name, and of all stacks of a trace; later ones are left out
 
 
 def _arrow() -> Any:
@@ -25,34 +27,48 @@ def _arrow() -> Any:
 
 
 def _column(arrow: Any, ids: Any, names: Dict[int, Any]) -> Any:
-    """A column of names in place of ids, null where an id has no name."""
+    """A column of names in place of ids, null where an id has no name.  Each name is there once, however many events have it."""
     import numpy
     different, places = numpy.unique(ids, return_inverse=True)
-    words = arrow.array([names.get(int(one)) for one in different], arrow.string())
-    return words.take(arrow.array(places.reshape(-1))).dictionary_encode()
+    places = places.reshape(-1).astype(numpy.int32)
+    words = [names.get(int(one)) for one in different]
+    unnamed = numpy.array([word is None for word in words], bool)[places]
+    return arrow.DictionaryArray.from_arrays(arrow.array(places, mask=unnamed), arrow.array([door.line((word or "")[:NAME_MAX]) for word in words], arrow.string()))
 
 
 def _stacks(trace: Trace, ids: Any) -> Dict[int, str]:
     import numpy
-    found = {}
+    found: Dict[int, str] = {}
+    left = NAMES_MAX
     for one in numpy.unique(ids):
-        frames = trace.stack(one)
-        if frames:
-            found[int(one)] = ";".join("%s:%s %s" % (file, line, function) for function, file, line in frames)
+        words = []
+        for function, file, line in trace.stack(one):
+            words.append("%s:%s %s" % (file[:NAME_MAX], line, function[:NAME_MAX]))
+            left -= len(words[-1])
+            if left < 0:
+                _say("%s: its stacks have more than %d characters; later ones are left out" % (trace.path, NAMES_MAX))
+                return found
+        if words:
+            found[int(one)] = ";".join(door.line(word.replace(";", "?")) for word in words)
     return found
+
+
+def _say(text: str) -> None:
+    sys.stderr.write("stormlog_native: %s\n" % door.line(text))
 
 
 def _table(arrow: Any, trace: Trace) -> Any:
     events = trace.events()
     if not events:
         return None
-    columns = {name: arrow.array(values) for name, values in events.items() if name not in NAMED}
+    columns = {door.line(name[:NAME_MAX]): arrow.array(values) for name, values in events.items() if name not in NAMED}
     columns["time"] = arrow.array(trace.unix_ns(events["time_ns"]).astype("int64"), arrow.timestamp("ns", "UTC"))
     columns["verb"] = _column(arrow, events["api"], trace.verbs())
     columns["api"] = _column(arrow, events["api"], trace.names())
-    columns["kind"] = _column(arrow, events["kind"], dict(enumerate(kind[0] for kind in trace.header["kinds"])))
-    columns["label"] = _column(arrow, events["label"], trace.texts())
-    columns["stack"] = _column(arrow, events["python"], _stacks(trace, events["python"]))
+    for name, ids, names in (("kind", "kind", lambda: dict(enumerate(kind[0] for kind in trace.header["kinds"]))), ("label", "label", trace.texts),
+                             ("stack", "python", lambda: _stacks(trace, events["python"]))):
+        if ids in events:
+            columns[name] = _column(arrow, events[ids], names())
     columns["pid"] = arrow.array([trace.header["pid"]] * len(events["time_ns"]), arrow.int64())
     return arrow.table(columns)
 
@@ -65,6 +81,18 @@ def _traces(path: str) -> Iterator[str]:
                 yield os.path.join(place, name)
 
 
+def _write(arrow: Any, table: Any, path: str) -> None:
+    """Beside its place and then renamed: readers of the folder find whole files alone, and ignore those with a dot."""
+    beside = os.path.join(os.path.dirname(path), "." + os.path.basename(path) + ".part")
+    try:
+        arrow.parquet.write_table(table, beside, compression="zstd")
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise
+
+
 def write(path: str, output: str) -> int:
     """Write the traces below `path`; returns the number of events.  `output` must be new or empty: Parquet readers take every file in it."""
     arrow = _arrow()
@@ -73,16 +101,16 @@ def write(path: str, output: str) -> int:
     events = 0
     for number, name in enumerate(_traces(path)):
         trace = Trace(name)
-        for at, why in trace.damage[:64]:  # names of files may steer a terminal
-            sys.stderr.write("stormlog_native: %s\n" % ascii("offset %d: %s" % (at, why))[1:-1])
+        for at, why in trace.damage[:64]:
+            _say("offset %d: %s" % (at, why))
         table = _table(arrow, trace) if trace.header else None
         if table is None:
             continue
         rank = trace.header.get("rank")
-        folder = os.path.join(output, "run=%s" % str(trace.header.get("run_id") or "none").replace("/", "_"), "rank=%d" % (-1 if rank is None else rank))
+        folder = os.path.join(output, "run=%s" % door.line((trace.header.get("run_id") or "none")[:60]).replace("/", "_"), "rank=%d" % (-1 if rank is None else rank))
         os.makedirs(folder, exist_ok=True)
         stem = os.path.basename(name)[:-len(".msgpack.zst")]
-        arrow.parquet.write_table(table, os.path.join(folder, "%s-%d.parquet" % (stem, number)), compression="zstd")
+        _write(arrow, table, os.path.join(folder, "%s-%d.parquet" % (stem, number)))
         events += table.num_rows
     if not events:
         raise ProfilerError("no trace with events in %s" % path)

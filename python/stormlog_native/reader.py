@@ -51,7 +51,19 @@ FRAME_MAX, CONTENT_MAX = 8 << 20, 64 << 20  # bytes of a frame, and unpacked
 # columns, a byte.  A number takes eight bytes.
 CONTENT, CONTENT_OF_BYTE = 8 << 20, 64
 NUMBERS, NUMBERS_OF_BYTE = 8 << 20, 64
+ITEMS = 1 << 20  # maps and lists, beside one for each byte: definitions, and what is in them
+WRONG_MAX = 256  # of a frame; what is behind them is not read
+FRAMES_MAX = 1024  # of a stack
+TIME_MAX = 1 << 62  # nanoseconds
 UNREADABLE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, msgpack.exceptions.UnpackException)
+OPTIONAL_TEXT, OPTIONAL_NUMBER = (str, type(None)), (int, type(None))
+# What definitions must have, and its types.  An id that nothing has is no error.
+SHAPES: Dict[str, Dict[str, Any]] = {
+    "text": {"id": int, "text": str}, "frame": {"id": int, "function": str, "file": str, "line": OPTIONAL_NUMBER},
+    "python_stack": {"id": int, "frames": list}, "native_stack": {"id": int, "pcs": bytes},
+    "module": {"base": int, "end": int, "ns": OPTIONAL_NUMBER, "path": OPTIONAL_TEXT}, "sample": {"ns": int},
+    "header": {"hooks": list, "verbs": list, "kinds": list, "started_ns": int, "monotonic_ns": int, "pid": int, "rank": OPTIONAL_NUMBER,
+               "run_id": OPTIONAL_TEXT, "ring": OPTIONAL_TEXT}}
 SIGNED = {"device": np.int64, "result": np.int64}
 # The columns of an event in a trace whose header does not list them.
 FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
@@ -63,6 +75,42 @@ def frame_check(index: bytes) -> int:
     for byte in index[:56]:
         value = ((value ^ byte) * 0x100000001B3) & (2**64 - 1)
     return value
+
+
+def _require(right: bool, why: str) -> None:
+    if not right:
+        raise ValueError(why)
+
+
+def _check(what: str, item: Dict[str, Any]) -> None:
+    """Raises ValueError where a definition is not as the page of the format has it."""
+    for name, types in SHAPES.get(what, {}).items():
+        _require(isinstance(item.get(name), types), "a definition %s with a wrong %s" % (what, name))
+    if what == "python_stack":
+        _require(len(item["frames"]) <= FRAMES_MAX and all(isinstance(one, int) for one in item["frames"]), "a stack of no frames, or of too many")
+    elif what == "native_stack":
+        _require(len(item["pcs"]) % 8 == 0 and len(item["pcs"]) <= 8 * FRAMES_MAX, "a native stack of no addresses, or of too many")
+    elif what == "header":
+        rows = [(name, row, 1) for name in ("verbs", "kinds", "fields") for row in item.get(name, [])] + [("hooks", row, 2) for row in item["hooks"]]
+        _require(all(isinstance(row, list) and len(row) >= least and isinstance(row[0], str) for _, row, least in rows), "a header whose tables have wrong rows")
+        _require(all(len(verb) > 1 for verb in item["verbs"]), "a header whose verbs have no order")
+        _require(all(isinstance(hook[1], int) and 0 <= hook[1] < len(item["verbs"]) for hook in item["hooks"]), "a call whose verb the header does not name")
+        _require(max(map(abs, (item["started_ns"], item["monotonic_ns"], item["pid"], item["rank"] or 0))) < TIME_MAX, "a header with a number that nothing has")
+
+
+def _next_magic(file: BinaryIO, data: "mmap.mmap", at: int) -> int:
+    """Where the next frame may begin, -1 where none does; holes of the file are passed over."""
+    while at < len(data):
+        try:
+            at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+        except OSError:  # nothing but a hole
+            return -1
+        found = data.find(struct.pack("<I", MAGIC), at, hole + 3)
+        if found >= 0:
+            return found
+        at = hole
+    return -1
 
 
 def _open_regular(path: str) -> Optional[BinaryIO]:
@@ -118,11 +166,12 @@ class Trace:
         self._log = 0
         self.folded_through = 0
         self._stacks: Optional[Dict[int, List[Tuple[str, str, Optional[int]]]]] = None
-        self._content, self._numbers = CONTENT, NUMBERS  # left of the limits
+        self._content, self._numbers, self._items = CONTENT, NUMBERS, ITEMS  # left of the limits
         self._owner = -1
         self._read_file(path)
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
-            if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through and not self._is_strangers(later):
+            number = later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]
+            if number.isascii() and number.isdigit() and int(number) > self.folded_through and not self._is_strangers(later):
                 self._read_file(later)
         self.ring_state: Optional[int] = None
         self._find_ring(path[: -len(".msgpack.zst")] + ".ring")
@@ -146,10 +195,26 @@ class Trace:
             self._damaged(path, 0, "is no regular file")
             return
         with file:
-            data = file.read()
-            self._owner = os.fstat(file.fileno()).st_uid if self._owner < 0 else self._owner
-        self._content += len(data) * CONTENT_OF_BYTE
-        self._numbers += len(data) * NUMBERS_OF_BYTE
+            status = os.fstat(file.fileno())
+            self._owner = status.st_uid if self._owner < 0 else self._owner
+            size = min(status.st_size, status.st_blocks * 512)  # on the disk: a hole buys nothing
+            self._content += size * CONTENT_OF_BYTE
+            self._numbers += size * NUMBERS_OF_BYTE
+            self._items += size
+            if status.st_size:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    self._read_frames(path, file, data)
+
+    def _counted(self, item: Any) -> Any:
+        self._items -= 1
+        _require(self._items >= 0, "more definitions than a trace of its size has")
+        return item
+
+    def _unpacker(self) -> Any:
+        """Of maps and lists each is counted: an empty one takes a byte of the file, and sixty of memory."""
+        return msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27, object_hook=self._counted, list_hook=self._counted)
+
+    def _read_frames(self, path: str, file: BinaryIO, data: "mmap.mmap") -> None:
         decompress = zstandard.ZstdDecompressor()
         at, lost = 0, False  # lost: damage was reported, and we search for the next frame
         while at < len(data):
@@ -159,7 +224,7 @@ class Trace:
                 if not lost:
                     self._damaged(path, at, "no index of a whole frame")
                 lost = True
-                at = data.find(struct.pack("<I", MAGIC), at + 1)
+                at = _next_magic(file, data, at + 1)
                 if at < 0:
                     break
                 continue
@@ -171,13 +236,21 @@ class Trace:
                 self._damaged(path, at, str(error))
                 at += 64 + size
                 continue
-            unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27)
+            unpacker = self._unpacker()
             unpacker.feed(content)
+            wrong: List[Exception] = []
             try:
                 for item in unpacker:
-                    self._take(item)
+                    try:
+                        self._take(item)
+                    except UNREADABLE as error:
+                        wrong.append(error)
+                        if len(wrong) > WRONG_MAX:
+                            break
             except UNREADABLE as error:
-                self._damaged(path, at, "what is in the frame is no definition: %s" % error)
+                wrong.append(error)
+            if wrong:
+                self._damaged(path, at, "what is in the frame is no definition: %.200s" % wrong[0])
             if KINDS.get(kind) == "block":
                 self._next[thread] = max(after, self._next.get(thread, 0))
             if KINDS.get(kind) == "defs":
@@ -194,18 +267,14 @@ class Trace:
 
     def _take(self, item: Dict[str, Any]) -> None:
         what = str(item.get("def"))
+        _check(what, item)
         if what == "header":
-            if any(hook[1] >= len(item["verbs"]) for hook in item["hooks"]):
-                raise ValueError("a call whose verb the header does not name")
             self.header = self.header or item
         elif what == "block":
             self._numbers -= item["count"] * len(item["columns"])
             if self._numbers < 0:
                 raise ValueError("more events than a trace of its size has")
-            columns = decode_block(item)
-            if (columns["api"] > len(self.hooks)).any():
-                raise ValueError("a call that the header does not name")
-            self.blocks.append(columns)
+            self._add(decode_block(item))
         elif what == "checkpoint":
             self.folded_through = item["through"]
             self._log = max(self._log, item["log_next"])
@@ -216,6 +285,11 @@ class Trace:
             self.defs.setdefault(what, []).append(item)
             if what == "native_stack":
                 self._modules.append(len(self.defs.get("module", [])))
+
+    def _add(self, columns: Columns) -> None:
+        _require("time_ns" in columns and "api" in columns, "events without a time or a call")
+        _require(not (columns["api"] > len(self.hooks)).any(), "a call that the header does not name")
+        self.blocks.append(columns)
 
     # the ring
 
@@ -256,7 +330,7 @@ class Trace:
         state, segments = struct.unpack_from("<II", data, 88)
         self.ring_state = state
         if self.header is None and header_bytes:
-            self._take(msgpack.unpackb(data[HEADER_AT : min(HEADER_AT + header_bytes, HEAD)], raw=False))
+            self._take(self._one(data[HEADER_AT : min(HEADER_AT + header_bytes, HEAD)]))
         table = []
         for i in range(min(segments, SEGMENT_MAX)):
             use, thread, tid, order, first, end, tail = SEGMENT.unpack_from(data, SEGMENT_TABLE + 128 * i)
@@ -269,6 +343,11 @@ class Trace:
             if use == 2:
                 self._read_segment(data, HEAD + i * SEGMENT_BYTES, thread, first, end, tail)
 
+    def _one(self, content: bytes) -> Any:
+        unpacker = self._unpacker()
+        unpacker.feed(content)
+        return unpacker.unpack()
+
     def _read_log(self, data: mmap.mmap, base: int, first: int) -> None:
         at = 0
         while at + 8 <= SEGMENT_BYTES:
@@ -277,8 +356,7 @@ class Trace:
             if state in (0, 3) or size > SEGMENT_BYTES - at - 8:
                 break
             if state == 2 and first + at >= self._log:
-                self._take(msgpack.unpackb(data[base + at + 8 : base + at + 8 + size], raw=False,
-                                           unicode_errors="replace"))
+                self._take(self._one(data[base + at + 8 : base + at + 8 + size]))
             at += 8 + (size + 7 & ~7)
 
     def _read_segment(self, data: mmap.mmap, base: int, thread: int, first: int, end: int, tail: int) -> None:
@@ -298,7 +376,7 @@ class Trace:
         if rows:
             columns = {name: np.array([row[name] for row in rows], SIGNED.get(name, np.uint64)) for name in rows[0]}
             columns["thread"] = np.full(len(rows), thread, np.uint64)
-            self.blocks.append(columns)
+            self._add(columns)
 
     def _slot(self, w: Sequence[int], second: Optional[Sequence[int]], in_flight: bool) -> Dict[str, int]:
         def signed(value: int, bits: int) -> int:
@@ -337,8 +415,8 @@ class Trace:
         if not self.blocks:
             return {}
         names = self.fields + ["thread"]
-        columns = {name: np.concatenate([block[name] for block in self.blocks if name in block]) for name in names
-                   if any(name in block for block in self.blocks)}
+        columns = {name: np.concatenate([block[name] if name in block else np.zeros(len(block["thread"]), SIGNED.get(name, np.uint64))
+                                         for block in self.blocks]) for name in names if any(name in block for block in self.blocks)}
         verbs = np.array([-1] + [hook[1] for hook in self.hooks])[columns["api"].astype(np.int64)]
         free_first = np.array([verb[1] != "before" for verb in self.header["verbs"]])[verbs]
         order = np.lexsort((free_first, columns["time_ns"]))
@@ -347,7 +425,8 @@ class Trace:
     @property
     def fields(self) -> List[str]:
         """The names of an event's columns."""
-        return [field[0] for field in self.header.get("fields", [])] or list(FIELDS)
+        named = [field[0] for field in self.header.get("fields", [])]
+        return list(dict.fromkeys(named + ["api", "time_ns"])) if named else list(FIELDS)
 
     def names(self) -> Dict[int, Optional[str]]:
         """{api id: exported name}, for events()["api"]; 0 is None."""
@@ -397,7 +476,7 @@ class Trace:
     def place(self, address: int, ns: Optional[int] = None) -> Tuple[Optional[str], int]:
         """(path of the module or None, offset in it) of an address, such as an event's caller, at the time `ns` (its time_ns); None: at the trace's end."""
         modules = self.defs.get("module", [])
-        return self._place(address, sum(ns is None or module["ns"] <= ns for module in modules))
+        return self._place(address, sum(ns is None or (module.get("ns") or 0) <= ns for module in modules))
 
     def _place(self, address: int, count: int) -> Tuple[Optional[str], int]:
         """By the first `count` definitions of modules, the newest first; if none covers the address, by the next one that does."""

@@ -30,8 +30,9 @@ except ImportError as error:
 ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
 os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
 os.environ["PYTHONPATH"] = os.path.join(ROOT, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
+sys.path[:0] = [os.environ["PYTHONPATH"], os.path.join(HERE, "..", "hostile")]
 import stormlog_native  # noqa: E402
+import traces  # noqa: E402
 from stormlog_native import cluster  # noqa: E402
 
 
@@ -135,6 +136,31 @@ class Parquet(Case):
         middle = sorted(peaks.values())
         middle = (middle[1] + middle[2]) / 2
         self.assertEqual({rank: (peak, share) for rank, peak, share in self.ask(2)}, {rank: (peak, round(peak / middle, 3)) for rank, peak in peaks.items()})
+
+    def test_names_steer_nothing_and_what_is_malformed_is_said(self):
+        name = "\x1b[31m##vso[x\u202ey\n::error"
+        events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8, python=1, label=1)
+        maps = [{"def": "text", "id": 1, "text": name}, {"def": "frame", "id": 1, "function": name, "file": name + ";", "line": 3}, {"def": "python_stack", "id": 1, "frames": [1, 9]}]
+        path, out = os.path.join(self.folder, "names", "rank-00000-1.msgpack.zst"), os.path.join(self.folder, "out")
+        hooks = [[name, 1, 1, 0]]
+        traces.write(path, traces.header(hooks=hooks, run_id="../" + name, fields=[["bytes", "u", ""], [name, "u", ""], ["kind", "u", ""], ["label", "u", ""], ["python", "u", ""]]),
+                     traces.defs(maps), events, traces.footer())
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "3"), done.stderr)
+        folder, = os.listdir(out)
+        clean = "?[31m# #vso[x?y?::error"
+        self.assertEqual(folder, "run=.._" + clean)
+        file, = [os.path.join(place, one) for place, _, names in os.walk(out) for one in names]
+        self.assertTrue(file.endswith("/rank-00000-1-0.parquet"))
+        row = pyarrow.parquet.read_table(file, partitioning=None).to_pylist()[0]
+        self.assertEqual((row["api"], row["label"], row["stack"]), (clean, clean, "%s?:3 %s" % (clean, clean)))
+        wrong = traces.defs([{"def": "python_stack", "id": 1, "frames": 5}, {"def": "text", "id": [1], "text": name}])
+        traces.write(path, traces.header(hooks=hooks, pid="x"), wrong, events, traces.footer())
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", os.path.dirname(path), "-o", out + "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"offset 0: .*rank-00000-1.msgpack.zst: .* a definition header with a wrong pid")
+        self.assertRegex(done.stderr, r"offset [1-9]\d*: .* a definition python_stack with a wrong frames")
+        self.assertNotIn("Traceback", done.stderr)
 
     def test_a_folder_with_files_is_not_written_into(self):
         done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)

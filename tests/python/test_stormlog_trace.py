@@ -3,6 +3,7 @@
 """The reader in Python, written from the page of the format, and stormlog-analyze dump agree about real traces."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,61 @@ class Reader(unittest.TestCase):
                 traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), *good[:2], traces.frame(traces.DEFS, content), good[2])
                 trace, = stormlog_trace.open_folder(folder)
                 self.assertEqual((len(trace.events()["api"]), len(trace.damage), trace.complete), (3, 1, True), content)
+
+    def test_a_malformed_definition_is_damage_and_every_question_has_an_answer(self):
+        right = [{"def": "text", "id": 1, "text": "x"}, {"def": "frame", "id": 1, "function": "f", "file": "a.py", "line": 3},
+                 {"def": "python_stack", "id": 1, "frames": [1]}, {"def": "native_stack", "id": 1, "pcs": bytes(8)},
+                 {"def": "module", "base": 0, "end": 9, "path": "a", "ns": 1}, {"def": "sample", "ns": 1}]
+        wrong = [None, "zz", [1], {"a": 1}, b"zz", 1.5]
+        cases = [(name, value, {}, [dict(one, **{name: value}) for one in right if name in one]) for name in ("id", "text", "function", "frames", "pcs", "base", "ns") for value in wrong]
+        cases += [("frames", "none there", {}, right + [{"def": "python_stack", "id": 1, "frames": [7, 8, 2 ** 63]}]),
+                  ("frames", "too many", {}, right + [{"def": "python_stack", "id": 1, "frames": [1] * 5000}])]
+        cases += [(name, value, {name: value}, right) for name in ("hooks", "verbs", "kinds", "fields", "started_ns", "monotonic_ns", "pid", "rank", "run_id", "ring")
+                  for value in [*wrong, 2 ** 63, -2 ** 63, [[]], [["a"]], [["a", "b", "c", "d"]], "x" * 5000, "../x\0y"]]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rank-00000-1.msgpack.zst")
+            traces.write(os.path.join(folder, "rank-00000-1.no-num.msgpack.zst"), b"")
+            for name, value, header, maps in cases:
+                with self.subTest("%s %r" % (name, value)):
+                    events = traces.Thread().events(3, api=1, kind=1, duration_ns=1, address=[8, 16, 24], bytes=8, python=1, native=1, label=1)
+                    traces.write(path, traces.header(**header), traces.defs(maps), events, traces.footer())
+                    trace = stormlog_trace.Trace(path)
+                    columns = trace.events()
+                    self.assertEqual(len(columns.get("api", [])) if trace.header else 0, 3 if trace.header else 0)
+                    if trace.header:
+                        self.assertIn(trace.stack(1), ([], [("f", "a.py", 3)]))
+                        trace.native_stack(1), trace.place(5, 5), trace.samples(), trace.gaps, trace.texts(), trace.names(), trace.verbs(), trace.unix_ns(columns["time_ns"])
+                    self.assertTrue(all(why.startswith(path + ": ") for _, why in trace.damage))
+
+    def test_blocks_of_other_columns_and_holes_are_read(self):
+        few = traces.frame(traces.BLOCK, traces.packed({"def": "block", "thread": 2, "first": 1, "next": 5, "count": 2, "columns": {
+            "api": traces.column("api", [1, 1]), "time_ns": traces.column("time_ns", [traces.T0, traces.T0])}}))
+        with tempfile.TemporaryDirectory() as folder:
+            path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), traces.Thread().events(3, api=1, bytes=8), few)
+            with open(path, "r+b") as file:
+                file.truncate(1 << 40)
+                file.seek((1 << 40) - (1 << 20))
+                file.write(traces.footer())
+            trace = stormlog_trace.Trace(path)
+            self.assertEqual((len(trace.events()["bytes"]), sum(trace.events()["bytes"]), trace.complete), (5, 24, True))
+
+    def test_maps_and_lists_are_counted(self):
+        for content in (b"\x82" + traces.packed("def") + traces.packed("x") + traces.packed("a") + b"\xdd" + (4 << 20).to_bytes(4, "big") + b"\x90" * (4 << 20), b"\x80" * (4 << 20),
+                        b"".join(traces.packed({"def": "x"}) for _ in range(1100000))):
+            with tempfile.TemporaryDirectory() as folder:
+                path = traces.write(os.path.join(folder, "rank-00000-1.msgpack.zst"), traces.header(), traces.frame(traces.DEFS, content), traces.footer())
+                trace = stormlog_trace.Trace(path)
+                self.assertIn("more definitions than a trace of its size has", trace.damage[0][1])
+
+    def test_the_door_closes_to_what_the_analyzers_does(self):
+        from stormlog_native import door
+        with open(os.path.join(HERE, "..", "..", "analyzer", "base", "utf8.c")) as file:
+            ranges = re.search(r"ranges\[\]\[2\] = \{(.*?)\};", file.read(), re.S)[1]
+        steering = {code for first, last in re.findall(r"\{(\w+), (\w+)\}", ranges) for code in range(int(first, 0), int(last, 0) + 1)}
+        for code in range(0x110000):
+            self.assertEqual(door.line(chr(code)) == "?" and code != ord("?"), code in steering or 0xD800 <= code < 0xE000, hex(code))
+        self.assertEqual([door.line(text) for text in ("##vso[", "a###b", "::error", " ::x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680")],
+                         ["# #vso[", "a# # #b", ": :error", " : :x", "a::b", "caf\u00e9 \U0001f469\u200d\U0001f680"])
 
     def test_what_exceeds_a_limit_is_damage_with_its_file_and_offset(self):
         block = lambda count, columns: traces.packed({"def": "block", "thread": 1, "first": 1, "next": 2, "count": count, "columns": columns})
