@@ -254,6 +254,15 @@ static bool is_anothers(const struct sl_process *process, uint32_t label)
 	return another;
 }
 
+/* True: a place keeps what is not just set up at first. */
+static bool keeps_on(const struct sl_process *process)
+{
+	for (size_t i = 0; i < process->kept.count; i++)
+		if (!process->kept.item[i].set_up)
+			return true;
+	return process->model->folded_ns;
+}
+
 /*
  * Where three ranges follow each other, memory at the end of each grows alike.  The growth belongs to the one whose entries end
  * higher than they begin.  Where an outer range allocates and frees, there is no growth: no place keeps anything.
@@ -263,8 +272,8 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	const struct sl_label *label = &process->model->labels.item[growth->label];
 	double inside = (double)label->net_bytes;
 
-	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost &&
-	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
+	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->outermost && keeps_on(process) &&
+	       !is_anothers(process, growth->label);
 }
 
 static void process(struct sl_process *process)

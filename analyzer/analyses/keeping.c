@@ -7,7 +7,6 @@
 #include "analyzer/base/stats.h"
 #include "analyzer/model/model.h"
 
-#define OTHERS_MIN   0.2 /* share of the births: with fewer, other places are no clock */
 #define SLOWER_STILL 1.25
 
 void sl_keeping_take(const struct sl_model *model, const struct sl_track *track, bool count, uint64_t end_ns,
@@ -84,8 +83,9 @@ double sl_keeping_decline(const struct sl_keeping *left)
 		count += born;
 		sum += born * ((from + clock[i]) / 2 - begin) / span;
 	}
-	return count > 0 && span > OTHERS_MIN * (left->tick[left->count] - left->tick[0]) ? (0.5 - sum / count) * sqrt(12 * count)
-											  : 0;
+	return count > 0 && span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0])
+		       ? (0.5 - sum / count) * sqrt(12 * count)
+		       : 0;
 }
 
 double sl_keeping_chance(const double *values, unsigned count)
@@ -132,6 +132,22 @@ double sl_keeping_gap(const double *clock, unsigned from, unsigned to)
 	for (unsigned i = from; i < to; i++)
 		gaps[i - from] = clock[i + 1] - clock[i];
 	return sl_stats_median(gaps, to - from);
+}
+
+unsigned sl_keeping_calls(const struct sl_keeping *series, const double *clock)
+{
+	unsigned calls = 1;
+	double mean = (clock[series->count - 1] - clock[0]) / (series->count - 1);
+
+	for (unsigned i = 0; i + 1 < series->count; i++)
+		calls += clock[i + 1] - clock[i] >= SL_KEEPING_CALL_PART * mean;
+	return calls;
+}
+
+bool sl_keeping_is_set_up(unsigned calls, unsigned labels)
+{
+	return calls < SL_KEEPING_CALLS ||
+	       (labels > 1 && calls < 2 * SL_KEEPING_CALLS && calls < SL_KEEPING_CALLS_PER_LABEL * labels);
 }
 
 double sl_keeping_pace(const struct sl_keeping *series, const double *clock)

@@ -14,6 +14,14 @@
 
 #define SL_KEEPING_BIRTHS 8    /* fewer do not tell what a place does */
 #define SL_KEEPING_LEVEL  0.05 /* a probability below this is more than chance */
+#define SL_KEEPING_OTHERS 0.2  /* share of the births: with fewer, other places are no clock */
+/*
+ * A handful of calls is what a library sets up when it is used for the first time (NCCL's connections), or what each part of a
+ * program makes in its first step: no leak.
+ */
+#define SL_KEEPING_CALLS	   6	 /* no handful */
+#define SL_KEEPING_CALL_PART	   0.125 /* births nearer than this part of their mean distance came in one call */
+#define SL_KEEPING_CALLS_PER_LABEL 3	 /* labels tell the kinds of calls apart; fewer are the first of each kind */
 
 struct sl_keeping {
 	/* at the beginning of each window and at the end: nanoseconds, births of the process, births at other places */
@@ -65,6 +73,12 @@ double sl_keeping_pace(const struct sl_keeping *series, const double *clock);
 
 /* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
 double sl_keeping_missed(const struct sl_keeping *series);
+
+/* In how many calls of the program the births came: windows with little between them by this clock are one. */
+unsigned sl_keeping_calls(const struct sl_keeping *series, const double *clock);
+
+/* True: so few calls, with so many different labels, set something up. */
+bool sl_keeping_is_set_up(unsigned calls, unsigned labels);
 
 double sl_keeping_given_back(const struct sl_keeping *series); /* the most that was held and not kept */
 

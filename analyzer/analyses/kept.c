@@ -87,7 +87,8 @@
 #define LOST_OF	     3	 /* of so many one is kept at least */
 #define LOST_EARLY   0.1 /* of what is kept: by the middle of the births */
 #define LOST_PART    0.5 /* of the run's births */
-#define SLOWER	     1	 /* what still fills keeps less in the last quarter than in the mean of three */
+#define LABELS_MAX   8
+#define SLOWER	     1 /* what still fills keeps less in the last quarter than in the mean of three */
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
@@ -464,6 +465,43 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 	return false;
 }
 
+/* True: the births of other places are too few for a clock. */
+static bool is_among_its_own(const struct sl_keeping *series)
+{
+	return series->others[series->count] - series->others[0] <
+	       SL_KEEPING_OTHERS * (series->tick[series->count] - series->tick[0]);
+}
+
+/* How many labels its blocks have, none counting as one. */
+static unsigned labels_of(const struct sl_model *model, const struct sl_track *track)
+{
+	uint32_t seen[LABELS_MAX];
+	unsigned count = 0, k;
+
+	for (size_t i = 0; i < model->sites.count && count < LABELS_MAX; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (&model->tracks.item[site->track] != track || !site->total_blocks)
+			continue;
+		for (k = 0; k < count && seen[k] != site->label; k++)
+			;
+		seen[k] = site->label;
+		count += k == count;
+	}
+	return count;
+}
+
+/* True: the place allocated in a handful of calls, or in few of each kind (keeping.h). */
+static bool is_of_few_calls(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted)
+{
+	unsigned labels = labels_of(model, track);
+	bool alone = is_among_its_own(counted);
+
+	if (alone && labels < 2) /* time alone does not tell calls apart from pauses */
+		return false;
+	return sl_keeping_is_set_up(sl_keeping_calls(counted, alone ? counted->time : counted->others), labels);
+}
+
 /* What a place keeps, by three measures, from the window `onset` on. */
 struct course {
 	struct sl_keeping counted, series, left;
@@ -499,7 +537,7 @@ static enum sl_kept_verdict verdict_of(const struct sl_process *process, const s
 			     left->tick[left->count] - left->tick[0] < ONSET_PART * (double)process->model->tracks.ticks))
 			return SL_KEPT_LATE;
 		if (sl_keeping_decline(left) <= DECLINE_MAX)
-			return may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
+			return kept->set_up || may_be_loaded(process, track, series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	}
 	if (late || turned_over)
 		return late ? SL_KEPT_LATE : SL_KEPT_MEANT;
@@ -588,6 +626,7 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 		sl_keeping_begin_at(&course.left, course.onset);
 	}
 	measure(kept, model, &course.series);
+	kept->set_up = is_of_few_calls(model, track, &course.counted);
 	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
 	kept->young = is_turned_over(model, track, &course.left);
 	return kept->verdict != SL_KEPT_MEANT;
@@ -615,7 +654,10 @@ static bool judge_stairs(const struct sl_process *process, const struct sl_track
 	if (least < SL_KEEPING_BIRTHS || least < most / 2 || series.tick[series.count] - series.tick[series.count - 1] > 1.5 * most)
 		return false;
 	sl_keeping_take(model, track, false, end_of(model), &series);
-	*kept = (struct sl_kept){.track = track, .verdict = SL_KEPT_STAIRS, .since_ns = track->first_ns};
+	*kept = (struct sl_kept){.track = track,
+				 .verdict = SL_KEPT_STAIRS,
+				 .set_up = is_of_few_calls(model, track, &series),
+				 .since_ns = track->first_ns};
 	measure(kept, model, &series);
 	return true;
 }

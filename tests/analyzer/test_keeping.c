@@ -29,9 +29,32 @@ static void the_error_of_a_rate_holds_the_rate(void **state)
 	assert_true(held >= tries * 9 / 10);
 }
 
+static void births_between_which_little_else_happened_came_in_one_call(void **state)
+{
+	struct sl_keeping series = {.count = SL_TRACK_WINDOWS};
+
+	for (unsigned i = 0; i < series.count; i++) {
+		series.time[i] = i;
+		series.others[i] = i / 8 * 1000 + i % 8;
+	}
+	assert_int_equal(sl_keeping_calls(&series, series.time), SL_TRACK_WINDOWS);
+	assert_int_equal(sl_keeping_calls(&series, series.others), 4);
+}
+
+static void a_handful_of_calls_or_few_of_each_label_set_up(void **state)
+{
+	assert_true(sl_keeping_is_set_up(5, 1));
+	assert_false(sl_keeping_is_set_up(6, 1));
+	assert_true(sl_keeping_is_set_up(8, 3));
+	assert_false(sl_keeping_is_set_up(9, 3));
+	assert_false(sl_keeping_is_set_up(32, 30));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(births_between_which_little_else_happened_came_in_one_call),
+					   cmocka_unit_test(a_handful_of_calls_or_few_of_each_label_set_up),
+					   cmocka_unit_test(the_error_of_a_rate_holds_the_rate)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

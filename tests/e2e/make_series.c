@@ -22,8 +22,10 @@
  *   more than was in use at the error.  leaking-N: N processes keep a block in each turn.
  *   classes, classes-beside: a cache makes two blocks for each of 21 classes of sizes, the rarer the later; beside a passing block in each of 500 turns;
  *   classes-evenly: at even distances.  snapshots: ten epochs of 20 passing blocks; after each, eight blocks more, of which the second's stay until the
- *   fifth's are there.  spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
+ *   fifth's are there.  sets-up-N-M, sets-up-N-M-labels: in N of 200 turns of a passing block a library keeps M blocks; each time with a label of its own.
+ *   spike-of-tensors: PyTorch has 128 MiB for a tensor of 20, and makes one of 5 in each turn, of 90 in the 20th.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +123,26 @@ static void keep_in_few_steps(unsigned blocks)
 			make_other(60, 1 + i * blocks + k, 3, now + 2000 + k * 1000);
 		give_back(2000, now + 10000);
 		synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
+	}
+}
+
+/* Beside a passing block in each of 200 turns, `calls` of these keep some more, as a library does at the first use of each of its parts. */
+static void set_up(unsigned calls, unsigned blocks, bool labels)
+{
+	static const char *const functions[] = {"connect", "<module>"};
+
+	for (unsigned i = 0; i < 200; i++) {
+		uint64_t now = (i + 1) * TURN_NS;
+		unsigned call = i * calls / 200;
+		const char name[] = {(char)('A' + call), 0};
+
+		make_other(70, 2000, 9, now + 1000);
+		give_back(2000, now + 2000);
+		for (unsigned k = 0; k < blocks && (!i || call > (i - 1) * calls / 200); k++)
+			synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + (call * blocks + k) * 1024 * MIB,
+				   .bytes = 8 * MIB, .device = 0, .python = synth_python(s, 2, functions, "/home/me/work.py", 60),
+				   .label = labels ? synth_text(s, name) : 0, .time_ns = SYNTH_START_NS + now + (k + 3) * 1000,
+				   .duration_ns = 100);
 	}
 }
 
@@ -396,6 +418,8 @@ int main(int argc, char **argv)
 	     beside = amid || jump || !strcmp(how, "tenth");
 	bool bursts = !strcmp(how, "drains-at-once"), drains = bursts || !strcmp(how, "drains");
 	bool classes = !strncmp(how, "classes", 7), works = !strcmp(how, "loads-and-works"), snapshots = !strcmp(how, "snapshots");
+	unsigned calls = 0, blocks = 0;
+	bool sets_up = sscanf(how, "sets-up-%u-%u", &calls, &blocks) == 2;
 	unsigned births = !works && !strncmp(how, "loads-", 6) ? (unsigned)strtoul(how + 6, NULL, 10) : 0;
 	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
@@ -409,17 +433,20 @@ int main(int argc, char **argv)
 		return stand_beside(argv[1], !strcmp(how, "neighbour-frees"), !strcmp(how, "neighbour-killed"));
 	if (!level && !turns && !kept && !loads && !starts && !pauses && !warms && !scatters && !fills && !fails && !slowly &&
 	    !queues && !stairs && !starts && !after && !rarely && !pairs && !threads && !together && !bound && !beside &&
-	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots &&
+	    !one_line && !vector && !late && !collects && !births && !drains && !classes && !works && !snapshots && !sets_up &&
 	    strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	native = starts ? synth_native(s, 2, PCS) : 0;
-	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works || snapshots) {
+	if (threads || together || bound || beside || one_line || vector || births || drains || classes || works || snapshots ||
+	    sets_up) {
 		if (births)
 			load(births);
 		else if (works)
 			load_and_work();
+		else if (sets_up)
+			set_up(calls, blocks, strstr(how, "-labels"));
 		else if (snapshots)
 			take_snapshots();
 		else if (classes)

@@ -982,6 +982,15 @@ class Leaks(Answers):
         self.absent("leak.growing", report)
         self.assertIn((7, "live_at_exit"), {(leak["blocks"], leak["verdict"]) for leak in report["leaks"]})
 
+    def test_what_is_set_up_in_a_handful_of_calls_or_in_one_of_each_label_is_no_leak(self):
+        for how in "4-8", "5-1", "5-40", "8-1-labels", "7-1-labels", "10-4-labels":
+            with self.subTest(how):
+                report = self.series("sets-up-" + how)
+                self.assertEqual([found["description"] for found in report["findings"] if found["severity"] != "info"], [])
+        for how in "8-1", "10-4", "100-2", "7-1":
+            with self.subTest(how):
+                self.found("leak.growing", self.series("sets-up-" + how))
+
     def test_suppressed_leaks_count_as_meant(self):
         with script("alloc=30") as run, tempfile.NamedTemporaryFile("w") as file:
             file.write("# meant\nleak:script.py\n")
