@@ -56,11 +56,12 @@ static const char *skip_number(const char *text, uint64_t *number)
 	return text;
 }
 
-static void collapse(struct collapsed *to, const char *text)
+/* stop: where to end before the end of the text; NULL: nowhere. */
+static void collapse(struct collapsed *to, const char *text, const char *stop)
 {
 	char *out = to->text + to->bytes, *const end = to->text + SL_LABELS_TEXT_MAX, c;
 
-	for (; (c = *text) && out < end; out++) {
+	for (; (!stop || text < stop) && (c = *text) && out < end; out++) {
 		if (is_digit(c)) {
 			text = skip_number(text, &to->index);
 			*out = '#';
@@ -71,6 +72,66 @@ static void collapse(struct collapsed *to, const char *text)
 	}
 	memset(out, 0, 8);
 	to->bytes = (uint32_t)(out - to->text);
+}
+
+/* --- XLA's ranges: "Thunk:#name=jit(step)/add,hlo_op=fusion.12#", "XlaModule:#hlo_module=jit_step,program_id=17#" ---------- */
+
+#define XLA_KIND_MAX 64u   /* bytes before ":#" */
+#define XLA_LIST_MAX 1024u /* bytes that are searched for a key */
+
+/* The value of a key in such a list; NULL: there is none. */
+static const char *xla_value(const char *list, const char *key)
+{
+	size_t bytes = strlen(key);
+
+	for (unsigned i = 0; i < XLA_LIST_MAX && list[i]; i++)
+		if ((!i || list[i - 1] == ',') && !strncmp(list + i, key, bytes))
+			return list + i + bytes;
+	return NULL;
+}
+
+/* True: this is the number of an instruction, ".12", which `*after` follows. */
+static bool is_dotted_number(const char *at, const char **after)
+{
+	uint64_t number;
+
+	if (*at != '.' || !is_digit(at[1]))
+		return false;
+	*after = skip_number(at + 1, &number);
+	return !**after || strchr(".,/#", **after);
+}
+
+/*
+ * Collapses a range of XLA's to its kind and the name of its module or operation, without their numbers: "Thunk add",
+ * "XlaModule jit_step".  Each path of an instruction would be a label of its own else: its last part is the name.
+ */
+static bool collapse_xla(struct collapsed *to, const char *text)
+{
+	static const char *const keys[] = {"hlo_module=", "module=", "name=", "hlo_op="};
+	const char *colon = text, *name = NULL, *end, *after;
+
+	while (*colon && *colon != ':' && colon < text + XLA_KIND_MAX)
+		colon++;
+	if (colon[0] != ':' || colon[1] != '#')
+		return false;
+	for (unsigned i = 0; i < SL_COUNT(keys) && !name; i++)
+		name = xla_value(colon + 2, keys[i]);
+	if (!name)
+		return false;
+	for (end = name; *end && !strchr(",#", *end) && end - name < (ptrdiff_t)XLA_LIST_MAX; end++)
+		if (*end == '/')
+			name = end + 1;
+	collapse(to, text, colon);
+	collapse(to, " ", NULL);
+	for (const char *at = name; at < end; name = at) {
+		while (at < end && !is_dotted_number(at, &after))
+			at++;
+		collapse(to, name, at);
+		if (at < end)
+			at = after;
+	}
+	to->index = 0;
+	return true;
 }
 
 static uint64_t hash_of(const struct collapsed *what)
@@ -154,10 +215,11 @@ struct sl_labels_entry sl_labels_intern(const char *domain, const char *text)
 	what.bytes = 0;
 	what.index = 0;
 	if (domain && *domain) {
-		collapse(&what, domain);
-		collapse(&what, ":");
+		collapse(&what, domain, NULL);
+		collapse(&what, ":", NULL);
 	}
-	collapse(&what, text ? text : "");
+	if (!text || !collapse_xla(&what, text))
+		collapse(&what, text ? text : "", NULL);
 	label.label = find_text(&what);
 	label.index = what.index;
 	return label;

@@ -57,9 +57,9 @@ struct sl_growth {
 enum sl_kept_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
-	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended, or it came in a handful of calls: a leak, or what it loads */
-	SL_KEPT_PARTLY, /* evenly while it allocated, which ended; the rest was freed: an unbounded queue, or what was selected */
-	SL_KEPT_STAIRS, /* a few large blocks at even distances to the end */
+	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended; or it came in a few calls: a leak, or what it loads */
+	SL_KEPT_PARTLY,	 /* evenly while it allocated, which ended; the rest was freed: an unbounded queue, or what was selected */
+	SL_KEPT_STAIRS,	 /* a few large blocks at even distances to the end */
 	SL_KEPT_COLLECTED, /* evenly, and then the program freed it: a pass, a list that was joined */
 	SL_KEPT_MEANT,	   /* a suppression names it */
 	SL_KEPT_LATE,	   /* evenly since a moment amid the run, nothing before, too few to judge */
@@ -69,16 +69,16 @@ enum sl_kept_verdict {
 struct sl_kept {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
 	enum sl_kept_verdict verdict;
-	bool count_only;	 /* amount counts objects instead of bytes */
-	bool young;		 /* most of what is kept is no older than freed blocks became, as in a queue */
-	bool larger;		 /* each block is larger than all before it */
-	bool set_up;		 /* it allocated in so few calls that it may be what is made at first; not in summaries */
-	double amount;		 /* kept at the end */
-	uint64_t births, blocks; /* blocks allocated there, and how many of them are kept */
-	uint64_t unsure;	 /* of these blocks, the young ones that may have been freed had it gone on */
-	uint64_t bytes;		 /* cost on the device, for objects too; SL_UNKNOWN */
-	double per_birth;	 /* amount per birth */
-	uint64_t bursts;	 /* of births, as struct sl_track_course has them; 0: of an older summary */
+	bool count_only;		     /* amount counts objects instead of bytes */
+	bool young;			     /* most of what is kept is no older than freed blocks became, as in a queue */
+	bool larger;			     /* each block is larger than all before it */
+	bool set_up;			     /* it allocated in so few calls that it may be what is made at first */
+	double amount;			     /* kept at the end */
+	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
+	uint64_t unsure;		     /* of these blocks, the young ones that may have been freed had it gone on */
+	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
+	double per_birth;		     /* amount per birth */
+	uint64_t bursts;		     /* of births, as struct sl_track_course has them; 0: of an older summary */
 	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
 	double confidence;		     /* probability that it is not chance, over all places tested */
 	uint64_t since_ns;		     /* birth of the first that is kept, to a window of its track */

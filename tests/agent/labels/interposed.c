@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* interposed MODE: NVTX 2 (nvtx2), roctx linked (roctx), roctx by dlopen and dlsym (dlsym PATH).  Prints what
- * they return. */
+ * they return.  push TEXT...: an allocation, and a range of NVTX 2 for each text. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,6 +74,12 @@ int main(int argc, char **argv)
 		void *library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
 
 		roctx((int (*)(const char *))dlsym(library, "roctxRangePushA"), (int (*)(void))dlsym(library, "roctxRangePop"));
+	}
+	if (!strcmp(argv[1], "push"))
+		allocate(1);
+	for (int i = 2; i < argc && !strcmp(argv[1], "push"); i++) {
+		nvtxRangePushA(argv[i]);
+		nvtxRangePop();
 	}
 	return 0;
 }

@@ -170,6 +170,30 @@ class Interposed(unittest.TestCase):
         self.assertEqual(allocations(rows), [(1, "step_#"), (2, "lib:inner")])
         self.assertEqual(ranges(rows)[4:], [("MARK", "here", 0), ("RANGE_START", "whole", 41), ("RANGE_END", "whole", 41)])
 
+    def test_a_range_of_xla_has_the_name_of_its_module_or_operation_without_numbers(self):
+        path = "jit(step)/" + "while/body/" * 200
+        labels = {
+            "XlaModule:#hlo_module=jit_step,program_id=17#": "XlaModule jit_step",
+            "XlaModule:#prefix=jit(step)/jit(main),hlo_module=jit_step.2,program_id=18#": "XlaModule jit_step",
+            "Thunk:#name=jit(step)/mlp/dot_general,hlo_op=cublas-gemm.3#": "Thunk dot_general",
+            "Thunk:#name=loop_fusion.123,hlo_op=loop_fusion.123#": "Thunk loop_fusion",
+            "Thunk:#hlo_op=fusion.12.remat.3#": "Thunk fusion.remat",
+            "Thunk:#hlo_op=command_buffer_1#": "Thunk command_buffer_#",
+            "Thunk:#hlo_op=fusion.1": "Thunk fusion",
+            "XlaCompile:#module=jit_f,program_id=4#": "XlaCompile jit_f",
+            "Thunk:#num=3#": "Thunk:#num=##", "Thunk:#": "Thunk:#", "Thunk:#name=#": "Thunk ", "a:#b": "a:#b", "v1.2:3": "v#.#:#",
+            "Thunk:#prefix=%s,hlo_op=add.1#" % path: ("Thunk:#prefix=%s" % path)[:256],  # its key is too far away
+            "Thunk:#hlo_op=%s.7#" % ("x" * 300): "Thunk " + "x" * 250,
+        }
+        _, (trace,) = run("label_interposed", "push", *labels)
+        self.assertEqual([row.label for row in events(trace) if row.verb == "RANGE_PUSH"], list(labels.values()))
+
+    def test_the_instructions_of_a_large_program_of_xla_are_few_labels(self):
+        texts = ["Thunk:#name=jit(step)/layer_%s%s%s/add,hlo_op=fusion.%d#" % (*(chr(97 + n // 20 ** k % 20) for k in range(3)), n) for n in range(4000)]
+        _, (trace,) = run("label_interposed", "push", *texts)
+        self.assertEqual(len({row.label for row in events(trace) if row.verb == "RANGE_PUSH"}), 1)
+        self.assertEqual([note for note in trace.defs.get("note", []) if "too many" in note["text"]], [])
+
     def test_roctx_is_seen_linked_or_looked_up(self):
         for command in (("roctx",), ("dlsym", os.path.join(BUILD, "liblabel_roctx.so"))):
             said, (trace,) = run("label_interposed", *command)
