@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,16 +115,50 @@ static void take_copy(int number)
 	sigtimedwait(&one, NULL, &(const struct timespec){0});
 }
 
-/* True: another process sent the signal to us alone, or to our group after the command had left it. */
-static bool is_for_command(const siginfo_t *info, pid_t child)
+/*
+ * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  That a terminal is gone the kernel tells the
+ * leader of the session alone.  What the command sends its parent is for ours.
+ */
+static pid_t is_for(const siginfo_t *info, pid_t child)
 {
-	bool to_all = sl_witness_saw(info->si_signo);
+	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
 
-	if (to_all)
+	if (to_all && info->si_signo < SIGRTMIN)
 		take_copy(info->si_signo);
+	if (to_all && (getpgid(child) == getpgrp() || info->si_pid == child))
+		return 0;
+	if (info->si_code == SI_KERNEL)
+		return info->si_signo == SIGHUP || info->si_signo == SIGCONT ? child : 0;
 	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
-		return false;
-	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
+		return 0;
+	if (info->si_pid == child)
+		return getppid();
+	return is_below_us(info->si_pid) ? 0 : child;
+}
+
+/* The kernel takes the word of a process for who has sent a signal, and its value, where it is one of sigqueue(). */
+static void pass_on(siginfo_t *info, pid_t to)
+{
+	if (info->si_code != SI_QUEUE || syscall(SYS_rt_sigqueueinfo, to, info->si_signo, info))
+		kill(to, info->si_signo);
+}
+
+/*
+ * A shell that controls jobs watches us: we stop as the command has.  The SIGCONT that wakes us is passed on.  Where the command
+ * has left our group, which may be one without a shell, SIGSTOP alone is sure to stop us.
+ */
+static void stop_as(int number, pid_t child)
+{
+	sigset_t one;
+
+	if (getpgid(child) != getpgrp())
+		number = SIGSTOP;
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	signal(number, SIG_DFL);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
 /* Buries what an earlier program of this process has started, and whom we inherit as the first process of a pid namespace. */
@@ -150,9 +185,8 @@ static bool child_goes_on(pid_t child, int *status)
 	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(*status))
 			return false;
-		/* A shell that controls jobs watches us: stop with the command.  The SIGCONT that wakes us is passed on. */
 		sl_witness_wake(child);
-		raise(SIGSTOP);
+		stop_as(WSTOPSIG(*status), child);
 		sl_witness_wake(0);
 	}
 	return got == 0 || errno == EINTR;
@@ -166,9 +200,10 @@ static int wait_for(const struct sl_launch *run, pid_t child, const sigset_t *se
 
 	while (child_goes_on(child, &status)) {
 		int number = sl_outside_wait(run, set, &info);
+		pid_t to = number > 0 && number != SIGCHLD ? is_for(&info, child) : 0;
 
-		if (number > 0 && number != SIGCHLD && is_for_command(&info, child))
-			kill(child, number);
+		if (to > 0)
+			pass_on(&info, to);
 	}
 	return WIFEXITED(status) || WIFSIGNALED(status) ? status : -1;
 }
@@ -224,7 +259,7 @@ static void die_with(pid_t launcher)
 
 int sl_child_run(const struct sl_launch *run)
 {
-	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
+	struct sigaction chld, plain = {.sa_handler = SIG_DFL};
 	struct itimerval timers[TIMERS];
 	pid_t child = -1, launcher = getpid();
 	bool alone = has_new_namespace();
@@ -234,11 +269,7 @@ int sl_child_run(const struct sl_launch *run)
 	prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	sigaction(SIGCHLD, &plain, &chld);
 	sigfillset(&set);
-	for (int number = 1; number <= SIGRTMAX; number++)
-		/* Signals that nohup or a shell's & made us ignore stay ignored here and in the command. */
-		if (!sigaction(number, NULL, &is) && is.sa_handler == SIG_IGN)
-			sigdelset(&set, number);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL); /* so they reach us even where nohup or a shell's & made us ignore them */
 	take_timers(timers);
 	if (!alone) {
 		sl_witness_start(run);

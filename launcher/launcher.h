@@ -124,8 +124,11 @@ void sl_witness_start(const struct sl_launch *run);
 void sl_witness_end(void);
 void sl_witness_ended(pid_t pid); /* a child of ours has ended: it may be the witness */
 
-/* True: the signal that just reached us was sent to our whole group.  Ask once for each signal. */
-bool sl_witness_saw(int number);
+/*
+ * True: the signal that just reached us was sent to our whole group.  Ask once for each signal.  queued: it came by sigqueue(),
+ * which reaches one process.
+ */
+bool sl_witness_saw(int number, bool queued);
 
 /* Has the witness send us SIGCONT once this stopped child of ours goes on or has ended, until it is told 0. */
 void sl_witness_wake(pid_t child);

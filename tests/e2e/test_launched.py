@@ -4,6 +4,7 @@
 import ctypes
 import fcntl
 import os
+import pty
 import resource
 import select
 import signal
@@ -83,6 +84,25 @@ while os.path.exists("/proc/" + open("elder").read()):
     time.sleep(0.01)
 """
 
+# prints each signal with how it was sent and its value, until the last one
+VALUES = """
+import ctypes, os, signal
+libc, info, every = ctypes.CDLL(None), (ctypes.c_int * 32)(), (ctypes.c_ulong * 16)(*[~0] * 16)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+print("ready", flush=True)
+while info[0] != signal.SIGRTMIN + 9:
+    libc.sigwaitinfo(every, info)
+    print(info[0] - signal.SIGRTMIN, info[2], info[6])
+"""
+
+# the terminal goes away
+HANGUP = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+print("ready", flush=True)
+os.write(int(sys.argv[1]), b"%d" % signal.sigwait([signal.SIGHUP]))
+"""
+
 
 class Launched(unittest.TestCase):
     def setUp(self):
@@ -103,13 +123,70 @@ class Launched(unittest.TestCase):
                     running.kill()
 
     def test_every_signal_sent_to_the_launcher_reaches_the_program(self):
+        """Those too that nohup, or a shell's &, has set to be ignored, where the program wants them."""
         numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}) + [signal.SIGTERM]
-        for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, signal.SIG_DFL) for number in numbers]):  # nohup may have set some to be ignored
+        for how in (signal.SIG_DFL, signal.SIG_IGN):
+            for running in self.each(sys.executable, "-c", NAMES, preexec_fn=lambda: [signal.signal(number, how) for number in numbers]):
+                self.assertEqual(running.stdout.readline(), "ready\n")
+                for number in numbers:
+                    running.send_signal(number)
+                    self.assertEqual(running.stdout.readline().split(), [str(number)])
+                self.assertEqual(running.wait(), 0)
+
+    def test_signals_that_wait_arrive_as_often_as_they_were_sent_and_with_their_values(self):
+        """sigqueue() to the launcher, kill() to the group."""
+        first, queue = signal.SIGRTMIN, ctypes.CDLL(None).sigqueue
+        for running in self.each(sys.executable, "-c", VALUES, preexec_fn=os.setpgrp):
             self.assertEqual(running.stdout.readline(), "ready\n")
-            for number in numbers:
-                running.send_signal(number)
-                self.assertEqual(running.stdout.readline().split(), [str(number)])
-            self.assertEqual(running.wait(), 0)
+            for value in (7, 8, 9):
+                self.assertEqual(queue(running.pid, first + 2, ctypes.c_void_p(value)), 0)
+            for _ in range(3):
+                os.killpg(running.pid, first + 4)
+            self.assertEqual(queue(running.pid, first + 9, ctypes.c_void_p(1)), 0)
+            said = running.communicate(timeout=60)[0].splitlines()
+            self.assertEqual([line for line in said if not line.startswith("4 ")], ["2 -1 7", "2 -1 8", "2 -1 9", "9 -1 1"])
+            self.assertEqual([line.split()[:2] for line in said if line.startswith("4 ")], [["4", "0"]] * 3)
+
+    def test_a_program_is_stopped_for_its_starter_by_the_signal_that_stopped_it(self):
+        for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP):
+            for running in self.each("sh", "-c", "kill -%d $$; exit 4" % number, preexec_fn=os.setpgrp):
+                self.assertEqual(os.WSTOPSIG(os.waitpid(running.pid, os.WUNTRACED)[1]), number)
+                os.killpg(running.pid, signal.SIGCONT)
+                self.assertEqual(running.wait(timeout=60), 4)
+
+    def test_a_program_signals_its_parent(self):
+        """As an X server says that it is ready, to a parent that has set the signal to be ignored for it."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        for running in self.each("sh", "-c", "kill -USR1 $PPID; read wait", stdin=subprocess.PIPE,
+                                 preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN)):
+            got = signal.sigtimedwait([signal.SIGUSR1], 60)
+            self.assertEqual(got and got.si_pid, running.pid)
+
+    def test_a_terminal_that_goes_away(self):
+        """The kernel tells the leader of the session alone, which is the launcher."""
+        for front in ([], [e2e.RUN, "--"]):
+            reads, writes = os.pipe()
+            self.addCleanup(os.close, reads)
+            try:
+                pid, terminal = pty.fork()
+            except OSError as error:
+                self.skipTest(str(error))  # a chroot without /dev/pts
+            if not pid:
+                os.set_inheritable(writes, True)
+                argv = [*front, sys.executable, "-c", HANGUP, str(writes)]
+                os.execve(argv[0], argv, self.environment)
+            os.close(writes)
+            seen = b""
+            while b"ready\r\n" not in seen:
+                seen += os.read(terminal, 1000)
+            os.close(terminal)
+            try:
+                self.assertTrue(select.select([reads], [], [], 60)[0])
+                self.assertEqual(os.read(reads, 10), b"1")
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
     def test_a_stopped_program_that_is_woken_or_killed_alone(self):
         """The launcher, which has stopped with it, goes on too."""
