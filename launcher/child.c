@@ -223,30 +223,45 @@ static bool has_new_namespace(void)
 	       (readlink(children, theirs, sizeof(theirs)) != length || memcmp(ours, theirs, (size_t)length));
 }
 
-#define TIMERS 3 /* ITIMER_REAL, ITIMER_VIRTUAL and ITIMER_PROF are 0 to 2 */
+#define TIMERS	      3 /* ITIMER_REAL, ITIMER_VIRTUAL and ITIMER_PROF are 0 to 2 */
+#define RESET_ON_FORK 1 /* linux/sched.h, SCHED_FLAG_RESET_ON_FORK */
 
-static void take_timers(struct itimerval *timers)
+/* What survives exec but not fork. */
+struct outlives {
+	struct itimerval timers[TIMERS]; /* alarm() and others */
+	pid_t launcher;			 /* the process that sd_listen_fds() means */
+	int adopts;			 /* orphans come to it */
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		uint64_t rest[12];
+	} scheduling; /* sched_getattr(2) */
+};
+
+static void take(struct outlives *all)
 {
+	all->launcher = getpid();
 	for (int i = 0; i < TIMERS; i++)
-		setitimer(i, &(struct itimerval){0}, &timers[i]);
+		setitimer(i, &(struct itimerval){0}, &all->timers[i]);
+	prctl(PR_GET_CHILD_SUBREAPER, &all->adopts);
+	if (syscall(SYS_sched_getattr, 0, &all->scheduling, sizeof(all->scheduling), 0))
+		all->scheduling.flags = 0;
 }
 
-/*
- * Hands over what survives exec but not fork: timers (alarm() and others), being the process that sd_listen_fds() means, and being
- * the one to whom orphans come.
- */
-static void hand_over(const struct itimerval *timers, pid_t launcher, int adopts)
+static void hand_over(const struct outlives *all)
 {
 	static const char *const whose[] = {"LISTEN_PID", "WATCHDOG_PID"};
 	char pid[16];
 
 	for (int i = 0; i < TIMERS; i++)
-		setitimer(i, &timers[i], NULL);
+		setitimer(i, &all->timers[i], NULL);
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	for (unsigned i = 0; i < sizeof(whose) / sizeof(*whose); i++)
-		if (getenv(whose[i]) && atoi(getenv(whose[i])) == launcher)
+		if (getenv(whose[i]) && atoi(getenv(whose[i])) == all->launcher)
 			setenv(whose[i], pid, 1);
-	prctl(PR_SET_CHILD_SUBREAPER, adopts);
+	prctl(PR_SET_CHILD_SUBREAPER, all->adopts || all->launcher == 1);
+	if (all->scheduling.flags & RESET_ON_FORK)
+		syscall(SYS_sched_setattr, 0, &all->scheduling, 0);
 }
 
 /* SIGKILL is the one signal that we cannot pass on. */
@@ -260,24 +275,23 @@ static void die_with(pid_t launcher)
 int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL};
-	struct itimerval timers[TIMERS];
-	pid_t child = -1, launcher = getpid();
+	struct outlives all = {0};
+	pid_t child = -1;
 	bool alone = has_new_namespace();
 	sigset_t set;
-	int status, adopts = 0;
+	int status;
 
-	prctl(PR_GET_CHILD_SUBREAPER, &adopts);
 	sigaction(SIGCHLD, &plain, &chld);
 	sigfillset(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL); /* so they reach us even where nohup or a shell's & made us ignore them */
-	take_timers(timers);
+	take(&all);
 	if (!alone) {
 		sl_witness_start(run);
 		sl_outside_begin(run);
 		child = fork();
 	}
 	if (!child) {
-		die_with(launcher);
+		die_with(all.launcher);
 	} else if (child < 0) {
 		if (!run->options.quiet)
 			sl_launcher_say("no process can be started beside the command, which runs alone: %s",
@@ -285,7 +299,7 @@ int sl_child_run(const struct sl_launch *run)
 		sl_witness_end();
 	}
 	if (child <= 0) {
-		hand_over(timers, launcher, adopts || launcher == 1);
+		hand_over(&all);
 		sigaction(SIGCHLD, &chld, NULL);
 		_exit(sl_child_exec(run));
 	}

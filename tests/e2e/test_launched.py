@@ -195,9 +195,12 @@ class Launched(unittest.TestCase):
                 self.assertEqual((running.communicate(timeout=60)[0], running.returncode), (said, status))
 
     def test_what_outlives_an_exec_reaches_the_program(self):
-        """A timer that was set before the exec, and LISTEN_PID, by which sd_listen_fds knows that descriptors are for this process."""
+        """A timer that was set before the exec, how it is scheduled, and LISTEN_PID, by which sd_listen_fds knows that descriptors are for this process."""
         for running in self.each("sh", "-c", "exec sleep 900", preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 2)):
             self.assertEqual(running.wait(timeout=60), -signal.SIGALRM)
+        for running in self.each(sys.executable, "-c", "import os; print(os.sched_getscheduler(0))",  # chrt -R
+                                 preexec_fn=lambda: os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))):
+            self.assertEqual(running.communicate(timeout=60)[0], "%d\n" % (os.SCHED_BATCH | os.SCHED_RESET_ON_FORK))
         for flags in ((), ("--host",)):
             done = subprocess.run(["sh", "-c", 'export LISTEN_PID=$$ WATCHDOG_PID=1; exec "$@"', "sh", e2e.RUN, *flags, "--", "sh", "-c", "echo $((LISTEN_PID - $$)) $WATCHDOG_PID"],
                                   env=self.environment, capture_output=True, text=True, timeout=60)
