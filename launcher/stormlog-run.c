@@ -169,11 +169,17 @@ static void say_why_nothing(const struct sl_launch *run)
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
 
+/* True: the command may never have started.  Its own status may be the same. */
+static bool is_maybe_ours(int status)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) >= SL_LAUNCH_FAILED && WEXITSTATUS(status) <= SL_LAUNCH_NOT_FOUND;
+}
+
 /*
  * After the command: says what was recorded and, if it failed, why it ran out of memory; makes the report and runs the gate if
  * asked.  Returns the gate's status, 0 where there is no gate.
  */
-static int say_recorded(struct sl_launch *run, bool failed)
+static int say_recorded(struct sl_launch *run, int status)
 {
 	int verdict = 0;
 	char **folders, path[4096];
@@ -181,6 +187,8 @@ static int say_recorded(struct sl_launch *run, bool failed)
 
 	learn_run(run);
 	count = sl_recorded_count(run, &folders);
+	if (!count && is_maybe_ours(status))
+		return 0;
 	if (!run->options.quiet && !count)
 		say_why_nothing(run);
 	else if (!run->options.quiet && run->report)
@@ -190,7 +198,7 @@ static int say_recorded(struct sl_launch *run, bool failed)
 			sl_shell_word(path, sizeof(path), strchr(run->options.output, '%') ? folders[0] : shown_folder(run)));
 	if (count && run->report)
 		analyze(run, "report", folders);
-	else if (count && failed && !run->options.quiet && sl_paths_analyzer(path, sizeof(path)))
+	else if (count && status && !run->options.quiet && sl_paths_analyzer(path, sizeof(path)))
 		analyze(run, "oom", folders);
 	if (count && run->push)
 		analyze(run, "push", folders);
@@ -207,7 +215,7 @@ int main(int argc, char **argv)
 	struct sl_launch run = {0};
 	/* Only the first rank's launcher prints; one started by another launcher prints nothing. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
-	int verdict = 0, status;
+	int verdict, status;
 
 	sl_child_signals_block();
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
@@ -243,8 +251,7 @@ int main(int argc, char **argv)
 		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
 	sl_watcher_end();
-	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_LAUNCH_FAILED || WEXITSTATUS(status) > SL_LAUNCH_NOT_FOUND)
-		verdict = say_recorded(&run, status != 0);
+	verdict = say_recorded(&run, status);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))
 		return verdict;
 	sl_child_end(status);

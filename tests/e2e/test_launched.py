@@ -270,6 +270,14 @@ class Launched(unittest.TestCase):
                 fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.assertTrue(os.path.exists("/proc/%d/fd/91" % running.pid))
 
+    def test_a_status_that_is_also_the_launchers_own(self):
+        """What was recorded is said, and nothing where there was no command."""
+        for code in (125, 126, 127):
+            with e2e.Recording("sh", "-c", "%s raw_end 0; exit %d" % (os.path.join(e2e.APPS, "foreign"), code), launcher=["--report"], code=code) as run:
+                self.assertIn(b"stormlog: 1 process recorded.", run.done.stderr)
+        with e2e.Recording("./absent", launcher=["--report"], code=127) as run:
+            self.assertNotIn(b"recorded", run.done.stderr)
+
     def test_nobody_reads_what_the_launcher_says(self):
         reads, writes = os.pipe()
         os.close(reads)
