@@ -116,11 +116,13 @@ static void take_copy(int number)
 }
 
 /*
- * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  That a terminal is gone the kernel tells the
- * leader of the session alone.  What the command sends its parent is for ours.
+ * Whose a signal is that came to us, where it has not had it already; 0: nobody's.  The kernel tells one process that its terminal
+ * is gone, the leader of its session, or that a descriptor is ready, its owner (F_SETOWN).  What the command sends its parent is
+ * for ours.
  */
 static pid_t is_for(const siginfo_t *info, pid_t child)
 {
+	static const char of_kernel[] = {SIGHUP, SIGCONT, SIGIO, SIGURG};
 	bool to_all = sl_witness_saw(info->si_signo, info->si_code == SI_QUEUE);
 
 	if (to_all && info->si_signo < SIGRTMIN)
@@ -128,7 +130,7 @@ static pid_t is_for(const siginfo_t *info, pid_t child)
 	if (to_all && (getpgid(child) == getpgrp() || info->si_pid == child))
 		return 0;
 	if (info->si_code == SI_KERNEL)
-		return info->si_signo == SIGHUP || info->si_signo == SIGCONT ? child : 0;
+		return memchr(of_kernel, info->si_signo, sizeof(of_kernel)) ? child : 0;
 	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
 		return 0;
 	if (info->si_pid == child)

@@ -147,6 +147,18 @@ class Launched(unittest.TestCase):
             self.assertEqual([line for line in said if not line.startswith("4 ")], ["2 -1 7", "2 -1 8", "2 -1 9", "9 -1 1"])
             self.assertEqual([line.split()[:2] for line in said if line.startswith("4 ")], [["4", "0"]] * 3)
 
+    def test_a_descriptor_whose_owner_was_named_before_the_exec_tells_the_program(self):
+        def owns():
+            reads, writes = os.pipe()
+            os.dup2(reads, 98)
+            os.dup2(writes, 99)
+            fcntl.fcntl(98, fcntl.F_SETOWN, os.getpid())
+            fcntl.fcntl(98, fcntl.F_SETFL, os.O_ASYNC)
+
+        waits = "import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\nos.write(99, b'x')\nprint(signal.sigtimedwait([signal.SIGIO], 60).si_signo)"
+        for running in self.each(sys.executable, "-c", waits, close_fds=False, preexec_fn=owns):
+            self.assertEqual(running.communicate()[0], "%d\n" % signal.SIGIO)
+
     def test_a_program_is_stopped_for_its_starter_by_the_signal_that_stopped_it(self):
         for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP):
             for running in self.each("sh", "-c", "kill -%d $$; exit 4" % number, preexec_fn=os.setpgrp):
