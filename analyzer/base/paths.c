@@ -84,20 +84,31 @@ const char *sl_paths_name(const char *path)
 }
 
 #define SHOWN_MAX 64 /* bytes of a name within a temporary one; some file systems have room for 143 */
+#define SALT	  11 /* letters of which there are 32 */
+
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 
 bool sl_paths_temporary(const char *path, const char *end, char *made, size_t size)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
 	const char *name = sl_paths_name(path);
-	char salt[12] = "";
+	char salt[SALT + 1] = "";
 
-	(void)!getrandom(salt, sizeof(salt) - 1, 0);
-	for (size_t i = 0; i + 1 < sizeof(salt); i++)
+	(void)!getrandom(salt, SALT, 0);
+	for (size_t i = 0; i < SALT; i++)
 		salt[i] = letters[(unsigned char)salt[i] % 32];
 	if (snprintf(made, size, "%.*s.%.*s.%s%s", (int)(name - path), path, SHOWN_MAX, name, salt, end) < (int)size)
 		return true;
 	errno = ENAMETOOLONG;
 	return false;
+}
+
+bool sl_paths_is_temporary(const char *name, const char *path, const char *end)
+{
+	const char *shown = sl_paths_name(path);
+	size_t size = strnlen(shown, SHOWN_MAX);
+
+	return name[0] == '.' && !strncmp(name + 1, shown, size) && name[size + 1] == '.' &&
+	       strspn(name + size + 2, letters) == SALT && !strcmp(name + size + 2 + SALT, end);
 }
 
 bool sl_paths_make_parents(const char *path)

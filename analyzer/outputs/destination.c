@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "common/base.h"
+
+#define TRIES 100 /* to take a place that others take too */
 
 /* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
 static const char *const ours[] = {
@@ -208,20 +211,85 @@ static bool fail(struct sl_destination *place)
 	return false;
 }
 
-bool sl_destination_begin(struct sl_destination *place)
-{
-	if (!sl_paths_make_parents(place->folder) || !sl_save_make_beside(place->folder, place->made, sizeof(place->made)))
-		return fail(place);
-	return true;
-}
-
 /* Removes our files in `path`, and the folder itself if nothing is left. */
 static bool clear(const char *path)
 {
 	struct walk walk = {.removing = true};
 
 	walk_folder(&walk, open_folder(AT_FDCWD, path), "");
-	return !rmdir(path);
+	return !rmdir(path) || errno == ENOENT;
+}
+
+static void release(struct sl_destination *place)
+{
+	if (place->lock >= 0)
+		close(place->lock);
+	place->lock = -1;
+}
+
+/* A folder whose maker lives is locked. */
+static void clear_one(const char *path)
+{
+	int folder = open_folder(AT_FDCWD, path), list;
+	struct walk walk = {0};
+	struct stat st;
+
+	if (folder >= 0 && !fstat(folder, &st) && st.st_uid == geteuid() && !flock(folder, LOCK_EX | LOCK_NB)) {
+		list = open_folder(AT_FDCWD, path);
+		walk_folder(&walk, list, "");
+		if (!*walk.foreign)
+			clear(path);
+	}
+	if (folder >= 0)
+		close(folder);
+}
+
+static void clear_left(const char *place)
+{
+	const char *name = sl_paths_name(place);
+	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+	DIR *list;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name - place), place);
+	list = opendir(*parent ? parent : ".");
+	for (struct dirent *entry; list && (entry = readdir(list));)
+		if (sl_paths_is_temporary(entry->d_name, place, SL_SAVE_FOLDER)) {
+			snprintf(path, sizeof(path), "%s%s", parent, entry->d_name);
+			clear_one(path);
+		}
+	if (list)
+		closedir(list);
+}
+
+/* Locks the new folder.  False: a process that looks for what is left has it, and removes it. */
+static bool hold(struct sl_destination *place)
+{
+	struct stat mine, there;
+	bool taken;
+
+	place->lock = open_folder(AT_FDCWD, place->made);
+	if (place->lock < 0)
+		taken = errno == ENOENT;
+	else if (flock(place->lock, LOCK_EX | LOCK_NB))
+		taken = errno == EWOULDBLOCK; /* else there are no locks here, and who looks for what is left gets none either */
+	else
+		taken = fstat(place->lock, &mine) || lstat(place->made, &there) || mine.st_ino != there.st_ino;
+	if (taken)
+		sl_destination_drop(place);
+	return !taken;
+}
+
+bool sl_destination_begin(struct sl_destination *place)
+{
+	place->lock = -1;
+	if (!sl_paths_make_parents(place->folder))
+		return fail(place);
+	clear_left(place->folder);
+	do
+		if (!sl_save_make_beside(place->folder, place->made, sizeof(place->made)))
+			return fail(place);
+	while (!hold(place));
+	return true;
 }
 
 void sl_destination_drop(struct sl_destination *place)
@@ -230,52 +298,70 @@ void sl_destination_drop(struct sl_destination *place)
 
 	clear(place->made);
 	sl_save_finished(place->made);
+	release(place);
 	errno = before;
 }
 
-/* Moves the old folder aside and the new one to its place, in one step where the file system can. */
-static bool exchange(struct sl_destination *place, char *aside, size_t size)
+static void tell_kept(struct sl_destination *place, const char *aside)
 {
-	snprintf(aside, size, "%s", place->made);
-	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
-		return true;
-	snprintf(aside, size, "%s.old", place->made);
-	if (rename(place->folder, aside))
-		return false;
-	if (!rename(place->made, place->folder))
-		return true;
-	(void)!rename(aside, place->folder);
-	return false;
+	snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s", place->folder, aside);
 }
 
-/* Undoes that; `made` is the new folder again. */
-static void put_back(struct sl_destination *place, const char *aside)
+/* The old folder and the new one have changed their places in one step. */
+static bool settle(struct sl_destination *place)
 {
-	if (!strcmp(aside, place->made))
+	int old = open_folder(AT_FDCWD, place->made);
+	bool fine;
+
+	if (old >= 0) /* so that who looks for what is left passes it over */
+		(void)!flock(old, LOCK_EX | LOCK_NB);
+	fine = may_replace(place, place->made);
+	if (!fine) /* another process put a folder there meanwhile */
 		(void)!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE);
-	else if (!rename(place->folder, place->made))
-		(void)!rename(aside, place->folder);
+	else if (!clear(place->made))
+		tell_kept(place, place->made);
+	if (old >= 0)
+		close(old);
+	return fine;
+}
+
+/* The same where the file system cannot exchange: others may do so too, and each takes the place between our two steps. */
+static bool take_in_two_steps(struct sl_destination *place)
+{
+	char aside[PATH_MAX + 24];
+
+	snprintf(aside, sizeof(aside), "%s.old", place->made);
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		bool moved = !rename(place->folder, aside);
+
+		if (!moved && errno != ENOENT)
+			break;
+		if (moved && !may_replace(place, aside)) { /* somebody put a folder there meanwhile */
+			if (rename(aside, place->folder))
+				tell_kept(place, aside);
+			return false;
+		}
+		if (!rename(place->made, place->folder)) {
+			if (moved && !clear(aside))
+				tell_kept(place, aside);
+			return true;
+		}
+		if (moved)
+			clear(aside); /* an older analysis than that of whoever took the place */
+	}
+	fail(place);
+	return false;
 }
 
 /* Puts the new folder in place.  Signals wait, since one would leave the old folder under its temporary name. */
 static bool take_place(struct sl_destination *place)
 {
-	char aside[PATH_MAX + 24];
-
 	*place->why = 0;
 	sl_save_finished(place->made);		 /* after the exchange the old folder has that name */
 	if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
 		return true;
-	if (!exchange(place, aside, sizeof(aside))) {
-		fail(place);
-	} else if (may_replace(place, aside)) {
-		if (!clear(aside))
-			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s",
-				 place->folder, aside);
+	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE) ? settle(place) : take_in_two_steps(place))
 		return true;
-	} else { /* another process put a folder there meanwhile */
-		put_back(place, aside);
-	}
 	sl_destination_drop(place);
 	return false;
 }
@@ -287,5 +373,6 @@ bool sl_destination_end(struct sl_destination *place)
 	sl_save_hold();
 	taken = take_place(place);
 	sl_save_release();
+	release(place);
 	return taken;
 }

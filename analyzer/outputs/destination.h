@@ -15,6 +15,7 @@
 struct sl_destination {
 	char folder[PATH_MAX];	  /* as the user named it, without trailing slashes */
 	char made[PATH_MAX + 16]; /* where files are written after sl_destination_begin */
+	int lock;		  /* descriptor of `made`, locked while we live; -1: this file system has no locks */
 	char why[3 * PATH_MAX];	  /* a sentence for people after a failure */
 };
 
@@ -24,7 +25,10 @@ struct sl_destination {
  */
 bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs);
 
-/* Makes the folder beside its place, and the parents of the place. */
+/*
+ * Makes the folder beside its place, and the parents of the place.  Removes what a killed process left there: folders of such a
+ * name, of this user, that nobody has locked and that hold our names alone.
+ */
 bool sl_destination_begin(struct sl_destination *place);
 
 /* Moves it to its place.  True with a text in `why`: done, but the old folder contained foreign files, which were kept. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded into the analyzer: sends SIGNAL right after a temporary folder or the telemetry folder in it was made, after two folders were
- * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.
+ * exchanged, or before an unfinished file is opened (MOMENT says which), and waits so that the signal can act.  "no exchange": as on
+ * a file system that cannot, with time for others between two renames.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -47,9 +49,26 @@ int mkdir(const char *path, mode_t mode)
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
 {
 	int (*real)(int, const char *, int, const char *, unsigned) = dlsym(RTLD_NEXT, "renameat2");
-	int status = real(from, old, to, new, flags);
+	int status;
+
+	if (!strcmp(getenv("MOMENT"), "no exchange")) {
+		errno = EINVAL;
+		return -1;
+	}
+	status = real(from, old, to, new, flags);
 
 	moment("exchanged");
+	return status;
+}
+
+int rename(const char *old, const char *new)
+{
+	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+	int status = real(old, new), error = errno;
+
+	if (!strcmp(getenv("MOMENT"), "no exchange"))
+		usleep(getpid() * 7919u % 20000);
+	errno = error;
 	return status;
 }
 

@@ -304,6 +304,50 @@ class Endings(unittest.TestCase):
         os.mkfifo(os.path.join(self.folder, ".stormlog.ini"))
         self.assertIn(self.run_it("check", "--max-peak", "1T", "t").returncode, (0, 2))
 
+    # ---- one place for several
+
+    def begin_at(self, moment, number, *verb):
+        return subprocess.Popen([ANALYZE, *verb], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                env=dict(os.environ, TMPDIR=self.temporary, LD_PRELOAD=os.environ["MOMENTS"], MOMENT=moment, SIGNAL=str(int(number))))
+
+    def test_five_at_once_make_one_analysis(self):
+        self.assertEqual(self.run_it("-q", "-o", "whole", "t").returncode, 0)
+        whole = sorted(os.listdir(os.path.join(self.folder, "whole")))
+        for moment in "none", "no exchange":
+            for turn in range(10):
+                shutil.rmtree(os.path.join(self.traces, "analysis"), ignore_errors=True)
+                for one in [self.begin_at(moment, 0, "-q", "t") for _ in range(5)]:
+                    said = one.communicate()[1]
+                    self.assertEqual((one.returncode, said), (0, ""), moment)
+                self.assertEqual(sorted(os.listdir(self.traces)), ["analysis", "rank-00000-100.msgpack.zst"], moment)
+                self.assertEqual(sorted(os.listdir(os.path.join(self.traces, "analysis"))), whole, moment)
+
+    def test_what_a_killed_one_left_goes_with_the_next_and_nothing_else(self):
+        def left():
+            return {name for name in os.listdir(self.traces) if name.startswith(".")}
+        for name in ".analysis.mine", ".analysis.abcdefghijk.made":
+            os.mkdir(os.path.join(self.traces, name))
+            open(os.path.join(self.traces, name, "thesis"), "w").close()
+        os.symlink("analysis", os.path.join(self.traces, ".analysis.bbcdefghijk.made"))
+        theirs = left()
+        killed = self.begin_at("entered", signal.SIGKILL, "-q", "t")
+        killed.communicate()
+        self.assertEqual((killed.returncode, len(left() - theirs)), (-signal.SIGKILL, 1))
+        of_killed = left() - theirs
+        lives = self.begin_at("entered", signal.SIGSTOP, "-q", "t")
+        self.addCleanup(lives.kill)
+        os.waitid(os.P_PID, lives.pid, os.WSTOPPED | os.WNOWAIT)
+        of_living = left() - theirs - of_killed
+        self.assertEqual(len(of_living), 1)
+        self.assertEqual(self.run_it("-q", "t").returncode, 0)
+        self.assertEqual(left(), theirs | of_living)
+        while lives.poll() is None:  # it stops at each folder in its folder
+            lives.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+        lives.stderr.close()
+        self.assertEqual((lives.returncode, left()), (0, theirs))
+        self.assertTrue(os.path.exists(os.path.join(self.traces, "analysis", "report.json")))
+
     # ---- the same trace twice
 
     def test_the_same_trace_twice_counts_once(self):
