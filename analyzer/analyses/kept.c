@@ -465,13 +465,6 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 	return false;
 }
 
-/* True: the births of other places are too few for a clock. */
-static bool is_among_its_own(const struct sl_keeping *series)
-{
-	return series->others[series->count] - series->others[0] <
-	       SL_KEEPING_OTHERS * (series->tick[series->count] - series->tick[0]);
-}
-
 /* How many labels its blocks have, none counting as one. */
 static unsigned labels_of(const struct sl_model *model, const struct sl_track *track)
 {
@@ -494,12 +487,12 @@ static unsigned labels_of(const struct sl_model *model, const struct sl_track *t
 /* True: the place allocated in a handful of calls, or in few of each kind (keeping.h). */
 static bool is_of_few_calls(const struct sl_model *model, const struct sl_track *track, const struct sl_keeping *counted)
 {
-	unsigned labels = labels_of(model, track);
-	bool alone = is_among_its_own(counted);
+	double others = counted->others[counted->count] - counted->others[0];
+	bool alone = others <
+		     SL_KEEPING_OTHERS * (counted->tick[counted->count] - counted->tick[0]); /* then nothing tells calls apart */
+	unsigned calls = sl_keeping_calls(counted, counted->others);
 
-	if (alone && labels < 2) /* time alone does not tell calls apart from pauses */
-		return false;
-	return sl_keeping_is_set_up(sl_keeping_calls(counted, alone ? counted->time : counted->others), labels);
+	return !alone && calls < 2 * SL_KEEPING_CALLS && sl_keeping_is_set_up(calls, labels_of(model, track));
 }
 
 /* What a place keeps, by three measures, from the window `onset` on. */
