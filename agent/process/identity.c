@@ -37,13 +37,16 @@ struct group {
 	bool local_is_rank; /* a missing local rank is the rank, as upstream assumes */
 };
 
-/* Order matters: torchrun under mpirun or srun sets several groups.  PMIx gives no size: complete with the rank alone. */
+/*
+ * Order matters: torchrun under mpirun or srun sets several groups.  SLURM_NTASKS is set in a batch script too, which is one
+ * process with SLURM_PROCID 0; the step's count is set only by srun.  PMIx gives no size: complete with the rank alone.
+ */
 static const struct group groups[] = {
 	{"STORMLOG_RANK", "LOCAL_RANK", "STORMLOG_WORLD_SIZE", true}, /* set by the user */
 	{"STORMLOG_RANK", "LOCAL_RANK", NULL, true},
 	{"RANK", "LOCAL_RANK", "WORLD_SIZE", true},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", true},
-	{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", true},
+	{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", true},
 	{"PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", false},
 	{"FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE", false},
 	{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE", false},

@@ -17,7 +17,7 @@ struct sl_identity_rank {
 /*
  * STORMLOG_RANK and STORMLOG_WORLD_SIZE, else the first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size;
  * a missing local rank is the rank, as in Python Stormlog), else of PMI, Flux, JSM, PMIx.  A group with impossible numbers
- * is passed over.
+ * is passed over, and so is Slurm's outside srun's steps, which Python Stormlog takes for rank 0 of the job's tasks.
  */
 struct sl_identity_rank sl_identity_rank(void);
 

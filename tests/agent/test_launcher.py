@@ -191,7 +191,7 @@ class Launcher(unittest.TestCase):
         self.assertEqual(self.variable('STORMLOG_RUN_ID', STORMLOG_RUN_ID='given'), 'given')
 
     def test_launchers_of_one_job_step_leave_the_name_to_the_scheduler(self):
-        step = dict(SLURM_JOB_ID='9', SLURM_STEP_ID='1', SLURM_PROCID='0', SLURM_NTASKS='8')
+        step = dict(SLURM_JOB_ID='9', SLURM_STEP_ID='1', SLURM_PROCID='0', SLURM_NTASKS='8', SLURM_STEP_NUM_TASKS='8')
         self.assertEqual(self.variable('STORMLOG_RUN_ID', **step), 'unset')
         del step['SLURM_STEP_ID']
         self.assertNotEqual(self.variable('STORMLOG_RUN_ID', **step), 'unset')

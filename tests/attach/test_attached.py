@@ -107,7 +107,7 @@ class Attached(unittest.TestCase):
     def test_its_header_says_of_the_process_what_the_agent_in_it_would_have_said(self):
         """Compares ranks and runs of launchers, masked secrets and the machine with the header of the same program under the agent."""
         for environment in ({}, {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "n1"},
-                            {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_RESTART_COUNT": "1"}):
+                            {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_RESTART_COUNT": "1"}):
             with self.subTest(environment):
                 headers = []
                 for preload in (False, True):

@@ -53,6 +53,8 @@ static void set_environment(const json_t *environment)
 
 	clearenv();
 	json_object_foreach((json_t *)environment, name, value) setenv(name, json_string_value(value), 1);
+	if (getenv("SLURM_NTASKS")) /* srun sets both */
+		setenv("SLURM_STEP_NUM_TASKS", getenv("SLURM_NTASKS"), 1);
 }
 
 /* Compared with Python Stormlog's answers; where it raises, or says 0, 0, 1 for want of any, ours is unknown. */
@@ -109,6 +111,24 @@ static void launchers_that_upstream_does_not_know_give_ranks_too(void **state)
 	process = identify_with("PMIX_RANK=2");
 	assert_int_equal(process.rank, 2);
 	assert_int_equal(process.world_size, -1);
+}
+
+static void a_batch_script_of_slurm_is_no_rank_and_a_step_of_it_is(void **state)
+{
+	const char *batch = "SLURM_JOB_ID=9 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=4";
+	struct sl_process_identity process = identify_with(batch);
+	char text[256];
+
+	assert_int_equal(process.rank, -1);
+	assert_int_equal(process.world_size, -1);
+	assert_string_equal(process.job_id, "9");
+	snprintf(text, sizeof(text), "%s PMI_RANK=3 PMI_SIZE=4", batch); /* mpirun in the script */
+	assert_int_equal(identify_with(text).rank, 3);
+	process = identify_with(
+		"SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2");
+	assert_int_equal(process.rank, 1);
+	assert_int_equal(process.local_rank, 1);
+	assert_int_equal(process.world_size, 2);
 }
 
 static void what_the_user_says_comes_before_the_environment(void **state)
@@ -281,6 +301,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity_is_python_stormlogs),
 		cmocka_unit_test(launchers_that_upstream_does_not_know_give_ranks_too),
+		cmocka_unit_test(a_batch_script_of_slurm_is_no_rank_and_a_step_of_it_is),
 		cmocka_unit_test(what_the_user_says_comes_before_the_environment),
 		cmocka_unit_test(a_run_is_named_by_launcher_then_scheduler_then_session),
 		cmocka_unit_test(placeholders_are_replaced_and_the_folder_is_absolute),
