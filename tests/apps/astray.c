@@ -13,6 +13,8 @@
  * closed	the program closes its libgcc_s after a first call in a handler
  * filter N	the thread that called first, N times, had a seccomp filter of its own, which kills for a new thread; the program gives all
  *		threads another one later
+ * fiber	a coroutine that main has begun, on memory of its own, and goes back to main between its calls
+ * first	a handler leaves the first call by longjmp
  * jumps N	a handler leaves N times by longjmp what it interrupts of the agent, and calls come from further down the stack
  */
 #include <alloca.h>
@@ -437,7 +439,7 @@ static __attribute__((noinline)) void call_below(void)
 	pairs(3);
 }
 
-static void jumps(long times)
+static void leave(long times)
 {
 	struct sigaction action = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO};
 	pthread_t own = pthread_self(), sender;
@@ -445,7 +447,6 @@ static void jumps(long times)
 	volatile long left = 0;
 	void *p;
 
-	pairs(1);
 	dl_iterate_phdr(find_agent, NULL);
 	allocate = (int (*)(void **, size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2");
 	CHECK(allocate && !sigaction(SIGUSR1, &action, NULL) && !pthread_create(&sender, NULL, send, &own));
@@ -464,11 +465,38 @@ static void jumps(long times)
 	CHECK(!pthread_join(sender, NULL));
 }
 
+static void first(long unused)
+{
+	leave(1);
+	pairs(20);
+}
+
+static void jumps(long times)
+{
+	pairs(1);
+	leave(times);
+}
+
+/* ---- a coroutine as most are ---- */
+
+static void fiber(long unused)
+{
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = map(STACK);
+	coroutine.uc_stack.ss_size = STACK;
+	coroutine.uc_link = NULL;
+	makecontext(&coroutine, run_coroutine, 0);
+	for (int i = 0; i < 10; i++) {
+		swapcontext(&scheduler, &coroutine);
+		usleep(10000); /* libunwind comes meanwhile */
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone},	 {"junk", junk}, {"edge", edge},     {"guard", guard},	 {"low", low},
-	     {"framed", framed}, {"left", left}, {"closed", closed}, {"filter", filter}, {"jumps", jumps}};
+} modes[] = {{"gone", gone}, {"junk", junk},	 {"edge", edge},     {"guard", guard}, {"low", low},	 {"framed", framed},
+	     {"left", left}, {"closed", closed}, {"filter", filter}, {"jumps", jumps}, {"first", first}, {"fiber", fiber}};
 
 int main(int count, char **words)
 {

@@ -157,6 +157,14 @@ class Rude(unittest.TestCase):
     def test_calls_after_a_handler_left_our_own_work_by_longjmp(self):
         self.astray("jumps", 200)
 
+    def test_calls_after_a_handler_left_the_first_one_by_longjmp(self):
+        self.astray("first")
+
+    def test_calls_of_a_coroutine_have_its_stack(self):
+        with e2e.Recording(ASTRAY, "fiber") as run:
+            stacks = {tuple(event["stack"][:2]) for event in self.compare(run) if event["api"] == "cudaMalloc"}
+            self.assertEqual((len(stacks), [frame.partition("+")[0] for frame in min(stacks)]), (1, ["astray"] * 2))
+
     def test_a_guard_page_of_an_alternate_stack_in_a_frame(self):
         self.astray("guarded", 0, 1, program=ALTERNATE)
 
