@@ -315,25 +315,28 @@ static int raw_end(int status)
 }
 
 /* The last thread ends by the system call exit, of which the C library does not know.  Another thread did so before, or (0) none. */
-static void *leave_by_call(void *unused)
+static void *leave_by_call(void *self)
 {
 	void *p;
 
 	OK(cudaMalloc(&p, MB));
+	atomic_store((_Atomic pid_t *)self, gettid());
 	syscall(SYS_exit, 0);
-	return unused;
+	return NULL;
 }
 
 static int threads_leave_by_call(int other)
 {
+	_Atomic pid_t left = 0;
 	pthread_t thread;
 	void *p;
 
 	OK(cudaMalloc(&p, MB));
 	OK(cudaFree(p));
 	if (other) {
-		CHECK(!pthread_create(&thread, NULL, leave_by_call, NULL));
-		usleep(50000);
+		CHECK(!pthread_create(&thread, NULL, leave_by_call, &left));
+		while (!left || !tgkill(getpid(), left, 0))
+			usleep(1000);
 	}
 	CHECK(!atexit(at_exit)); /* must not run */
 	syscall(SYS_exit, 3);
