@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/catalogue/card_take.h"
@@ -126,10 +127,11 @@ static void say(const struct sl_report *report, unsigned lines)
 		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 }
 
-/* Replays one run and stores its card.  False: the store failed. */
-static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, const char *id, const char *source, struct runs *runs)
+/* Replays one run and stores its card.  run_images as in struct sl_pipeline_options.  False: the store failed. */
+static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *const *paths, unsigned count, const char *id,
+		  const char *source, struct runs *runs)
 {
-	struct sl_pipeline_options options = {.run = id, .quiet = true};
+	struct sl_pipeline_options options = {.found = run_images, .run = id, .quiet = true};
 	struct sl_report report = {0};
 	struct sl_card card;
 	int64_t run = 0;
@@ -161,7 +163,8 @@ static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, cons
 
 struct others {
 	struct paths *paths;
-	char *outside; /* an existing path that we may not read */
+	const struct sl_map *here; /* those that were found this time */
+	char *outside;		   /* an existing path that we may not read */
 };
 
 static bool add_known(void *context, const char *path)
@@ -170,9 +173,9 @@ static bool add_known(void *context, const char *path)
 	struct stat st;
 	int file = sl_paths_open_regular(path, &st);
 
-	if (file >= 0)
+	if (file >= 0 && !sl_map_find(others->here, path))
 		add_path(others->paths, path);
-	else if (errno == EACCES && !others->outside)
+	else if (file < 0 && errno == EACCES && !others->outside)
 		others->outside = strdup(path);
 	if (file >= 0)
 		close(file);
@@ -189,34 +192,86 @@ static char *folder_of(const char *path)
 	return whole;
 }
 
-/* A run with at least one unknown file; its other processes were read before. */
-static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsigned number)
+/* The images of each run, one after the other: those of run r from at[r] to at[r + 1]. */
+struct by_run {
+	unsigned *at, *images;
+};
+
+static struct by_run by_run(const struct sl_images *images)
 {
+	struct by_run by = {.at = sl_memory_must(calloc(images->run_count + 2, sizeof(*by.at))),
+			    .images = sl_memory_must(calloc(images->image_count + 1, sizeof(*by.images)))};
+
+	for (unsigned i = 0; i < images->image_count; i++)
+		by.at[images->run_of[i] + 2]++;
+	for (unsigned r = 2; r < images->run_count + 2; r++)
+		by.at[r] += by.at[r - 1];
+	for (unsigned i = 0; i < images->image_count; i++)
+		by.images[by.at[images->run_of[i] + 1]++] = i;
+	return by;
+}
+
+static void add_here(struct sl_map *here, const char *path)
+{
+	char *whole = realpath(path, NULL);
+
+	if (whole)
+		*sl_map_at(here, whole) = 1;
+	free(whole);
+}
+
+/* The files of an image.  True: it is a part of a summary, which other files complete. */
+static bool list_image(const struct sl_image *image, struct before *before, struct paths *paths, struct sl_map *here)
+{
+	for (unsigned f = 0; f < image->file_count; f++) {
+		look_at(before, image->files[f]);
+		add_path(paths, image->files[f]);
+	}
+	if (image->ring) {
+		look_at(before, image->ring);
+		add_path(paths, image->ring);
+	}
+	if (image->summary)
+		add_path(paths, image->summary);
+	for (size_t i = paths->count - image->file_count - (image->ring != NULL) - (image->summary != NULL); i < paths->count; i++)
+		add_here(here, paths->item[i]);
+	return image->listing.size;
+}
+
+/*
+ * Moves the images of a run, so that it is not searched for among the files of all runs.  What a summary's image is of stays
+ * known.
+ */
+static struct sl_images take_images(struct sl_images *images, const unsigned *which, unsigned count)
+{
+	struct sl_images taken = {.images = sl_memory_must(calloc(count + 1, sizeof(*taken.images))), .image_count = count};
+
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_image *image = &images->images[which[i]];
+
+		taken.images[i] = *image;
+		*image = (struct sl_image){.summary = image->summary};
+	}
+	return taken;
+}
+
+/* A run with at least one unknown file; its other processes were read before. */
+static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned number, const struct by_run *by)
+{
+	const unsigned *which = &by->images[by->at[number]], count = by->at[number + 1] - by->at[number];
 	const char *id = images->runs[number].id;
-	struct paths paths = {0};
+	struct paths paths = {0}, more = {0};
 	struct before before = {0};
 	struct runs runs = {0};
-	struct others others = {&paths, NULL};
+	struct sl_images taken = {0};
+	struct sl_map here = {0};
+	struct others others = {&more, &here, NULL};
 	int64_t run = 0;
 	char *source = NULL;
-	bool fine = sl_store_find(scan->store, id, &run);
+	bool fine = sl_store_find(scan->store, id, &run), part = false;
 
-	for (unsigned i = 0; i < images->image_count; i++) {
-		const struct sl_image *image = &images->images[i];
-
-		if (images->run_of[i] != number)
-			continue;
-		for (unsigned f = 0; f < image->file_count; f++) {
-			look_at(&before, image->files[f]);
-			add_path(&paths, image->files[f]);
-		}
-		if (image->ring) {
-			look_at(&before, image->ring);
-			add_path(&paths, image->ring);
-		}
-		if (image->summary)
-			add_path(&paths, image->summary);
-	}
+	for (unsigned i = 0; i < count; i++)
+		part |= list_image(&images->images[which[i]], &before, &paths, &here);
 	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
 	source = paths.count ? folder_of(paths.item[0]) : NULL;
 	if (others.outside) {
@@ -225,48 +280,66 @@ static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsi
 			      others.outside);
 		found(scan, run);
 		forget(&before);
-	} else if (fine && *id && paths.count)
-		fine = learn(scan, paths.item, (unsigned)paths.count, id, source, &runs);
-	else if (fine && paths.count)
+	} else if (fine && *id && paths.count) {
+		for (size_t i = 0; i < more.count; i++)
+			add_path(&paths, more.item[i]);
+		if (!part && !more.count)
+			taken = take_images(images, which, count);
+		fine = learn(scan, taken.image_count ? &taken : NULL, paths.item, (unsigned)paths.count, id, source, &runs);
+	} else if (fine && paths.count)
 		sl_door_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
 	fine = fine && put_files(scan, &before, &runs);
 	free(source);
 	free(others.outside);
 	SL_DROP(&runs);
+	sl_map_free(&here);
 	forget(&before);
 	free_paths(&paths);
+	free_paths(&more);
 	return fine;
 }
 
 /* A summary with several runs is known only when all of them are. */
 static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, const struct before *before)
 {
-	for (size_t s = 0; s < before->count; s++) {
-		struct runs runs = {0};
-		bool fine = true;
+	struct runs *of = sl_memory_must(calloc(before->count + 1, sizeof(*of)));
+	struct sl_map numbers = {0};
+	const char *last = NULL;
+	uintptr_t number = 0;
+	bool fine = true;
 
-		for (unsigned i = 0; i < images->image_count && fine; i++) {
-			char *whole = images->images[i].summary ? realpath(images->images[i].summary, NULL) : NULL;
-			int64_t run = 0;
+	for (size_t s = 0; s < before->count; s++)
+		*sl_map_at(&numbers, before->item[s].path) = s + 1;
+	for (unsigned i = 0; i < images->image_count && fine; i++) {
+		const char *summary = images->images[i].summary;
+		int64_t run = 0;
 
-			if (whole && !strcmp(whole, before->item[s].path))
-				fine = sl_store_find(scan->store, images->runs[images->run_of[i]].id, &run);
-			if (run)
-				*SL_PUSH(&runs) = run;
+		if (summary && summary != last) {
+			char *whole = realpath(summary, NULL);
+
+			number = whole ? sl_map_find(&numbers, whole) : 0;
+			last = summary;
 			free(whole);
 		}
-		fine = fine && sl_store_file_put(scan->store, &before->item[s], runs.item, runs.count);
-		SL_DROP(&runs);
-		if (!fine)
-			return false;
+		if (summary && number)
+			fine = sl_store_find(scan->store, images->runs[images->run_of[i]].id, &run);
+		if (run)
+			*SL_PUSH(&of[number - 1]) = run;
 	}
-	return true;
+	for (size_t s = 0; s < before->count; s++) {
+		fine = fine && sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count);
+		SL_DROP(&of[s]);
+	}
+	sl_map_free(&numbers);
+	free(of);
+	return fine;
 }
 
 static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
 {
 	struct sl_images images = {0};
 	struct before summaries = {0};
+	struct by_run by;
 	bool fine = true;
 
 	for (size_t i = 0; i < fresh->count; i++) {
@@ -275,9 +348,12 @@ static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
 		sl_images_add(&images, fresh->item[i]);
 	}
 	sl_images_group(&images);
+	by = by_run(&images);
 	for (unsigned i = images.run_count; i-- && fine;) /* oldest first, as if they had come one by one */
-		fine = learn_run(scan, &images, i);
+		fine = learn_run(scan, &images, i, &by);
 	fine = fine && put_summaries(scan, &images, &summaries);
+	free(by.at);
+	free(by.images);
 	forget(&summaries);
 	sl_images_free(&images);
 	return fine;
@@ -289,6 +365,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 {
 	struct sl_images images = {0};
 	struct before before = {0};
+	struct by_run by;
 	struct runs runs = {0};
 	char *whole = realpath(path, NULL);
 	bool fine = true;
@@ -300,12 +377,21 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	look_at(&before, path);
 	sl_images_add(&images, path);
 	sl_images_group(&images);
-	for (unsigned i = images.run_count; i-- && fine;)
-		if (*images.runs[i].id)
-			fine = learn(scan, &path, 1, images.runs[i].id, whole, &runs);
+	by = by_run(&images);
+	for (unsigned i = images.run_count; i-- && fine;) {
+		struct sl_images taken = {0};
+
+		if (!*images.runs[i].id)
+			continue;
+		if (!images.copies.count) /* what is said of the pack is said with each run */
+			taken = take_images(&images, &by.images[by.at[i]], by.at[i + 1] - by.at[i]);
+		fine = learn(scan, taken.image_count ? &taken : NULL, &path, 1, images.runs[i].id, whole, &runs);
+	}
 	if (!images.image_count)
 		sl_door_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
 	fine = fine && put_files(scan, &before, &runs);
+	free(by.at);
+	free(by.images);
 	sl_images_free(&images);
 	sl_archive_close(path);
 	SL_DROP(&runs);

@@ -426,7 +426,11 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 
 	*report = (struct sl_report){
 		.path = paths[0], .paths = paths, .path_count = count, .options = *options, .symbols = sl_symbols_new()};
-	for (unsigned i = 0; i < count; i++)
+	if (options->found) {
+		report->images = *options->found;
+		*options->found = (struct sl_images){0};
+	}
+	for (unsigned i = 0; i < count && !options->found; i++)
 		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];
 			return SL_PIPELINE_NO_PATH;

@@ -236,6 +236,7 @@ struct sl_pipeline_options {
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
 		     const struct sl_damage *damage);
 	void *each_context;
+	struct sl_images *found;	/* processes that were searched before, and become the report's; NULL: paths are searched */
 	const char *run;		/* an id, "all", or NULL: the newest run */
 	const struct sl_only *only;	/* NULL: all processes of the run */
 	unsigned part, parts;		/* only the part-th (from 1) of so many parts; 0: all */

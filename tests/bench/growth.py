@@ -278,9 +278,9 @@ def cost(make, n):
     try:
         make(folder, n)
         extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
-        if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT:
+        if not make.__name__.startswith("telemetry") and make not in (streams, table, baseline) + FIT + LISTED:
             extra += ["-j", "1"]
-        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], ranks_of_places: ["export", "speedscope", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"])}.get(
+        verb = {holders: ["ranks"], snapshot_of_resets: ["export", "pytorch-snapshot", "-o", os.path.join(folder, "o")], ranks_of_places: ["export", "speedscope", "-o", os.path.join(folder, "o")], streams: ["fit", "--capacity", "350M,400M"], table: ["table", "--by", "stack", "--sort", "made"], baseline: ["check", "--baseline", os.path.join(folder, "base.json")], **dict.fromkeys(FIT, ["fit"]), **dict.fromkeys(LISTED, ["runs", "-q", "--catalogue", os.path.join(folder, "catalogue")])}.get(
             make, ["-q", "-o", os.path.join(folder, "o"), *extra])
         paths = sorted(glob.glob(os.path.join(folder, "*.zst"))) if make is named else [folder]
         with tempfile.TemporaryFile("w+") as said, subprocess.Popen([ANALYZE, *verb, *paths], stdout=subprocess.DEVNULL, stderr=said) as child:
@@ -573,14 +573,37 @@ def ranks_of_places(folder, n):
                 mallocs(100, python=list(range(1, 101))), t.footer())
 
 
+def listed(folder, n):
+    """Runs that the catalogue learns: their traces in one folder."""
+    events = mallocs(2)
+    for i in range(n // 10):
+        t.write(os.path.join(folder, "rank-00000-%d.msgpack.zst" % i), t.header(run_id="run%d" % i, pid=i + 1, started_ns=t.UNIX0 + i * 10 ** 9), events, t.footer())
+
+
+def gathered(folder, n, verb, name):
+    """The same in one file."""
+    listed(os.path.join(folder, "traces"), n)
+    subprocess.run([ANALYZE, verb, "--run", "all", "-o", os.path.join(folder, name), os.path.join(folder, "traces")], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    shutil.rmtree(os.path.join(folder, "traces"))
+
+
+def listed_summary(folder, n):
+    gathered(folder, n, "summarize", "made.summary")
+
+
+def listed_pack(folder, n):
+    gathered(folder, n, "pack", "made.stormlog")
+
+
+LISTED = (listed, listed_summary, listed_pack)
 FIT = (waiting, captures, private_pools, corrections, rooms)
 COUNTED = os.path.basename(ANALYZE) == "counted"
 WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_contexts, loads, names, regions, parts, pools, told, many_ranges, graphs,
         nodes, launches, leaving, streams, labelled_leaks, holders, refusals, refusals_between, table, namesakes, baseline, stray_places, beside, one_by_one, ranks_of_places, keeping, queues,
-        collecting) + FIT
+        collecting) + LISTED + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
-          snapshot_of_resets)
+          snapshot_of_resets) + LISTED
 
 
 def main():
