@@ -603,7 +603,7 @@ WORK = (live, traffic, gathered_addresses, threads, resets, contexts, short_cont
         collecting) + LISTED + FIT
 SHAPES = WORK if COUNTED else (stacks, depth, labels, runs, files, named, strays, hosts, segments, pids, samples, communicators, traffic, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_files, telemetry_records, gathered_ids, gathered_addresses,
-          snapshot_of_resets) + LISTED
+          snapshot_of_resets)
 
 
 def main():
