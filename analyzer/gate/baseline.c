@@ -147,7 +147,8 @@ bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why,
 		snprintf(why, size, "%s:%u: %s", path, error.line, error.reason);
 	else if (!schema || strcmp(schema, "stormlog.baseline"))
 		snprintf(why, size, "%s is not a baseline", path);
-	else if (!sl_value_get_int64(root, "schema_version", &version) || version != VERSION)
+	else if (sl_value_get(root, "schema_version") &&
+		 (!sl_value_get_int64(root, "schema_version", &version) || version != VERSION))
 		snprintf(why, size, "%s is a baseline of another version", path);
 	else
 		fine = true;
