@@ -13,6 +13,7 @@
 #include "agent/hooks/ids.h"
 #include "agent/labels.h"
 #include "agent/limited.h"
+#include "agent/mute.h"
 #include "agent/unwound.h"
 #include "agent/stacks/stacks.h"
 
@@ -57,18 +58,40 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class, const v
 }
 
 /*
+ * Work around rare questions to the driver, which may hold a lock of its own meanwhile: a handler of the program that left such a
+ * question by longjmp would have left no call that the program made.
+ */
+struct quiet {
+	struct sl_mute mute;
+	int saved;
+};
+
+static inline __attribute__((always_inline)) struct quiet quiet_begin(void)
+{
+	int saved = sl_agent_work_begin();
+
+	return (struct quiet){sl_mute_begin(), saved};
+}
+
+static inline void quiet_end(const struct quiet *quiet)
+{
+	sl_mute_end(&quiet->mute);
+	sl_agent_work_end(quiet->saved);
+}
+
+/*
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
  * where the thread has a context on that device already; these calls are rare.  0: not known.
  */
 static SL_NOINLINE uint64_t free_around(const struct sl_hooks_row *hook, int device_plus_one)
 {
-	int saved = sl_agent_work_begin();
+	const struct quiet quiet = quiet_begin();
 	struct sl_vendor_context current = sl_device_current(hook->family);
 	uint64_t bytes = 0;
 
 	if (current.device >= 0 && current.context && (device_plus_one <= 0 || device_plus_one - 1 == current.device))
 		bytes = sl_device_free_bytes(hook->family);
-	sl_agent_work_end(saved);
+	quiet_end(&quiet);
 	return bytes;
 }
 
@@ -306,11 +329,11 @@ static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hoo
 	if (frame->refuse || frame->inject || injected)
 		sl_slot_add_flags(frame->slot, SL_FLAG_injected);
 	if (result && result == sl_event_families[hook->family].oom && sl_stacks_has_room(SL_STACKS_ROOM_FIRST)) {
-		int device = sl_slot_device(frame->slot), saved = sl_agent_work_begin();
+		const struct quiet quiet = quiet_begin();
 
 		sl_thread.ooms++;
-		sl_device_oom(sl_thread.ring->thread, frame->seq, device, hook->family, out->kind, end_ns);
-		sl_agent_work_end(saved);
+		sl_device_oom(sl_thread.ring->thread, frame->seq, sl_slot_device(frame->slot), hook->family, out->kind, end_ns);
+		quiet_end(&quiet);
 	}
 }
 

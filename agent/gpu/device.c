@@ -129,11 +129,13 @@ static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, u
 
 static SL_NOINLINE void sample_here(int ordinal, enum sl_vendor vendor)
 {
+	struct sl_mute mute = sl_mute_begin(); /* a handler that left the driver by longjmp would leave its locks */
 	uint64_t free_bytes, total_bytes, begin_ns = sl_agent_now();
 
 	if (sl_vendor_current(vendor).device == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
 		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", begin_ns, free_bytes,
 			       total_bytes);
+	sl_mute_end(&mute);
 }
 
 static SL_NOINLINE void first_used(struct device *device, int ordinal, enum sl_vendor vendor)

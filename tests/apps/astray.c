@@ -15,10 +15,12 @@
  *		threads another one later
  * fiber	a coroutine that main has begun, on memory of its own, and goes back to main between its calls
  * first	a handler leaves the first call by longjmp
+ * asked N	a handler leaves by longjmp what sleeps in N allocations that find no room
  * jumps N	a handler leaves N times by longjmp what it interrupts of the agent, and calls come from further down the stack
  */
 #include <alloca.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -27,6 +29,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -423,6 +426,14 @@ static void jump(int number, siginfo_t *info, void *context)
 		siglongjmp(out, 1);
 }
 
+static void jump_from_sleep(int number, siginfo_t *info, void *context)
+{
+	const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
+
+	if (armed && registers[REG_RAX] == -EINTR && !memcmp((const void *)(registers[REG_RIP] - 2), "\x0f\x05", 2))
+		siglongjmp(out, 1);
+}
+
 static void *send(void *thread)
 {
 	for (; !ended; usleep(50))
@@ -439,18 +450,19 @@ static __attribute__((noinline)) void call_below(void)
 	pairs(3);
 }
 
-static void leave(long times)
+static void leave(void (*handler)(int, siginfo_t *, void *), long times, long tries)
 {
-	struct sigaction action = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
 	pthread_t own = pthread_self(), sender;
 	int (*allocate)(void **, size_t);
-	volatile long left = 0;
+	volatile long left = 0, tried = 0;
 	void *p;
 
 	dl_iterate_phdr(find_agent, NULL);
 	allocate = (int (*)(void **, size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2");
 	CHECK(allocate && !sigaction(SIGUSR1, &action, NULL) && !pthread_create(&sender, NULL, send, &own));
-	while (agent.end && left < times) {
+	while (agent.end && left < times && tried != tries) {
+		tried = tried + 1;
 		if (!sigsetjmp(out, 1)) {
 			armed = true;
 			CHECK(allocate(&p, (size_t)1 << 50) == 2);
@@ -467,14 +479,20 @@ static void leave(long times)
 
 static void first(long unused)
 {
-	leave(1);
+	leave(jump, 1, -1);
 	pairs(20);
 }
 
 static void jumps(long times)
 {
 	pairs(1);
-	leave(times);
+	leave(jump, times, -1);
+}
+
+static void asked(long times)
+{
+	pairs(1);
+	leave(jump_from_sleep, times, times);
 }
 
 /* ---- a coroutine as most are ---- */
@@ -495,8 +513,9 @@ static void fiber(long unused)
 static const struct {
 	const char *name;
 	void (*run)(long n);
-} modes[] = {{"gone", gone}, {"junk", junk},	 {"edge", edge},     {"guard", guard}, {"low", low},	 {"framed", framed},
-	     {"left", left}, {"closed", closed}, {"filter", filter}, {"jumps", jumps}, {"first", first}, {"fiber", fiber}};
+} modes[] = {{"gone", gone},	 {"junk", junk},   {"edge", edge},     {"guard", guard},   {"low", low},
+	     {"framed", framed}, {"left", left},   {"closed", closed}, {"filter", filter}, {"jumps", jumps},
+	     {"asked", asked},	 {"first", first}, {"fiber", fiber}};
 
 int main(int count, char **words)
 {

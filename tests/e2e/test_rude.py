@@ -157,6 +157,12 @@ class Rude(unittest.TestCase):
     def test_calls_after_a_handler_left_our_own_work_by_longjmp(self):
         self.astray("jumps", 200)
 
+    def test_no_handler_leaves_a_question_of_ours_to_the_driver(self):
+        """A driver may hold a lock of its own meanwhile.  The program makes more calls for each that it left."""
+        with e2e.Recording(ASTRAY, "asked", 40, SIM_LATENCY="cuMemGetInfo_v2:4000000") as run:
+            self.compare(run)
+            self.assertEqual(run.done.stdout.split(), [b"1", b"1"])
+
     def test_calls_after_a_handler_left_the_first_one_by_longjmp(self):
         self.astray("first")
 
