@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "agent/process/file.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
@@ -155,7 +156,7 @@ static bool begin_again(void)
 	static uint64_t begun_ns;
 	uint64_t now_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
 
-	if (begun_ns && now_ns - begun_ns < AGAIN_NS)
+	if ((begun_ns && now_ns - begun_ns < AGAIN_NS) || !sl_file_has_standard()) /* its files would get those numbers */
 		return false;
 	begun_ns = now_ns;
 	return !init();
